@@ -1,0 +1,30 @@
+# Two commands do everything: `make demo` and `make test`. Each sets up .venv first.
+VENV := .venv
+PYTHON ?= python3
+RUN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test lint bench clean
+.DEFAULT_GOAL := demo
+
+$(STAMP): pyproject.toml constraints.txt
+	@test -x $(RUN)/python || $(PYTHON) -m venv $(VENV)
+	$(RUN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test]"
+	@touch $@
+
+demo: $(STAMP)  ## simulate recordings, read them back, prepare windows, draw a picture
+	$(RUN)/python examples/demo.py demo
+
+test: $(STAMP) lint  ## lint, types and the whole test suite
+	$(RUN)/python -m pytest
+
+lint: $(STAMP)
+	$(RUN)/ruff check .
+	$(RUN)/ruff format --check .
+	$(RUN)/mypy
+
+bench: $(STAMP)  ## the measured speeds of docs/benchmarks.md
+	$(RUN)/python benchmarks/prepare.py
+
+clean:
+	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

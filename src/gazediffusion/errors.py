@@ -1,0 +1,40 @@
+"""The one error a user meets: a line that names the file, the place and the remedy.
+
+Everything the package raises because of its input is a `GazeError`; the command line prints it
+and exits with 2. Any other exception is a bug in the package.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class GazeError(Exception):
+    """Bad input, said in one line: `path, place: problem; remedy`."""
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        path: str | Path | None = None,
+        place: str | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        where = ", ".join(str(part) for part in (path, place) if part is not None)
+        message = f"{where}: {problem}" if where else problem
+        if remedy:
+            message = f"{message}; {remedy}"
+        self.path = path
+        super().__init__(" ".join(message.split()))
+
+
+def suggestion(wanted: str, known: list[str]) -> str:
+    """Name the known word nearest to the wanted one, or list them all: `did you mean 'x_px'?`."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(wanted.lower(), [name.lower() for name in known], n=1, cutoff=0.6)
+    if near:
+        original = next(name for name in known if name.lower() == near[0])
+        return f"did you mean {original!r}?"
+    listed = ", ".join(known[:20]) + (" ..." if len(known) > 20 else "")
+    return f"known are: {listed}"

@@ -1,0 +1,101 @@
+"""Recording: what an eye tracker wrote for one person during one uninterrupted trial.
+
+Readers make recordings, cleaning turns them into valid runs, windows are cut from the runs. A
+recording keeps the tracker's own clock and both eyes; nothing is repaired here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazediffusion.errors import GazeError
+from gazediffusion.geometry import Screen
+
+Eye = Literal["left", "right", "cyclopean"]
+
+UNKNOWN_TASK = "unknown"
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One trial of one person, in screen pixels on the tracker's clock.
+
+    time_ms: (time,) float64, never decreasing.
+    gaze_px: eye -> (2, time) float32, origin top left, y down, NaN where the eye was lost.
+    is_blink: eye -> (time,) bool, the tracker's own blink labels; empty where it gave none.
+    screen: None where the file does not say.
+    rate_hz: the rate the file states; None where it states none (the clock then tells).
+    """
+
+    participant: str
+    task: str
+    trial: str
+    time_ms: NDArray[np.float64]
+    gaze_px: Mapping[Eye, NDArray[np.float32]]
+    path: Path
+    format: str
+    screen: Screen | None = None
+    rate_hz: float | None = None
+    is_blink: Mapping[Eye, NDArray[np.bool_]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        n = len(self.time_ms)
+        for gaze in self.gaze_px.values():
+            assert gaze.shape == (2, n), f"gaze {gaze.shape} beside {n} times"
+        for blink in self.is_blink.values():
+            assert blink.shape == (n,), f"blink labels {blink.shape} beside {n} times"
+
+    def __len__(self) -> int:
+        return len(self.time_ms)
+
+    def part(self, start: int, stop: int, *, trial: str | None = None) -> Recording:
+        """The samples from `start` up to `stop`, as a recording of their own (views, no copy)."""
+        return replace(
+            self,
+            trial=self.trial if trial is None else trial,
+            time_ms=self.time_ms[start:stop],
+            gaze_px={eye: gaze[:, start:stop] for eye, gaze in self.gaze_px.items()},
+            is_blink={eye: blink[start:stop] for eye, blink in self.is_blink.items()},
+        )
+
+
+def require_forward_time(
+    time_ms: NDArray[np.float64],
+    path: Path,
+    place: Callable[[int], str],
+    remedy: str = "sort the file by time, or name the column that tells trials apart",
+) -> None:
+    """Refuse a clock that runs backwards or is not a number; `place(i)` names sample i."""
+    if len(time_ms) == 0:
+        return
+    unreadable = ~np.isfinite(time_ms)
+    if unreadable.any():
+        first = int(np.argmax(unreadable))
+        raise GazeError("the time is missing or not a number", path=path, place=place(first))
+    backwards = np.diff(time_ms) < 0
+    if backwards.any():
+        first = int(np.argmax(backwards))
+        raise GazeError(
+            f"time runs backwards, from {time_ms[first]:.10g} to {time_ms[first + 1]:.10g} ms",
+            path=path,
+            place=place(first + 1),
+            remedy=remedy,
+        )
+
+
+def split_at_jumps(recording: Recording, jump_ms: float = 100.0) -> Iterator[Recording]:
+    """Cut where the clock jumps by more than `jump_ms`: trials written one after another."""
+    cuts = np.flatnonzero(np.diff(recording.time_ms) > jump_ms) + 1
+    edges = [0, *cuts.tolist(), len(recording)]
+    if len(edges) == 2:
+        yield recording
+        return
+    for number, (start, stop) in enumerate(pairwise(edges)):
+        yield recording.part(start, stop, trial=str(number))

@@ -1,0 +1,62 @@
+"""Recordings made of known numbers, shared by the tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from gazediffusion.geometry import Screen
+from gazediffusion.recordings import Recording
+
+SCREEN = Screen(1280, 720, 40.0, 22.5, 45.0)
+
+MakeRecording = Callable[..., Recording]
+
+
+def wandering_gaze(n: int, seed: int = 0, grid_px: float | None = 0.1) -> NDArray[np.float32]:
+    """A slow random walk around the middle of the screen, (2, n), that never stands still."""
+    rng = np.random.default_rng(seed)
+    steps = rng.normal(0, 1.0, (2, n)) + 0.3
+    walk = np.cumsum(steps - steps.mean(axis=1, keepdims=True), axis=1)
+    gaze = walk + np.array([[640.0], [360.0]])
+    gaze = np.clip(gaze, [[10.0], [10.0]], [[1270.0], [710.0]])
+    if grid_px is not None:
+        gaze = np.round(gaze / grid_px) * grid_px
+    return gaze.astype(np.float32)
+
+
+@pytest.fixture
+def make_recording() -> MakeRecording:
+    """Build a recording; by default one eye of valid, moving gaze at 250 Hz."""
+
+    def make(
+        n: int = 2500,
+        rate_hz: float = 250.0,
+        participant: str = "01",
+        task: str = "viewing",
+        trial: str = "0",
+        seed: int = 0,
+        gaze: NDArray[np.float32] | None = None,
+        is_blink: NDArray[np.bool_] | None = None,
+        screen: Screen | None = SCREEN,
+        time_ms: NDArray[np.float64] | None = None,
+    ) -> Recording:
+        gaze = wandering_gaze(n, seed) if gaze is None else gaze
+        n = gaze.shape[1]
+        return Recording(
+            participant=participant,
+            task=task,
+            trial=trial,
+            time_ms=np.arange(n) * 1000.0 / rate_hz if time_ms is None else time_ms,
+            gaze_px={"right": gaze},
+            is_blink={} if is_blink is None else {"right": is_blink},
+            path=Path("made.csv"),
+            format="made",
+            screen=screen,
+        )
+
+    return make

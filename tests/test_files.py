@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from gazediffusion.errors import GazeError
+from gazediffusion.files import decode_text, read_bytes, require_writable, sha256_of, written_whole
+
+
+def test_written_whole_puts_the_file_in_place(tmp_path: Path) -> None:
+    target = tmp_path / "new" / "a.txt"
+    with written_whole(target) as temporary:
+        temporary.write_text("done")
+        assert not target.exists()
+    assert target.read_text() == "done"
+    assert [path.name for path in target.parent.iterdir()] == ["a.txt"]
+
+
+def test_a_failure_leaves_the_old_file_and_no_trace(tmp_path: Path) -> None:
+    target = tmp_path / "a.txt"
+    target.write_text("old")
+    with pytest.raises(RuntimeError), written_whole(target) as temporary:
+        temporary.write_text("half")
+        raise RuntimeError
+    assert target.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_an_interrupted_folder_leaves_no_trace(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), written_whole(tmp_path / "set") as temporary:
+        temporary.mkdir()
+        (temporary / "part").write_text("half")
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_holds_something_is_never_replaced(tmp_path: Path) -> None:
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "precious").write_text("keep")
+    with pytest.raises(GazeError, match="not empty"), written_whole(tmp_path / "set") as temporary:
+        temporary.mkdir()
+    assert (tmp_path / "set" / "precious").read_text() == "keep"
+
+
+def test_a_path_below_a_file_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(GazeError, match="cannot be written"):
+        require_writable(tmp_path / "file" / "out.txt")
+
+
+def test_require_writable_leaves_nothing_behind(tmp_path: Path) -> None:
+    require_writable(tmp_path / "out.txt")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("content", [b"", b" \n\t\n"])
+def test_an_empty_file_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(content)
+    with pytest.raises(GazeError, match=r"a\.csv: the file is empty"):
+        read_bytes(path)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
+def test_text_is_decoded_whatever_windows_wrote(encoding: str) -> None:
+    assert decode_text("Zeit µs".encode(encoding), Path("a.tsv")) == "Zeit µs"
+
+
+def test_binary_content_is_not_taken_for_text() -> None:
+    with pytest.raises(GazeError, match="binary"):
+        decode_text(b"EDF\x00\x01", Path("a.edf"))
+
+
+def test_sha256_is_that_of_the_content(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"gaze")
+    assert sha256_of(tmp_path / "a") == hashlib.sha256(b"gaze").hexdigest()
