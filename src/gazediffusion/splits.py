@@ -1,0 +1,86 @@
+"""Who trains and who is kept for validation: people are split, never windows.
+
+The split is stratified by what a person was recorded doing: people with the same set of tasks
+form a stratum, and each stratum gives its share. With few people per task an unstratified split
+moves the real-vs-real floor by a factor of two.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from gazediffusion.errors import GazeError
+
+
+def split_participants(
+    tasks_of: Mapping[str, Iterable[str]],
+    fraction: float,
+    seed: int,
+    same_person: Sequence[Sequence[str]] = (),
+) -> set[str]:
+    """Names kept for validation: about `fraction` of the people of every stratum.
+
+    tasks_of: participant -> tasks recorded.
+    same_person: groups of names that may be one person; a group stays on one side, and names
+        without recordings are passed over.
+    Every stratum of three or more people gives at least one. The draw depends on the names, the
+    fraction and the seed only, not on the order of the files.
+    """
+    if not 0 <= fraction < 1:
+        raise GazeError(f"the validation fraction must lie in [0, 1), not {fraction:g}")
+    if fraction == 0:
+        return set()
+    people = _people(tasks_of, same_person)
+    if len(people) < 2:
+        raise GazeError(
+            f"only one participant ({next(iter(tasks_of), 'none')}), and a split needs two",
+            remedy="add recordings of other people, or give --val-fraction 0",
+        )
+    strata: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+    for person in people:
+        tasks = tuple(sorted({task for name in person for task in tasks_of[name]}))
+        strata.setdefault(tasks, []).append(person)
+
+    rng = np.random.default_rng(seed)
+    validation: set[str] = set()
+    quotas = _quotas([len(strata[tasks]) for tasks in sorted(strata)], fraction)
+    for tasks, quota in zip(sorted(strata), quotas, strict=True):
+        members = sorted(strata[tasks])
+        for index in rng.permutation(len(members))[:quota]:
+            validation.update(members[index])
+    return validation
+
+
+def _people(
+    tasks_of: Mapping[str, Iterable[str]], same_person: Sequence[Sequence[str]]
+) -> list[tuple[str, ...]]:
+    """Names joined into people, each a sorted tuple."""
+    person_of = {name: {name} for name in tasks_of}
+    for group in same_person:
+        joined = set().union(*(person_of[name] for name in group if name in person_of))
+        for name in joined:
+            person_of[name] = joined
+    return sorted({tuple(sorted(person)) for person in person_of.values()})
+
+
+def _quotas(sizes: Sequence[int], fraction: float) -> list[int]:
+    """How many people each stratum gives: the largest remainders win, small strata are heard."""
+    shares = [size * fraction for size in sizes]
+    quotas = [
+        max(math.floor(share), 1 if size >= 3 else 0)
+        for share, size in zip(shares, sizes, strict=True)
+    ]
+    wanted = min(max(1, round(sum(sizes) * fraction)), sum(sizes) - 1)
+    by_remainder = sorted(
+        range(len(sizes)), key=lambda k: (shares[k] - quotas[k], sizes[k]), reverse=True
+    )
+    for index in by_remainder:
+        if sum(quotas) >= wanted:
+            break
+        # A stratum is never emptied, unless it is all there is to take from.
+        if quotas[index] + 1 < sizes[index] or (sizes[index] == 1 and max(sizes) == 1):
+            quotas[index] += 1
+    return quotas
