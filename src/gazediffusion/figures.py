@@ -1,0 +1,148 @@
+"""Figures: one function each, the same quiet style everywhere.
+
+Colours are Okabe and Ito's, safe for colour-blind readers and in print. Functions take data and
+axes and return the axes; `save_figure` writes PNG, SVG or PDF by the file's ending.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazediffusion.errors import GazeError
+from gazediffusion.files import written_whole
+from gazediffusion.geometry import Screen
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#777777"
+_STYLE: Any = {
+    "figure.dpi": 120,
+    "figure.constrained_layout.use": True,
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e6e6e6",
+    "grid.linewidth": 0.6,
+    "lines.linewidth": 0.9,
+    "legend.frameon": False,
+    "svg.hashsalt": "gazediffusion",
+}
+_ENDINGS = (".png", ".svg", ".pdf")
+
+
+@contextlib.contextmanager
+def house_style() -> Iterator[None]:
+    """Matplotlib without a display, in the style of this package."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    with matplotlib.rc_context(_STYLE):
+        yield
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure whole, then close it."""
+    import matplotlib.pyplot as plt
+
+    if path.suffix.lower() not in _ENDINGS:
+        raise GazeError("pictures are written as .png, .svg or .pdf", path=path)
+    with written_whole(path) as temporary:
+        figure.savefig(temporary, format=path.suffix.lower()[1:])
+    plt.close(figure)
+
+
+def recording_overview(
+    trial: NDArray[np.float32],
+    segment: NDArray[np.float32],
+    rate_hz: float,
+    screen: Screen,
+    title: str,
+) -> Figure:
+    """The paper's figure 1: one recording in both representations.
+
+    trial: (2, time) normalized gaze of the whole trial, NaN where it is not valid.
+    segment: (2, time) normalized gaze of one window cut from it.
+    """
+    import matplotlib.pyplot as plt
+
+    figure = plt.figure(figsize=(10, 6))
+    grid = figure.add_gridspec(4, 2, width_ratios=[1, 1.6])
+    path_axes = figure.add_subplot(grid[:, 0])
+    draw_path(trial, path_axes)
+    path_axes.set_aspect(screen.height_px / screen.width_px)
+    path_axes.set_anchor("N")
+    path_axes.set_title("(a) gaze path, whole trial", loc="left")
+    seconds = np.arange(segment.shape[1]) / rate_hz
+    velocity = np.diff(segment, axis=1, prepend=segment[:, :1]) * rate_hz
+    rows = (
+        ("(b) position", [("x", segment[0], BLUE), ("y", segment[1], ORANGE)], ""),
+        ("(c) horizontal velocity", [("$v_x$", velocity[0], BLUE)], "1/s"),
+        ("(d) vertical velocity", [("$v_y$", velocity[1], ORANGE)], "1/s"),
+        ("(e) speed", [("speed", np.hypot(*velocity), GREEN)], "1/s"),
+    )
+    shared: Axes | None = None
+    for row, (name, traces, unit) in enumerate(rows):
+        axes = figure.add_subplot(grid[row, 1], sharex=shared)
+        shared = shared or axes
+        for label, values, colour in traces:
+            axes.plot(seconds, values, color=colour, label=label)
+        axes.set_title(name, loc="left")
+        axes.set_ylabel(unit)
+        if len(traces) > 1:
+            axes.legend(loc="lower right", bbox_to_anchor=(1, 0.98), ncols=2)
+        axes.tick_params(labelbottom=row == len(rows) - 1)
+    axes.set_xlabel("time (s)")
+    axes.set_xlim(0, seconds[-1])
+    figure.suptitle(title)
+    return figure
+
+
+def draw_path(gaze: NDArray[np.float32], axes: Axes) -> Axes:
+    """The path of normalized gaze (2, time) over the screen, coloured from early to late."""
+    from matplotlib.collections import LineCollection
+    from matplotlib.patches import Rectangle
+
+    points = gaze.T.reshape(-1, 1, 2)
+    lines = LineCollection(
+        list(np.concatenate([points[:-1], points[1:]], axis=1)), cmap="viridis", linewidths=0.6
+    )
+    lines.set_array(np.linspace(0, 1, len(points) - 1))
+    lines.set_rasterized(True)
+    axes.add_collection(lines)
+    axes.add_patch(Rectangle((-1, -1), 2, 2, fill=False, edgecolor=GREY, linewidth=0.8))
+    axes.set(xlim=(-1.25, 1.25), ylim=(1.25, -1.25), xlabel="x", ylabel="y")
+    return axes
+
+
+def window_gallery(
+    windows: NDArray[np.float32], names: list[str], rate_hz: float, screen: Screen, title: str
+) -> Figure:
+    """A few windows (window, 2, time) side by side: path above, x(t) and y(t) below."""
+    import matplotlib.pyplot as plt
+
+    figure, grid = plt.subplots(2, len(windows), figsize=(2.6 * len(windows), 4.6), squeeze=False)
+    seconds = np.arange(windows.shape[2]) / rate_hz
+    for column, (gaze, name) in enumerate(zip(windows, names, strict=True)):
+        path_axes, trace_axes = grid[0, column], grid[1, column]
+        draw_path(gaze, path_axes)
+        path_axes.set_aspect(screen.height_px / screen.width_px)
+        path_axes.set_title(name, loc="left")
+        trace_axes.plot(seconds, gaze[0], color=BLUE, label="x")
+        trace_axes.plot(seconds, gaze[1], color=ORANGE, label="y")
+        trace_axes.set(xlabel="time (s)", ylim=(-1.25, 1.25), xlim=(0, seconds[-1]))
+        if column:
+            path_axes.set_ylabel("")
+            path_axes.tick_params(labelleft=False)
+            trace_axes.tick_params(labelleft=False)
+    grid[1, 0].legend(loc="lower left", ncols=2)
+    figure.suptitle(title)
+    return figure
