@@ -26,7 +26,7 @@ def wandering_gaze(n: int, seed: int = 0, grid_px: float | None = 0.1) -> NDArra
     gaze = np.clip(gaze, [[10.0], [10.0]], [[1270.0], [710.0]])
     if grid_px is not None:
         gaze = np.round(gaze / grid_px) * grid_px
-    return gaze.astype(np.float32)
+    return np.asarray(gaze, dtype=np.float32)
 
 
 @pytest.fixture
@@ -51,7 +51,9 @@ def make_recording() -> MakeRecording:
             participant=participant,
             task=task,
             trial=trial,
-            time_ms=np.arange(n) * 1000.0 / rate_hz if time_ms is None else time_ms,
+            time_ms=np.arange(n, dtype=np.float64) * (1000.0 / rate_hz)
+            if time_ms is None
+            else time_ms,
             gaze_px={"right": gaze},
             is_blink={} if is_blink is None else {"right": is_blink},
             path=Path("made.csv"),

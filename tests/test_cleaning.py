@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from gazediffusion.cleaning import REASONS, CleaningConfig, choose_eye, clean, gaps_after, true_runs
+from gazediffusion.cleaning import REASONS, CleaningConfig, choose_eye, clean, gaps_after
 from gazediffusion.errors import GazeError
+from gazediffusion.recordings import true_runs
 
 from .conftest import SCREEN, MakeRecording, wandering_gaze
 

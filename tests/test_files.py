@@ -21,18 +21,27 @@ def test_written_whole_puts_the_file_in_place(tmp_path: Path) -> None:
 def test_a_failure_leaves_the_old_file_and_no_trace(tmp_path: Path) -> None:
     target = tmp_path / "a.txt"
     target.write_text("old")
-    with pytest.raises(RuntimeError), written_whole(target) as temporary:
-        temporary.write_text("half")
-        raise RuntimeError
+
+    def fail() -> None:
+        with written_whole(target) as temporary:
+            temporary.write_text("half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
     assert target.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
 
 
 def test_an_interrupted_folder_leaves_no_trace(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), written_whole(tmp_path / "set") as temporary:
-        temporary.mkdir()
-        (temporary / "part").write_text("half")
-        raise KeyboardInterrupt
+    def interrupt() -> None:
+        with written_whole(tmp_path / "set") as temporary:
+            temporary.mkdir()
+            (temporary / "part").write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupt()
     assert list(tmp_path.iterdir()) == []
 
 

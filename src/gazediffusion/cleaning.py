@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
-from gazediffusion.recordings import Eye, Recording
+from gazediffusion.recordings import Bools, Eye, Recording, true_runs
 
 EyeChoice = Literal["right", "left", "best"]
-Bools = NDArray[np.bool_]
 
 # EyeLink writes 1e8 or -32768 for "no data" where a converter left it in.
 _SENTINEL_PX = 30_000.0
@@ -183,12 +182,6 @@ def choose_eye(recording: Recording, choice: EyeChoice) -> Eye:
 
     # Two eyes seen equally often: the right one, as in the paper.
     return max(eyes, key=lambda eye: (n_seen(eye), eye == "right"))
-
-
-def true_runs(mask: Bools) -> NDArray[np.int64]:
-    """Stretches (run, 2) of [start, stop) where the mask is true."""
-    edges = np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0))
-    return edges.reshape(-1, 2).astype(np.int64, copy=False)
 
 
 def gaps_after(time_ms: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -74,7 +74,7 @@ class Screen:
                 remedy="give them with --screen-cm WIDTHxHEIGHT --distance-cm D",
             )
         size_cm = np.array([[self.width_cm], [self.height_cm]])
-        return self.distance_cm * self.size_px / size_cm
+        return np.asarray(self.distance_cm * self.size_px / size_cm)
 
     def to_bids(self) -> dict[str, Any]:
         """The `StimulusPresentation` fields of BIDS (metres); unknown ones are left out."""

@@ -19,6 +19,7 @@ from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
 
 Eye = Literal["left", "right", "cyclopean"]
+Bools = NDArray[np.bool_]
 
 UNKNOWN_TASK = "unknown"
 
@@ -43,7 +44,7 @@ class Recording:
     format: str
     screen: Screen | None = None
     rate_hz: float | None = None
-    is_blink: Mapping[Eye, NDArray[np.bool_]] = field(default_factory=dict)
+    is_blink: Mapping[Eye, Bools] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         n = len(self.time_ms)
@@ -99,3 +100,9 @@ def split_at_jumps(recording: Recording, jump_ms: float = 100.0) -> Iterator[Rec
         return
     for number, (start, stop) in enumerate(pairwise(edges)):
         yield recording.part(start, stop, trial=str(number))
+
+
+def true_runs(mask: Bools) -> NDArray[np.int64]:
+    """Stretches (run, 2) of [start, stop) where the mask is true."""
+    edges = np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0))
+    return edges.reshape(-1, 2).astype(np.int64, copy=False)

@@ -173,7 +173,7 @@ class Windows:
         steps = np.rint(self.gaze / self.grid_normalized)
         if np.abs(steps).max(initial=0) > _INT16_MAX:
             return np.ascontiguousarray(self.gaze)
-        return steps.astype(np.int16)
+        return np.asarray(steps, dtype=np.int16)
 
     @classmethod
     def load(cls, path: Path | str) -> Windows:

@@ -1,0 +1,91 @@
+"""How well cleaning finds what experts marked as blink or noise (label B) in GazeCom.
+
+    python runs/score_cleaning.py ../shared/data/gazecom.parquet
+
+Reads the hand labels of natural_movies (F fixation, S saccade, P pursuit, B blink/noise), which
+the product itself never uses, and counts how many B samples pass the cleaning and get into
+windows, and how many good samples are lost, by setting.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from gazediffusion import CleaningConfig, PrepareConfig, ReadOptions, Screen, read_recordings
+from gazediffusion.cleaning import clean
+from gazediffusion.preparing import clean_runs, window_starts
+from gazediffusion.recordings import Recording
+from gazediffusion.resampling import read_clock
+
+SCREEN = Screen(1280, 720, 40.0, 22.5, 45.0)
+SETTINGS = {
+    "default: 60 ms before, 100 ms after, 1000 deg/s": CleaningConfig(),
+    "no padding": CleaningConfig(blink_before_ms=0, blink_after_ms=0),
+    "100 ms before, 150 ms after": CleaningConfig(blink_before_ms=100, blink_after_ms=150),
+    "no limit on speed": CleaningConfig(max_speed_deg_s=1e9),
+}
+
+
+def score(recording: Recording, label: np.ndarray, config: CleaningConfig) -> Counter[str]:
+    """Samples of one trial by label and fate."""
+    cleaned = clean(recording, config)
+    gaze = recording.gaze_px[cleaned.eye]
+    is_seen = np.isfinite(gaze).all(axis=0)
+    is_noise = (label == "B") & is_seen
+    is_good = (label != "B") & is_seen
+    is_on_screen = (np.abs(SCREEN.to_normalized(gaze)) <= 1).all(axis=0)
+    in_window = np.zeros(len(label), dtype=bool)
+    length, stride = PrepareConfig().length, PrepareConfig().step
+    clock = read_clock(cleaned.time_ms)
+    for run in clean_runs(cleaned, clock, 250.0, length):
+        first = int(np.searchsorted(cleaned.time_ms, run.onset_ms))
+        for start in window_starts(SCREEN.to_normalized(run.gaze_px), length, stride)[0]:
+            in_window[first + start : first + start + length] = True
+    return Counter(
+        noise=int(is_noise.sum()),
+        noise_kept=int((is_noise & cleaned.is_valid).sum()),
+        noise_kept_on_screen=int((is_noise & cleaned.is_valid & is_on_screen).sum()),
+        good=int(is_good.sum()),
+        good_lost=int((is_good & ~cleaned.is_valid).sum()),
+        in_windows=int(in_window.sum()),
+        noise_in_windows=int((is_noise & in_window).sum()),
+        noise_in_windows_on_screen=int((is_noise & in_window & is_on_screen).sum()),
+    )
+
+
+def main(path: Path) -> None:
+    """Print one row per setting."""
+    labels = pl.read_parquet(path, columns=["task", "label"])
+    labels = labels.filter(pl.col("task") == "natural_movies")["label"].to_numpy().astype(str)
+    recordings = [
+        recording
+        for recording in read_recordings([path], ReadOptions(screen=SCREEN))
+        if recording.task == "natural_movies"
+    ]
+    assert sum(len(recording) for recording in recordings) == len(labels)
+    for name, config in SETTINGS.items():
+        total: Counter[str] = Counter()
+        offset = 0
+        for recording in recordings:
+            total.update(score(recording, labels[offset : offset + len(recording)], config))
+            offset += len(recording)
+        print(
+            f"{name}\n"
+            f"  B samples kept: {total['noise_kept']:,} of {total['noise']:,} "
+            f"({total['noise_kept'] / total['noise']:.1%}), "
+            f"{total['noise_kept_on_screen']:,} of them on the screen\n"
+            f"  good samples lost: {total['good_lost']:,} of {total['good']:,} "
+            f"({total['good_lost'] / total['good']:.2%})\n"
+            f"  in windows: {total['in_windows']:,} samples, of which B "
+            f"{total['noise_in_windows'] / total['in_windows']:.2%}, B on the screen "
+            f"{total['noise_in_windows_on_screen'] / total['in_windows']:.2%}"
+        )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

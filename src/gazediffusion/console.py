@@ -1,0 +1,190 @@
+"""What the command line prints: progress on standard error, tables and lines on output.
+
+Tables are built from the library's own summaries; nothing is computed here but percentages.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from gazediffusion.geometry import Screen
+    from gazediffusion.inspection import TaskSummary
+    from gazediffusion.recordings import Recording
+    from gazediffusion.windows import Windows
+
+# A pipe has no width of its own, and a table must not be squeezed into 80 columns for it.
+out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 200)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def plain(text: object) -> str:
+    """Text that rich prints as it is."""
+    return escape(str(text))
+
+
+@contextlib.contextmanager
+def progress_bar(name: str, total: int, unit: str) -> Iterator[Callable[[int, str], None]]:
+    """A bar with count, rate and time left; call it with (done, note). Gone when done."""
+    from rich import progress as bars
+
+    columns = (
+        bars.TextColumn("{task.description}"),
+        bars.BarColumn(),
+        bars.TextColumn(unit + " {task.completed:.0f}/{task.total:.0f}"),
+        bars.TextColumn("{task.fields[note]}"),
+        bars.TimeElapsedColumn(),
+        bars.TextColumn("left"),
+        bars.TimeRemainingColumn(),
+    )
+    with bars.Progress(*columns, console=err, transient=True) as progress:
+        task = progress.add_task(name, total=total, note="")
+        yield lambda done, note: progress.update(task, completed=done, note=note)
+
+
+@contextlib.contextmanager
+def recording_bar(name: str, n_files: int) -> Iterator[Callable[[Recording], None]]:
+    """Progress over files, with the samples read per second beside it."""
+    seen: set[Path] = set()
+    n_samples = 0
+    begun = time.monotonic()
+    with progress_bar(name, n_files, "file") as update:
+
+        def show(recording: Recording) -> None:
+            nonlocal n_samples
+            n_samples += len(recording)
+            seen.add(recording.path)
+            rate = n_samples / max(time.monotonic() - begun, 1e-9) / 1e6
+            update(len(seen) - 1, f"{rate:.1f} M samples/s")
+
+        yield show
+
+
+def inspection_table(summaries: list[TaskSummary], seconds: float) -> Table:
+    """One row per task, and their sum."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("task")
+    table.add_column("format")
+    right = ("people", "trials", "rate (Hz)", "eyes", "minutes")
+    counted = ("lost", "blinks", "usable", "off screen", "longest run")
+    windows = (f"{seconds:g} s windows:\nposition", "\nvelocity")
+    for name in (*right, *counted, *windows):
+        table.add_column(name, justify="right")
+    for one in summaries:
+        table.add_row(
+            plain(one.task),
+            plain(one.format),
+            str(len(one.participants)),
+            str(one.n_trials),
+            ", ".join(sorted(one.rates)) or "-",
+            ", ".join(sorted(one.eyes)),
+            *_sums([one]),
+        )
+    if len(summaries) > 1:
+        people = set().union(*(one.participants for one in summaries))
+        n_trials = sum(one.n_trials for one in summaries)
+        table.add_section()
+        table.add_row("all", "", str(len(people)), str(n_trials), "", "", *_sums(summaries))
+    return table
+
+
+def _sums(summaries: list[TaskSummary]) -> list[str]:
+    """The columns that add up, from minutes to windows."""
+
+    def count(name: str) -> int:
+        return sum(getattr(one.counts, name) for one in summaries)
+
+    total = max(count("total"), 1)
+    return [
+        f"{sum(one.minutes for one in summaries):.1f}",
+        f"{count('lost') / total:.1%}",
+        str(count("blinks")),
+        f"{count('valid') / total:.1%}",
+        f"{count('off_screen') / total:.1%}",
+        f"{max(one.longest_run_s for one in summaries):.1f} s",
+        str(sum(one.position_windows for one in summaries)),
+        str(sum(one.velocity_windows for one in summaries)),
+    ]
+
+
+def screen_words(screen: Screen | None) -> str:
+    """A screen in words: `1280x720 px, 40x22.5 cm at 45 cm`."""
+    if screen is None:
+        return "unknown"
+    words = f"{screen.width_px}x{screen.height_px} px"
+    if screen.has_degrees:
+        words += f", {screen.width_cm:g}x{screen.height_cm:g} cm at {screen.distance_cm:g} cm"
+    return words
+
+
+def print_windows(windows: Windows) -> None:
+    """What the windows are, how many by task and split, and what cleaning dropped."""
+    import numpy as np
+
+    grid = f"grid {windows.grid_px:g} px" if windows.grid_px else "no grid"
+    scale = f", c_v {windows.velocity_scale:.4f}/s" if windows.velocity_scale else ""
+    out.print(
+        f"[bold]{windows.recipe} windows[/bold]: {windows.length} samples at "
+        f"{windows.rate_hz:g} Hz, {screen_words(windows.screen)}, {grid}{scale}"
+    )
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("task")
+    for name in ("people", "training", "windows", "validation", "windows"):
+        table.add_column(name, justify="right")
+    participant, task, held = windows.participant, windows.task, windows.is_validation
+    rows = [(name, task == index) for index, name in enumerate(windows.tasks)]
+    if len(rows) > 1:
+        rows.append(("all", np.ones(len(windows), dtype=bool)))
+    for name, chosen in rows:
+        n_people = [len(np.unique(participant[chosen & side])) for side in (~held, held)]
+        n_windows = [int((chosen & side).sum()) for side in (~held, held)]
+        cells = (sum(n_people), n_people[0], n_windows[0], n_people[1], n_windows[1])
+        table.add_row(plain(name), *map(str, cells))
+    out.print(table)
+    _print_cleaning(windows.provenance)
+
+
+def _print_cleaning(provenance: Mapping[str, Any]) -> None:
+    counts = provenance.get("cleaning", {}).get("all")
+    if counts:
+        from gazediffusion.cleaning import REASONS
+
+        total = max(counts["total"], 1)
+        dropped = [
+            f"{counts[reason] / total:.2%} {reason.replace('_', ' ')}"
+            for reason in REASONS
+            if counts[reason]
+        ]
+        out.print(
+            f"cleaning: {counts['total']:,} samples, {counts['valid'] / total:.2%} valid; "
+            f"dropped {', '.join(dropped) or 'none'}; {counts['blinks']} blinks; "
+            f"{provenance['windows_dropped_off_screen']} windows dropped as off screen"
+        )
+    without = provenance.get("participants_without_windows")
+    if without:
+        out.print(f"no window from: {plain(', '.join(without))}")
+
+
+def print_provenance(provenance: Mapping[str, Any]) -> None:
+    """By which version, from which files, with which settings."""
+    out.print(f"made by gazediffusion {provenance.get('gazediffusion_version', 'unknown')}")
+    out.print(f"data sha256 {provenance.get('data_sha256')}")
+    sources = provenance.get("sources", [])
+    for source in sources[:10]:
+        out.print(
+            f"from {plain(source['name'])} ({source['format']}, {source['bytes']:,} bytes, "
+            f"sha256 {source['sha256'][:16]}...)"
+        )
+    if len(sources) > 10:
+        out.print(f"and {len(sources) - 10} more files (--json lists all)")
+    settings = ", ".join(f"{name}={value}" for name, value in provenance["config"].items())
+    out.print(f"settings: {plain(settings)}")

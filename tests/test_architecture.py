@@ -1,0 +1,88 @@
+"""Imports flow one way, and importing the package loads nothing heavy."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gazediffusion
+
+PACKAGE = Path(gazediffusion.__file__).parent
+# A module may import only modules that stand before it in this list.
+ORDER = [
+    "version",
+    "errors",
+    "files",
+    "geometry",
+    "recordings",
+    "readers",
+    "cleaning",
+    "resampling",
+    "splits",
+    "windows",
+    "representation",
+    "preparing",
+    "inspection",
+    "figures",
+    "overview",
+    "export",
+    "simulation",
+    "console",
+    "cli",
+    "__main__",
+]
+
+
+def imported(path: Path) -> set[str]:
+    """Modules of the package that a file imports at run time, at any depth."""
+    tree = ast.parse(path.read_text())
+    for_types = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        for inner in ast.walk(node)
+    }
+    names = [
+        name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and id(node) not in for_types
+        for name in ([node.module] if node.module != "gazediffusion" else
+                     [f"gazediffusion.{alias.name}" for alias in node.names])
+        if name and name.startswith("gazediffusion.")
+    ]  # fmt: skip
+    return {name.split(".")[1] for name in names}
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda p: p.stem)
+def test_imports_flow_one_way(path: Path) -> None:
+    module = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    if module == "__init__":
+        return
+    assert module in ORDER, f"{module} has no place in the order"
+    for other in imported(path) - {module}:
+        assert ORDER.index(other) < ORDER.index(module), f"{module} imports {other}"
+
+
+def loaded_by(statement: str) -> set[str]:
+    script = f"{statement}\nimport sys\nprint(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(run.stdout.split())
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    heavy = {"numpy", "polars", "torch", "pymovements", "matplotlib", "scipy"}
+    assert not heavy & loaded_by("import gazediffusion")
+
+
+def test_windows_load_where_polars_and_pymovements_are_not_installed() -> None:
+    missing = {"polars", "pymovements", "scipy", "matplotlib", "pandas"}
+    assert not missing & loaded_by("import gazediffusion.windows, gazediffusion.representation")
+
+
+def test_every_public_name_can_be_had() -> None:
+    for name in gazediffusion.__all__:
+        assert getattr(gazediffusion, name) is not None

@@ -1,0 +1,247 @@
+"""The command line, run as users run it: arguments in, lines and files out, 0 or 2."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from gazediffusion.cli import main
+from gazediffusion.windows import Windows
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run one command in this process; returns exit code, output and error lines."""
+
+    def run_command(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["gazediffusion", *map(str, arguments)])
+        code = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run_command
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Five simulated people in one Parquet table."""
+    from gazediffusion.simulation import SimulationConfig, write_simulation
+
+    folder = tmp_path_factory.mktemp("study") / "study"
+    config = SimulationConfig(n_participants=5, minutes=1.0, rate_hz=250, seed=3)
+    write_simulation(config, folder, "parquet")
+    return folder
+
+
+def error_of(result: tuple[int, str, str]) -> str:
+    """The error line of a failed command; fails unless it is one line with exit code 2."""
+    code, _, lines = result
+    assert code == 2, lines
+    assert "Traceback" not in lines
+    said = [line for line in lines.splitlines() if line.strip()]
+    assert len(said) == 1
+    assert said[0].startswith("error: ")
+    return said[0]
+
+
+@pytest.mark.parametrize("verb", ["", "simulate", "inspect", "prepare", "info"])
+def test_every_verb_teaches_with_help(run: Run, verb: str) -> None:
+    code, said, _ = run(*[verb] if verb else [], "--help")
+    assert code == 0
+    assert "Example" in said if verb else "inspect" in said
+
+
+def test_version_is_printed(run: Run) -> None:
+    code, said, _ = run("--version")
+    assert (code, said.split()[0]) == (0, "gazediffusion")
+
+
+@pytest.mark.parametrize("format", ["asc", "csv", "parquet", "bids", "columns"])
+def test_simulated_files_of_every_format_are_inspected_and_prepared(
+    run: Run, tmp_path: Path, format: str
+) -> None:
+    code, said, _ = run(
+        "simulate", "-o", tmp_path / "sim", "--participants", 3, "--minutes", 1,
+        "--format", format, "--rate", 500,
+    )  # fmt: skip
+    assert code == 0
+    assert "3 people" in said
+    code, said, _ = run("inspect", tmp_path / "sim")
+    assert code == 0
+    assert "500" in said
+    code, said, lines = run("prepare", tmp_path / "sim", "-o", tmp_path / "w.safetensors")
+    assert code == 0, lines
+    assert f"wrote {tmp_path / 'w.safetensors'}" in said
+    windows = Windows.load(tmp_path / "w.safetensors")
+    assert len(windows.participants) == 3
+    assert len(windows.validation) == 1
+    assert len(windows) > 0
+
+
+def test_inspect_draws_a_recording(run: Run, study: Path, tmp_path: Path) -> None:
+    code, said, _ = run("inspect", study, "--plot", tmp_path / "look.png")
+    assert code == 0
+    assert f"wrote {tmp_path / 'look.png'}" in said
+    assert (tmp_path / "look.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_info_tells_what_prepare_did(run: Run, study: Path, tmp_path: Path) -> None:
+    path = tmp_path / "w.safetensors"
+    code, prepared, _ = run("prepare", study, "-o", path, "--recipe", "velocity")
+    assert code == 0
+    code, said, _ = run("info", path)
+    assert code == 0
+    assert "velocity windows: 2000 samples at 250 Hz" in said
+    assert "recordings.parquet" in said
+    assert prepared.splitlines()[0] in said
+    code, said, _ = run("info", path, "--json")
+    told = json.loads(said)
+    assert told["velocity_scale"] > 0
+    assert told["provenance"]["config"]["recipe"] == "velocity"
+
+
+def test_the_same_command_gives_the_same_bytes(run: Run, study: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        assert run("prepare", study, "-o", tmp_path / f"{name}.safetensors")[0] == 0
+    a, b = ((tmp_path / f"{name}.safetensors").read_bytes() for name in "ab")
+    assert a == b
+
+
+def test_columns_can_be_named(run: Run, study: Path, tmp_path: Path) -> None:
+    table = pl.read_parquet(next(study.rglob("*.parquet")))
+    x, y = (c for c in table.columns if c.endswith("_px") and "left" not in c)
+    renamed = table.select("participant", Zeit="t_ms", Quer=x, Hoch=y, Nr="trial")
+    renamed.write_csv(tmp_path / "labor.csv")
+    names = "x=Quer,y=Hoch,t=Zeit,trial=Nr"
+    where = (tmp_path / "labor.csv", "-o", tmp_path / "w.safetensors", "--screen", "1280x720")
+    assert "no x and y columns" in error_of(run("prepare", *where))
+    assert run("prepare", *where, "--columns", names)[0] == 0
+    wrong = error_of(run("prepare", *where, "--columns", names.replace("Quer", "Qer")))
+    assert "'Quer'" in wrong
+
+
+BAD = {
+    "no such file": (["inspect", "nothing-here"], "no such file or folder"),
+    "nothing matches": (["inspect", "none*.csv"], "nothing matches"),
+    "wrong format name": (["inspect", "STUDY", "--format", "edf"], "no format 'edf'"),
+    "screen": (["inspect", "STUDY", "--screen", "wide"], "--screen must look like"),
+    "screen-cm alone": (["inspect", "STUDY", "--screen-cm", "40x20"], "need --screen"),
+    "columns": (["inspect", "STUDY", "--columns", "x"], "--columns must look like"),
+    "pattern": (["inspect", "STUDY", "--participant-pattern", "("], "no regular expression"),
+    "pattern group": (["inspect", "STUDY", "--participant-pattern", "p"], "no group"),
+    "eye": (["inspect", "STUDY", "--eye", "third"], "--eye must be"),
+    "plot ending": (["inspect", "STUDY", "--plot", "OUT/a.bmp"], ".png, .svg or .pdf"),
+    "recipe": (["prepare", "STUDY", "-o", "OUT/w.safetensors", "--recipe", "x"], "--recipe"),
+    "ending": (["prepare", "STUDY", "-o", "OUT/w.bin"], "ends in .safetensors"),
+    "task": (["prepare", "STUDY", "-o", "OUT/w.safetensors", "--task", "x"], "no recording of"),
+    "rate": (["prepare", "STUDY", "-o", "OUT/w.safetensors", "--rate", "1000"], "below the target"),
+    "seconds": (["prepare", "STUDY", "-o", "OUT/w.safetensors", "--seconds", "900"], "longest"),
+    "same person": (["prepare", "STUDY", "-o", "OUT/w.safetensors", "--same-person", "a"], "A=B"),
+    "info": (["info", "STUDY/recordings.parquet"], "no safetensors file"),
+    "people": (["simulate", "-o", "OUT/s", "--participants", "0"], "participant"),
+    "simulate format": (["simulate", "-o", "OUT/s", "--format", "edf"], "format"),
+    "not empty": (["simulate", "-o", "STUDY"], "not empty"),
+    "dataset": (["inspect", "pymovements:GazeBas"], "GazeBase"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "problem"), BAD.values(), ids=BAD.keys())
+def test_bad_input_is_one_clear_line_and_nothing_is_written(
+    run: Run, study: Path, tmp_path: Path, arguments: list[str], problem: str
+) -> None:
+    places = {"STUDY": str(study), "OUT": str(tmp_path)}
+    for word, place in places.items():
+        arguments = [argument.replace(word, place) for argument in arguments]
+    assert problem in error_of(run(*arguments))
+    assert list(tmp_path.iterdir()) == []
+
+
+CONTENTS = {
+    "empty": ("a.csv", b"", "empty"),
+    "header only": ("a.csv", b"t_ms,x_px,y_px\n", "no rows"),
+    "non-numeric": ("a.csv", b"t_ms,x_px,y_px\n0,1,2\n4,one,2\n8,1,2\n", "line 3"),
+    "backwards": ("a.csv", b"t_ms,x_px,y_px\n0,1,2\n4,1,2\n8,3,4\n2,1,2\n", "line 5"),
+    "unknown columns": ("a.csv", b"when,left,down\n0,1,2\n4,1,2\n", "--columns"),
+    "binary": ("a.edf", bytes(range(256)), "no eye-tracking format"),
+    "prose": ("a.txt", b"Dear reader,\nthis is a letter.\n", "column"),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "problem"), CONTENTS.values(), ids=CONTENTS.keys())
+def test_bad_files_are_named_with_the_place(
+    run: Run, tmp_path: Path, name: str, content: bytes, problem: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    said = error_of(run("prepare", path, "-o", tmp_path / "w.safetensors", "--screen", "800x600"))
+    assert name in said
+    assert problem in said
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+def test_one_participant_only_is_refused(run: Run, tmp_path: Path, study: Path) -> None:
+    one = pl.read_parquet(study / "recordings.parquet").filter(pl.col("participant") == "01")
+    one.write_parquet(tmp_path / "one.parquet")
+    arguments = (tmp_path / "one.parquet", "-o", tmp_path / "w.safetensors", "--screen", "1280x720")
+    assert "only one participant (01)" in error_of(run("prepare", *arguments))
+    assert run("prepare", *arguments, "--val-fraction", 0)[0] == 0
+
+
+def test_an_unwritable_output_fails_before_the_work(run: Run, study: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    said = error_of(run("prepare", study, "-o", tmp_path / "file" / "w.safetensors"))
+    assert "cannot be written" in said
+
+
+def test_a_full_disk_leaves_nothing_half_written(study: Path, tmp_path: Path) -> None:
+    """A real limit on file size makes the write fail in the middle, as a full disk does."""
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+    command = [sys.executable, "-m", "gazediffusion", "prepare", str(study)]
+    done = subprocess.run(
+        [*command, "-o", str(tmp_path / "w.safetensors")],
+        preexec_fn=limit,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    assert "w.safetensors: cannot be written (File too large)" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_participant_and_task_come_from_the_file_name(run: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for name in ("anna_dots", "bert_dots", "carl_dots"):
+        walk = 300 + np.cumsum(rng.normal(0, 0.5, (2, 2100)), axis=1)
+        frame = pl.DataFrame({"t_ms": np.arange(2100) * 4.0, "x_px": walk[0], "y_px": walk[1]})
+        frame.write_csv(tmp_path / f"{name}.csv")
+    code, _, lines = run(
+        "prepare", tmp_path / "*_dots.csv", "-o", tmp_path / "w.safetensors",
+        "--screen", "800x600", "--participant-pattern", r"(?P<participant>\w+)_(?P<task>\w+)\.csv",
+    )  # fmt: skip
+    assert code == 0, lines
+    windows = Windows.load(tmp_path / "w.safetensors")
+    assert {name[-4:] for name in windows.participants} == {"anna", "bert", "carl"}
+    assert windows.tasks == ("dots",)
