@@ -40,7 +40,7 @@ def test_a_file_named_twice_is_read_once(tmp_path: Path) -> None:
 
 def test_a_folder_without_recordings_names_the_formats(tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("nothing here")
-    with pytest.raises(GazeError, match="no recordings in this folder.*eyelink-asc"):
+    with pytest.raises(GazeError, match=r"no recordings in this folder.*eyelink-asc"):
         find_sources([tmp_path])
 
 
