@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
+# Two test processes with two threads each would fight for two cores. Set before torch is loaded.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 from collections.abc import Callable
 from pathlib import Path
 

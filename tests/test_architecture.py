@@ -31,6 +31,18 @@ ORDER = [
     "overview",
     "export",
     "simulation",
+    "seeds",
+    "unet",
+    "diffusion",
+    "sampling",
+    "recipes",
+    "checkpoint",
+    "batches",
+    "learner",
+    "training",
+    "events",
+    "generator",
+    "synthetic",
     "console",
     "cli",
     "__main__",
@@ -81,6 +93,17 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 def test_windows_load_where_polars_and_pymovements_are_not_installed() -> None:
     missing = {"polars", "pymovements", "scipy", "matplotlib", "pandas"}
     assert not missing & loaded_by("import gazediffusion.windows, gazediffusion.representation")
+
+
+def test_training_and_sampling_need_nothing_the_gpu_machine_lacks() -> None:
+    missing = {"polars", "pymovements", "pydantic", "diffusers", "pyarrow", "scipy", "matplotlib"}
+    modules = "gazediffusion.cli, gazediffusion.training, gazediffusion.synthetic"
+    assert not missing & loaded_by(f"import {modules}")
+
+
+def test_the_network_and_the_diffusion_do_not_know_each_other() -> None:
+    assert "diffusion" not in imported(PACKAGE / "unet.py")
+    assert "unet" not in imported(PACKAGE / "diffusion.py")
 
 
 def test_every_public_name_can_be_had() -> None:

@@ -60,7 +60,9 @@ def error_of(result: tuple[int, str, str]) -> str:
     return said[0]
 
 
-@pytest.mark.parametrize("verb", ["", "simulate", "inspect", "prepare", "info"])
+@pytest.mark.parametrize(
+    "verb", ["", "simulate", "inspect", "prepare", "train", "generate", "info"]
+)
 def test_every_verb_teaches_with_help(run: Run, verb: str) -> None:
     code, said, _ = run(*[verb] if verb else [], "--help")
     assert code == 0
@@ -245,3 +247,94 @@ def test_participant_and_task_come_from_the_file_name(run: Run, tmp_path: Path) 
     windows = Windows.load(tmp_path / "w.safetensors")
     assert {name[-4:] for name in windows.participants} == {"anna", "bert", "carl"}
     assert windows.tasks == ("dots",)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run folder, with the windows it was trained on beside it."""
+    from .runs import trained_run
+
+    return trained_run(tmp_path_factory.mktemp("trained") / "run")
+
+
+def test_train_generate_and_info_in_turn(run: Run, trained: Path, tmp_path: Path) -> None:
+    windows = trained.with_suffix(".safetensors")
+    small = ("--recipe", "position-tiny", "--epochs", 2, "--batch-size", 4, "--device", "cpu")
+    code, said, lines = run("train", windows, "-o", tmp_path / "run", *small)
+    assert code == 0, lines
+    assert f"wrote {tmp_path / 'run'}" in said
+    assert "2 of 2 epochs" in said
+    code, said, _ = run("train", windows, "-o", tmp_path / "run", *small)
+    assert code == 0
+    assert "complete already" in said
+    code, said, _ = run("info", tmp_path / "run")
+    assert "position-tiny run" in said
+    code, said, lines = run(
+        "generate", "-o", tmp_path / "gaze.csv", "--model", tmp_path / "run", "-n", 3,
+        "--steps", 4, "--device", "cpu",
+    )  # fmt: skip
+    assert code == 0, lines
+    assert "3 synthetic windows" in said
+    code, said, _ = run("info", tmp_path / "gaze.csv")
+    assert "No person was recorded" in said
+    code, said, _ = run("info", tmp_path / "gaze.csv", "--json")
+    assert json.loads(said)["sampling"]["steps"] == 4
+
+
+def test_the_recipe_follows_the_windows(run: Run, trained: Path, tmp_path: Path) -> None:
+    from .runs import saved_windows
+
+    saved_windows(tmp_path / "v.safetensors", "velocity")
+    said = error_of(
+        run("train", tmp_path / "v.safetensors", "-o", tmp_path / "r", "--recipe", "position")
+    )
+    assert "these are velocity windows" in said
+    assert not (tmp_path / "r").exists()
+
+
+def test_tensorboard_is_written_when_asked(run: Run, trained: Path, tmp_path: Path) -> None:
+    code, _, lines = run(
+        "train", trained.with_suffix(".safetensors"), "-o", tmp_path / "run", "--recipe",
+        "position-tiny", "--epochs", 1, "--device", "cpu", "--tensorboard",
+    )  # fmt: skip
+    assert code == 0, lines
+    assert list((tmp_path / "run" / "tensorboard").iterdir())
+
+
+BAD_MODELS = {
+    "no windows": (["train", "none.safetensors", "-o", "OUT/r"], "no such file"),
+    "recipe": (["train", "WINDOWS", "-o", "OUT/r", "--recipe", "speed"], "no recipe 'speed'"),
+    "epochs": (["train", "WINDOWS", "-o", "OUT/r", "--epochs", "0"], "epochs must be 1"),
+    "device": (["train", "WINDOWS", "-o", "OUT/r", "--device", "abacus"], "--device abacus"),
+    "precision": (["train", "WINDOWS", "-o", "OUT/r", "--precision", "int3"], "--precision"),
+    "seed": (["train", "WINDOWS", "-o", "OUT/r", "--seed", "-1"], "--seed"),
+    "no model": (["generate", "-o", "OUT/g", "--model", "nowhere"], "no run folder"),
+    "n": (["generate", "-o", "OUT/g", "--model", "RUN", "-n", "0"], "-n must be 1"),
+    "steps": (["generate", "-o", "OUT/g", "--model", "RUN", "--steps", "1001"], "--steps must"),
+    "eta": (["generate", "-o", "OUT/g", "--model", "RUN", "--eta", "7"], "--eta"),
+    "sampler": (["generate", "-o", "OUT/g", "--model", "RUN", "--sampler", "x"], "--sampler"),
+    "format": (["generate", "-o", "OUT/g", "--model", "RUN", "--format", "x"], "no format 'x'"),
+    "weights": (["generate", "-o", "OUT/g", "--model", "RUN", "--weights", "x"], "--weights"),
+    "bids without cm": (
+        ["generate", "-o", "OUT/g", "--model", "RUN", "--format", "bids", "-n", "1",
+         "--screen", "800x600"],
+        "--screen-cm",
+    ),
+    "info": (["info", "nowhere"], "no such file or folder"),
+    "info folder": (["info", "OUT"], "no run folder"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "problem"), BAD_MODELS.values(), ids=BAD_MODELS.keys())
+def test_bad_input_to_models_is_one_clear_line(
+    run: Run, trained: Path, tmp_path: Path, arguments: list[str], problem: str
+) -> None:
+    places = {
+        "WINDOWS": str(trained.with_suffix(".safetensors")),
+        "RUN": str(trained),
+        "OUT": str(tmp_path),
+    }
+    for word, place in places.items():
+        arguments = [argument.replace(word, place) for argument in arguments]
+    assert problem in error_of(run(*arguments))
+    assert [path for path in tmp_path.iterdir() if not path.name.startswith(".")] == []

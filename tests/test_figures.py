@@ -44,7 +44,7 @@ def test_pictures_are_written_whole_in_the_format_of_their_ending(tmp_path: Path
     starts = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
     for ending, start in starts.items():
         with house_style():
-            gallery = window_gallery(np.stack([GAZE, GAZE]), ["a", "b"], 250.0, SCREEN, "two")
+            gallery = window_gallery({"a": GAZE[None], "b": GAZE[None]}, 250.0, SCREEN, "two")
             save_figure(gallery, tmp_path / f"gallery{ending}")
         assert (tmp_path / f"gallery{ending}").read_bytes().startswith(start)
     assert len(list(tmp_path.iterdir())) == 3
@@ -52,6 +52,6 @@ def test_pictures_are_written_whole_in_the_format_of_their_ending(tmp_path: Path
 
 def test_an_unknown_ending_is_refused(tmp_path: Path) -> None:
     with house_style():
-        figure = window_gallery(GAZE[None], ["a"], 250.0, SCREEN, "one")
+        figure = window_gallery({"a": GAZE[None]}, 250.0, SCREEN, "one")
         with pytest.raises(GazeError, match=r"\.png, \.svg or \.pdf"):
             save_figure(figure, tmp_path / "gallery.gif")

@@ -12,30 +12,43 @@ from typing import TYPE_CHECKING, Any
 from gazediffusion.version import __version__
 
 if TYPE_CHECKING:
+    from gazediffusion.checkpoint import Run, load_run
     from gazediffusion.cleaning import CleaningConfig
     from gazediffusion.errors import GazeError
+    from gazediffusion.generator import DiffusionGenerator
     from gazediffusion.geometry import Screen
     from gazediffusion.inspection import inspect
     from gazediffusion.preparing import PrepareConfig, prepare
     from gazediffusion.readers import ReadOptions, find_sources, read_recordings
+    from gazediffusion.recipes import RECIPES, Recipe
     from gazediffusion.recordings import Recording
     from gazediffusion.simulation import SimulationConfig, simulate, write_simulation
+    from gazediffusion.synthetic import SetConfig, write_set
+    from gazediffusion.training import train
     from gazediffusion.windows import Windows
 
 _HOME = {
     "CleaningConfig": "cleaning",
+    "DiffusionGenerator": "generator",
     "GazeError": "errors",
     "PrepareConfig": "preparing",
+    "RECIPES": "recipes",
     "ReadOptions": "readers",
+    "Recipe": "recipes",
     "Recording": "recordings",
+    "Run": "checkpoint",
     "Screen": "geometry",
+    "SetConfig": "synthetic",
     "SimulationConfig": "simulation",
     "Windows": "windows",
     "find_sources": "readers",
     "inspect": "inspection",
+    "load_run": "checkpoint",
     "prepare": "preparing",
     "read_recordings": "readers",
     "simulate": "simulation",
+    "train": "training",
+    "write_set": "synthetic",
     "write_simulation": "simulation",
 }
 
@@ -52,6 +65,14 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "PrepareConfig",
     "prepare",
     "Windows",
+    "RECIPES",
+    "Recipe",
+    "train",
+    "Run",
+    "load_run",
+    "DiffusionGenerator",
+    "SetConfig",
+    "write_set",
     "SimulationConfig",
     "simulate",
     "write_simulation",

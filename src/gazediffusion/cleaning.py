@@ -23,9 +23,6 @@ EyeChoice = Literal["right", "left", "best"]
 
 # EyeLink writes 1e8 or -32768 for "no data" where a converter left it in.
 _SENTINEL_PX = 30_000.0
-# Where the screen's size in cm is unknown, a screen is taken to be this wide, a common viewing
-# angle, so that a speed limit in degrees still means something.
-_ASSUMED_WIDTH_DEG = 40.0
 
 
 # Why a sample is dropped, in the order the reasons are looked for.
@@ -260,20 +257,13 @@ def _too_fast(
         return too_fast
     usual_ms = float(np.median(np.diff(time_ms)))
     lag = max(1, min(round(4.0 / usual_ms), len(time_ms) - 1)) if usual_ms > 0 else 1
-    degrees_per_px = _width_deg(screen) / screen.width_px
+    degrees_per_px = screen.width_deg / screen.width_px
     dx = gaze_px[0, lag:] - gaze_px[0, :-lag]
     dy = gaze_px[1, lag:] - gaze_px[1, :-lag]
     limit_px = max_speed_deg_s / degrees_per_px * (time_ms[lag:] - time_ms[:-lag]) / 1000.0
     for start in np.flatnonzero(dx * dx + dy * dy > limit_px * limit_px):
         too_fast[start : start + lag + 1] = True
     return too_fast
-
-
-def _width_deg(screen: Screen) -> float:
-    """The visual angle of the screen's width."""
-    if screen.width_cm is None or screen.distance_cm is None:
-        return _ASSUMED_WIDTH_DEG
-    return 2 * math.degrees(math.atan(screen.width_cm / 2 / screen.distance_cm))
 
 
 def _count_blinks(time_ms: NDArray[np.float64], labelled: Bools | None, lost: Bools) -> int:

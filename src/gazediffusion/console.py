@@ -6,6 +6,7 @@ Tables are built from the library's own summaries; nothing is computed here but 
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,10 +17,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from gazediffusion.errors import GazeError
+
 if TYPE_CHECKING:
     from gazediffusion.geometry import Screen
     from gazediffusion.inspection import TaskSummary
     from gazediffusion.recordings import Recording
+    from gazediffusion.training import Epoch
     from gazediffusion.windows import Windows
 
 # A pipe has no width of its own, and a table must not be squeezed into 80 columns for it.
@@ -33,7 +37,7 @@ def plain(text: object) -> str:
 
 
 @contextlib.contextmanager
-def progress_bar(name: str, total: int, unit: str) -> Iterator[Callable[[int, str], None]]:
+def progress_bar(name: str, total: int, unit: str) -> Iterator[Callable[[float, str], None]]:
     """A bar with count, rate and time left; call it with (done, note). Gone when done."""
     from rich import progress as bars
 
@@ -67,6 +71,131 @@ def recording_bar(name: str, n_files: int) -> Iterator[Callable[[Recording], Non
             update(len(seen) - 1, f"{rate:.1f} M samples/s")
 
         yield show
+
+
+@contextlib.contextmanager
+def generation_bar(n: int) -> Iterator[Callable[[float], None]]:
+    """Progress over windows, with windows per second beside it."""
+    begun, first = time.monotonic(), None
+    with progress_bar("generating", n, "window") as update:
+
+        def show(done: float) -> None:
+            nonlocal first
+            first = done if first is None else first
+            rate = (done - first) / max(time.monotonic() - begun, 1e-9)
+            update(done, f"{rate:.2f} windows/s")
+
+        yield show
+
+
+class TrainingBar:
+    """Progress of training: windows per second, time left, and the latest losses."""
+
+    def __init__(self, n_epochs: int, update: Callable[[float, str], None]) -> None:
+        self.n_epochs, self.update = n_epochs, update
+        self.losses = ""
+        self.first: int | None = None
+        self.begun = time.monotonic()
+        self.shown = 0.0
+
+    def on_step(self, done: int, total: int) -> None:
+        """Hear of `done` windows out of `total`."""
+        now = time.monotonic()
+        if self.first is None:
+            self.first, self.begun = done, now
+        if now - self.shown < 0.1 and done < total:
+            return
+        self.shown = now
+        rate = (done - self.first) / max(now - self.begun, 1e-9)
+        self.update(done * self.n_epochs / total, f"{rate:.0f} windows/s {self.losses}")
+
+    def on_epoch(self, epoch: Epoch) -> None:
+        """Hear of an epoch's losses."""
+        held_out = epoch.validation_loss
+        self.losses = f"loss {epoch.training_loss:.4f}" + (
+            "" if held_out is None else f", held out {held_out:.4f}"
+        )
+
+
+@contextlib.contextmanager
+def training_bar(n_epochs: int) -> Iterator[TrainingBar]:
+    """A bar over epochs."""
+    with progress_bar("training", n_epochs, "epoch") as update:
+        yield TrainingBar(n_epochs, update)
+
+
+@contextlib.contextmanager
+def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C and a polite kill ask for a stop instead of breaking in; yields "was it asked?"."""
+    asked: list[int] = []
+    before = {
+        number: signal.signal(number, lambda received, _: asked.append(received))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def scalar_log(folder: Path | None) -> Callable[[Epoch], None]:
+    """A function that logs epochs to TensorBoard; one that does nothing without a folder."""
+    if folder is None:
+        return lambda epoch: None
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise GazeError(
+            "TensorBoard is not installed", remedy="pip install 'gazediffusion[tensorboard]'"
+        ) from error
+    writer: Any = None
+
+    def log(epoch: Epoch) -> None:
+        # Opened at the first epoch: until then the run folder may still be refused.
+        nonlocal writer
+        writer = writer or SummaryWriter(str(folder))
+        writer.add_scalar("loss/training", epoch.training_loss, epoch.step)
+        if epoch.validation_loss is not None:
+            writer.add_scalar("loss/held_out", epoch.validation_loss, epoch.step)
+        writer.add_scalar("learning_rate", epoch.learning_rate, epoch.step)
+        writer.flush()
+
+    return log
+
+
+def print_run(folder: Path, as_json: bool = False) -> None:
+    """What a run is, and how far it has come."""
+    from gazediffusion.checkpoint import read_config, read_metrics
+    from gazediffusion.unet import UNet
+
+    config = read_config(folder)
+    metrics = read_metrics(folder)
+    if as_json:
+        out.print_json(data={"kind": "run", **config.to_json(), "epochs_done": metrics})
+        return
+    recipe, data = config.recipe, config.data
+    n_parameters = sum(p.numel() for p in UNet(recipe.network).parameters())
+    out.print(
+        f"[bold]{recipe.name} run[/bold]: {n_parameters:,} parameters, seed {config.seed}, "
+        f"{config.precision} on {config.device}, windows of {config.length} samples at "
+        f"{config.rate_hz:g} Hz"
+    )
+    out.print(
+        f"trained on {data['n_windows']} windows of "
+        f"{data['n_participants'] - data['n_held_out_participants']} people "
+        f"({plain(', '.join(data['tasks']))}), {data['n_held_out_windows']} windows of "
+        f"{data['n_held_out_participants']} people held out, data sha256 {data['sha256']}"
+    )
+    done = f"{len(metrics)} of {recipe.epochs} epochs"
+    if metrics:
+        done += f", training loss {metrics[-1]['training_loss']:.5f}"
+        losses = [m["validation_loss"] for m in metrics if m["validation_loss"] is not None]
+        if losses:
+            best = losses.index(min(losses))
+            done += f", held-out loss {losses[-1]:.5f}, best {losses[best]:.5f} at epoch {best}"
+    out.print(done)
+    out.print(f"made by gazediffusion {config.gazediffusion_version}, torch {config.torch_version}")
 
 
 def inspection_table(summaries: list[TaskSummary], seconds: float) -> Table:

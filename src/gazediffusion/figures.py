@@ -124,25 +124,35 @@ def draw_path(gaze: NDArray[np.float32], axes: Axes) -> Axes:
 
 
 def window_gallery(
-    windows: NDArray[np.float32], names: list[str], rate_hz: float, screen: Screen, title: str
+    rows: dict[str, NDArray[np.float32]], rate_hz: float, screen: Screen, title: str
 ) -> Figure:
-    """A few windows (window, 2, time) side by side: path above, x(t) and y(t) below."""
+    """Sets of windows under each other, name -> (window, 2, time): each set's paths and traces."""
     import matplotlib.pyplot as plt
 
-    figure, grid = plt.subplots(2, len(windows), figsize=(2.6 * len(windows), 4.6), squeeze=False)
+    n_columns = max(len(windows) for windows in rows.values())
+    figure, grid = plt.subplots(
+        2 * len(rows), n_columns, figsize=(2.6 * n_columns, 4.2 * len(rows)), squeeze=False
+    )
+    for number, (name, windows) in enumerate(rows.items()):
+        _draw_windows(grid[2 * number : 2 * number + 2], windows, name, rate_hz, screen)
+    figure.suptitle(title)
+    return figure
+
+
+def _draw_windows(
+    grid: Any, windows: NDArray[np.float32], name: str, rate_hz: float, screen: Screen
+) -> None:
     seconds = np.arange(windows.shape[2]) / rate_hz
-    for column, (gaze, name) in enumerate(zip(windows, names, strict=True)):
+    for column, gaze in enumerate(windows):
         path_axes, trace_axes = grid[0, column], grid[1, column]
         draw_path(gaze, path_axes)
         path_axes.set_aspect(screen.height_px / screen.width_px)
-        path_axes.set_title(name, loc="left")
+        path_axes.set_title(name if column == 0 else "", loc="left")
         trace_axes.plot(seconds, gaze[0], color=BLUE, label="x")
         trace_axes.plot(seconds, gaze[1], color=ORANGE, label="y")
-        trace_axes.set(xlabel="time (s)", ylim=(-1.25, 1.25), xlim=(0, seconds[-1]))
+        trace_axes.set(ylim=(-1.25, 1.25), xlim=(0, seconds[-1]), xlabel="time (s)")
         if column:
             path_axes.set_ylabel("")
             path_axes.tick_params(labelleft=False)
             trace_axes.tick_params(labelleft=False)
     grid[1, 0].legend(loc="lower left", ncols=2)
-    figure.suptitle(title)
-    return figure

@@ -42,6 +42,16 @@ class Screen:
         return None not in (self.width_cm, self.height_cm, self.distance_cm)
 
     @property
+    def width_deg(self) -> float:
+        """The visual angle of the width, taken to be 40 degrees where it is not known.
+
+        A common viewing angle, so that limits in degrees per second still mean something.
+        """
+        if self.width_cm is None or self.distance_cm is None:
+            return 40.0
+        return 2 * math.degrees(math.atan(self.width_cm / 2 / self.distance_cm))
+
+    @property
     def size_px(self) -> NDArray[np.float64]:
         """Width and height in pixels, shape (2, 1) to broadcast over (2, time)."""
         return np.array([[self.width_px], [self.height_px]], dtype=np.float64)

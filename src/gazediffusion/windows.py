@@ -135,6 +135,36 @@ class Windows:
         gaze = np.clip(self.gaze + spread * self.grid_normalized, -CLIP, CLIP)
         return replace(self, gaze=gaze.astype(np.float32, copy=False), grid_px=None)
 
+    @classmethod
+    def of_array(
+        cls,
+        gaze: NDArray[np.float32],
+        rate_hz: float,
+        screen: Screen,
+        recipe: str,
+        task: str = "synthetic",
+        provenance: Mapping[str, Any] | None = None,
+    ) -> Windows:
+        """Windows (window, 2, time) of one nameless participant, as a generator makes them."""
+        n, _, length = gaze.shape
+        starts = np.arange(n, dtype=np.int64) * length
+        return cls(
+            gaze=np.ascontiguousarray(gaze.transpose(1, 0, 2)).reshape(2, n * length),
+            starts=starts,
+            length=length,
+            rate_hz=rate_hz,
+            screen=screen,
+            recipe=recipe,
+            participants=("synthetic",),
+            tasks=(task,),
+            run_starts=starts,
+            run_participant=np.zeros(n, dtype=np.int32),
+            run_task=np.zeros(n, dtype=np.int32),
+            run_trial=tuple(str(k) for k in range(n)),
+            run_onset_ms=np.zeros(n),
+            provenance=provenance or {},
+        )
+
     def save(self, path: Path | str) -> None:
         """Write one safetensors file; the same windows give the same bytes."""
         from safetensors.numpy import save

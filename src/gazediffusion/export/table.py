@@ -7,13 +7,16 @@ with _left and _right for two. Missing gaze is an empty cell in CSV and NaN in P
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gazediffusion.errors import GazeError
 from gazediffusion.export.labelled import Labelled, eyes_of, first_of, name, rate_of
+from gazediffusion.geometry import Screen
 from gazediffusion.recordings import Recording
 
 if TYPE_CHECKING:
@@ -23,13 +26,17 @@ if TYPE_CHECKING:
 _PIECE_SAMPLES = 1_000_000
 
 
-def write_csv(labelled: Iterable[Labelled], folder: Path) -> None:
-    """Write recordings.csv and recordings.json into `folder`."""
+def write_csv(labelled: Iterable[Labelled], folder: Path, all_units: bool = False) -> None:
+    """Write recordings.csv and recordings.json into `folder`.
+
+    With `all_units`, gaze also stands in degrees (where the screen's size is known) and
+    normalized to the screen.
+    """
     import polars as pl
 
     first, labelled = first_of(labelled)
     with open(folder / "recordings.csv", "wb") as stream:
-        for number, frame in enumerate(_frames(first, labelled)):
+        for number, frame in enumerate(_frames(first, labelled, all_units)):
             plain = frame.with_columns(
                 pl.col(pl.Float32).fill_nan(None), pl.col(pl.Boolean).cast(pl.Int8)
             )
@@ -37,21 +44,23 @@ def write_csv(labelled: Iterable[Labelled], folder: Path) -> None:
     _write_sidecar(first, folder)
 
 
-def write_parquet(labelled: Iterable[Labelled], folder: Path) -> None:
-    """Write recordings.parquet and recordings.json into `folder`.
+def write_parquet(labelled: Iterable[Labelled], folder: Path, all_units: bool = False) -> None:
+    """Write recordings.parquet and recordings.json into `folder`; `all_units` as for CSV.
 
-    Polars cannot append to a Parquet file, so pieces are written first and then streamed into
-    one file: memory holds a piece, never the whole set.
+    Written row group by row group: memory holds one of them, never the whole set.
     """
     import polars as pl
+    from pyarrow import parquet
 
     first, labelled = first_of(labelled)
-    pieces = folder / ".pieces"
-    pieces.mkdir()
-    for number, frame in enumerate(_pieces(_frames(first, labelled))):
-        frame.write_parquet(pieces / f"{number:06d}.parquet")
-    pl.scan_parquet(sorted(pieces.iterdir())).sink_parquet(folder / "recordings.parquet")
-    shutil.rmtree(pieces)
+    oldest = pl.CompatLevel.oldest()
+    frames = _pieces(_frames(first, labelled, all_units))
+    piece = next(frames).to_arrow(compat_level=oldest)
+    path = folder / "recordings.parquet"
+    with parquet.ParquetWriter(path, piece.schema, compression="zstd") as writer:
+        writer.write_table(piece)
+        for frame in frames:
+            writer.write_table(frame.to_arrow(compat_level=oldest))
     _write_sidecar(first, folder)
 
 
@@ -68,7 +77,9 @@ def _pieces(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
         yield pl.concat(gathered)
 
 
-def _frames(first: Recording, labelled: Iterable[Labelled]) -> Iterator[pl.DataFrame]:
+def _frames(
+    first: Recording, labelled: Iterable[Labelled], all_units: bool
+) -> Iterator[pl.DataFrame]:
     """One table per recording; all must have the eyes, labels, screen and rate of the first."""
     wanted = _shape(first)
     for recording, _ in labelled:
@@ -80,7 +91,7 @@ def _frames(first: Recording, labelled: Iterable[Labelled]) -> Iterator[pl.DataF
                     place=name(recording),
                     remedy="write them apart",
                 )
-        yield _frame(recording)
+        yield _frame(recording, all_units)
 
 
 def _shape(recording: Recording) -> dict[str, Any]:
@@ -92,7 +103,7 @@ def _shape(recording: Recording) -> dict[str, Any]:
     }
 
 
-def _frame(recording: Recording) -> pl.DataFrame:
+def _frame(recording: Recording, all_units: bool) -> pl.DataFrame:
     import polars as pl
 
     words = ("participant", "task", "trial")
@@ -105,9 +116,22 @@ def _frame(recording: Recording) -> pl.DataFrame:
         side = f"_{eye}" if len(eyes) == 2 else ""
         x_px, y_px = recording.gaze_px[eye]
         gaze += [pl.Series(f"x{side}_px", x_px), pl.Series(f"y{side}_px", y_px)]
+        if all_units and recording.screen is not None:
+            for unit, values in _other_units(recording.gaze_px[eye], recording.screen):
+                x, y = values
+                gaze += [pl.Series(f"x{side}_{unit}", x), pl.Series(f"y{side}_{unit}", y)]
         if eye in recording.is_blink:
             blinks.append(pl.Series(f"is_blink{side}", recording.is_blink[eye]))
     return frame.hstack(gaze + blinks)
+
+
+def _other_units(
+    gaze_px: NDArray[np.float32], screen: Screen
+) -> Iterator[tuple[str, NDArray[np.floating[Any]]]]:
+    """Gaze (2, time) in degrees, where they are known, and normalized to [-1, 1]."""
+    if screen.has_degrees:
+        yield "deg", screen.to_degrees(gaze_px)
+    yield "screen", screen.to_normalized(gaze_px)
 
 
 def _write_sidecar(first: Recording, folder: Path) -> None:

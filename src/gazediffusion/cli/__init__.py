@@ -1,0 +1,62 @@
+"""The command line: parse, call one library function, say what was written.
+
+Bad input is one line on standard error and exit code 2. Heavy modules are imported inside the
+commands, so that `--help` answers at once and training needs nothing it does not use.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from gazediffusion.cli import about, models, recordings
+from gazediffusion.console import err, out, plain
+from gazediffusion.errors import GazeError
+from gazediffusion.version import __version__
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Learn how human eyes move from eye-tracker recordings and generate new gaze.\n\n"
+    "Typical way: [bold]inspect[/bold] your files, [bold]prepare[/bold] windows from them, "
+    "[bold]train[/bold] a model, [bold]generate[/bold] new gaze. "
+    "Without recordings, [bold]simulate[/bold] some. Every command explains itself with --help.",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        out.print(f"gazediffusion {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None: ...
+
+
+for command in (
+    recordings.simulate,
+    recordings.inspect,
+    recordings.prepare,
+    models.train,
+    models.generate,
+    about.info,
+):
+    app.command()(command)
+
+
+def main() -> None:
+    """Run the command line; a `GazeError` becomes one line and exit code 2."""
+    try:
+        app()
+    except GazeError as error:
+        err.print(f"[bold red]error:[/bold red] {plain(str(error))}")
+        sys.exit(2)

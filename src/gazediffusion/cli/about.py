@@ -1,0 +1,65 @@
+"""The command that says what a file or folder is."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gazediffusion import console
+from gazediffusion.console import out, plain
+from gazediffusion.errors import GazeError
+
+if TYPE_CHECKING:
+    from gazediffusion.windows import Windows
+
+
+def info(
+    path: Annotated[
+        Path,
+        typer.Argument(help="A windows file, a run folder or a synthetic set.", show_default=False),
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Everything, for a program.")] = False,
+) -> None:
+    """Say what a file or folder is, how it was made, and from what.
+
+    Example: [bold]gazediffusion info windows.safetensors[/bold]
+    """
+    from gazediffusion.synthetic import read_card, readme_of
+
+    if not path.exists():
+        raise GazeError("there is no such file or folder", path=path)
+    card = read_card(path)
+    if card is not None:
+        out.print_json(data=card) if as_json else out.print(plain(readme_of(card, path.suffix[1:])))
+        return
+    if path.is_dir():
+        console.print_run(path, as_json)
+        return
+    from gazediffusion.windows import Windows
+
+    windows = Windows.load(path)
+    if as_json:
+        out.print_json(data=_as_json(windows))
+        return
+    console.print_windows(windows)
+    console.print_provenance(windows.provenance)
+
+
+def _as_json(windows: Windows) -> dict[str, Any]:
+    return {
+        "kind": "windows",
+        "recipe": windows.recipe,
+        "n_windows": len(windows),
+        "length": windows.length,
+        "rate_hz": windows.rate_hz,
+        "screen": asdict(windows.screen),
+        "participants": list(windows.participants),
+        "validation": sorted(windows.validation),
+        "tasks": list(windows.tasks),
+        "grid_px": windows.grid_px,
+        "velocity_scale": windows.velocity_scale,
+        "provenance": dict(windows.provenance),
+    }

@@ -1,0 +1,175 @@
+"""Commands about models: train and generate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gazediffusion import console
+from gazediffusion.cli.options import DistanceCm, ScreenCm, ScreenPx, screen_of
+from gazediffusion.console import out, plain
+from gazediffusion.errors import GazeError
+
+
+def train(
+    windows: Annotated[
+        Path, typer.Argument(help="A windows file made by prepare.", show_default=False)
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The run folder.")],
+    recipe: Annotated[
+        str | None,
+        typer.Option(
+            help="position, velocity, or the small position-tiny, velocity-tiny; "
+            "by default what the windows were prepared for.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Same seed, same device: same weights.")] = 42,
+    epochs: Annotated[
+        int | None, typer.Option(help="Instead of the recipe's 500.", show_default=False)
+    ] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(help="Instead of the recipe's.", show_default=False)
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
+    precision: Annotated[
+        str, typer.Option(help="auto (the recipe's on a GPU, fp32 elsewhere), fp32 or bf16.")
+    ] = "auto",
+    resume: Annotated[
+        bool, typer.Option("--resume/--no-resume", help="Go on with the run in the folder.")
+    ] = True,
+    save_every: Annotated[
+        float, typer.Option(help="Seconds between saved states; a kill loses no more.")
+    ] = 60.0,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Also log to RUN/tensorboard.")
+    ] = False,
+) -> None:
+    """Train a diffusion model on windows.
+
+    The validation loss is that of the averaged weights on people nobody trained on, with the same
+    noise every epoch. Ctrl-C saves; the same command goes on where it stopped.
+
+    Example: [bold]gazediffusion train windows.safetensors -o run --recipe position[/bold]
+    """
+    from dataclasses import replace
+
+    from gazediffusion.recipes import find_recipe
+    from gazediffusion.training import train as train_windows
+    from gazediffusion.windows import Windows
+
+    _require_seed(seed)
+    loaded = Windows.load(windows)
+    chosen = find_recipe(recipe or loaded.recipe)
+    chosen = replace(
+        chosen,
+        epochs=chosen.epochs if epochs is None else epochs,
+        batch_size=chosen.batch_size if batch_size is None else batch_size,
+    )
+    log = console.scalar_log(output / "tensorboard" if tensorboard else None)
+    last = None
+    with console.stop_on_interrupt() as stopped, console.training_bar(chosen.epochs) as bar:
+        epochs_done = train_windows(
+            loaded,
+            output,
+            chosen,
+            seed=seed,
+            device=device,
+            precision=precision,
+            resume=resume,
+            save_every_s=save_every,
+            should_stop=stopped,
+            on_step=bar.on_step,
+        )
+        for last in epochs_done:
+            bar.on_epoch(last)
+            log(last)
+    if stopped():
+        out.print(f"stopped; {plain(output)} is saved, and the same command goes on from there")
+        raise typer.Exit(130)
+    console.print_run(output)
+    out.print(f"wrote {plain(output)}" + ("" if last else " (it was complete already)"))
+
+
+def generate(
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", help="A new folder, or a .parquet, .csv or .npz file."),
+    ],
+    model: Annotated[Path, typer.Option(help="A run folder.")],
+    n: Annotated[int, typer.Option("-n", help="How many windows.")] = 100,
+    steps: Annotated[
+        int | None, typer.Option(help="Sampling steps instead of the recipe's.", show_default=False)
+    ] = None,
+    eta: Annotated[
+        float | None,
+        typer.Option(help="0 is deterministic, 1 as random as DDPM.", show_default=False),
+    ] = None,
+    sampler: Annotated[str, typer.Option(help="ddim, or ancestral over every step.")] = "ddim",
+    seed: Annotated[int, typer.Option(help="Window k of a seed is always the same.")] = 0,
+    format: Annotated[
+        str | None,
+        typer.Option(
+            help="parquet, csv, npz, bids or asc; by the output's ending, else parquet.",
+            show_default=False,
+        ),
+    ] = None,
+    weights: Annotated[str, typer.Option(help="best, last, or raw (not averaged).")] = "best",
+    batch_size: Annotated[
+        int | None, typer.Option(help="Windows at a time; changes speed only.", show_default=False)
+    ] = None,
+    screen: ScreenPx = None,
+    screen_cm: ScreenCm = None,
+    distance_cm: DistanceCm = None,
+    grid: Annotated[
+        float | None, typer.Option(help="Round to the tracker's grid, as 0.1 (pixels).")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda ...")] = "auto",
+) -> None:
+    """Generate synthetic gaze with a trained model.
+
+    Every set comes with a card that says it is synthetic, from which model and seed. A stopped
+    run goes on from the windows it has when the same command is given again.
+
+    Example: [bold]gazediffusion generate -o gaze.parquet --model run -n 1000[/bold]
+    """
+    from gazediffusion.checkpoint import load_run
+    from gazediffusion.generator import DiffusionGenerator
+    from gazediffusion.learner import choose_device
+    from gazediffusion.synthetic import SetConfig, write_set
+
+    ending = output.suffix[1:]
+    config = SetConfig(
+        n=n,
+        seed=seed,
+        format=format or (ending if ending in ("csv", "npz") else "parquet"),
+        screen=screen_of(screen, screen_cm, distance_cm),
+        grid_px=grid,
+    )
+    if weights not in ("best", "last", "raw"):
+        raise GazeError(f"--weights must be best, last or raw, not {weights!r}")
+    on = choose_device(device)
+    run = load_run(model, weights, on)  # type: ignore[arg-type]  # checked above
+    generator = DiffusionGenerator(
+        run,
+        sampler=sampler,  # type: ignore[arg-type]  # checked by the generator
+        steps=steps,
+        eta=eta,
+        batch_size=(256 if on.type == "cuda" else 16) if batch_size is None else batch_size,
+    )
+    with console.generation_bar(n) as progress:
+        written = write_set(generator, config, output, progress)
+    settings = generator.settings
+    out.print(
+        f"wrote {plain(written[0])}: {n} synthetic windows of "
+        f"{run.config.length / run.config.rate_hz:g} s by {run.config.recipe.name}, "
+        f"{settings['sampler']} {settings['steps']} steps, eta {settings['eta']:g}, seed {seed}"
+    )
+    out.print(f"card: {plain(written[1])}, in words: {plain(written[2])}")
+
+
+def _require_seed(seed: int) -> None:
+    if seed < 0:
+        raise GazeError(f"--seed must be 0 or more, not {seed}")

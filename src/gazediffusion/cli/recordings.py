@@ -1,0 +1,199 @@
+"""Commands about recordings: simulate, inspect, prepare."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gazediffusion import console
+from gazediffusion.cli.options import (
+    BlinkAfter,
+    BlinkBefore,
+    Columns,
+    DataDir,
+    DistanceCm,
+    EyeOption,
+    Format,
+    MaxSpeed,
+    ParticipantPattern,
+    Paths,
+    ScreenCm,
+    ScreenPx,
+    cleaning_of,
+    read_options_of,
+)
+from gazediffusion.console import out, plain
+from gazediffusion.errors import GazeError
+from gazediffusion.files import require_writable
+
+
+def simulate(
+    output: Annotated[Path, typer.Option("-o", "--output", help="A new folder.")],
+    participants: Annotated[int, typer.Option(help="How many people.")] = 10,
+    minutes: Annotated[float, typer.Option(help="Minutes of gaze per person.")] = 2.0,
+    format: Annotated[str, typer.Option(help="asc, csv, parquet, bids or columns.")] = "parquet",
+    rate: Annotated[float, typer.Option(help="Samples per second.")] = 1000.0,
+    seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = 0,
+) -> None:
+    """Simulate eye-tracker recordings whose true events are known.
+
+    Saccades on the main sequence, fixational drift and tremor, blinks and losses, on the
+    tracker's 0.1 px grid: data without a licence, for trying the package and testing detectors.
+    It is a hand-written model, not a trained one.
+
+    Example: [bold]gazediffusion simulate -o sim --participants 20 --format bids[/bold]
+    """
+    from gazediffusion.simulation import SimulationConfig, write_simulation
+
+    config = SimulationConfig(n_participants=participants, minutes=minutes, seed=seed, rate_hz=rate)
+    with console.progress_bar("simulating", participants, "person") as update:
+        written = write_simulation(config, output, format, lambda done, _: update(done, ""))
+    out.print(
+        f"wrote {plain(output)}: {participants} people, {minutes:g} min each at {rate:g} Hz, "
+        f"{len(written)} files, true events in {plain(_truth_of(written))}"
+    )
+
+
+def inspect(
+    paths: Paths,
+    format: Format = "auto",
+    columns: Columns = None,
+    participant_pattern: ParticipantPattern = None,
+    screen: ScreenPx = None,
+    screen_cm: ScreenCm = None,
+    distance_cm: DistanceCm = None,
+    eye: EyeOption = "right",
+    blink_before: BlinkBefore = 60.0,
+    blink_after: BlinkAfter = 100.0,
+    max_speed: MaxSpeed = 1000.0,
+    rate: Annotated[float, typer.Option(help="Rate of the windows counted (Hz).")] = 250.0,
+    seconds: Annotated[float, typer.Option(help="Length of the windows counted.")] = 8.0,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Draw one recording in both representations (.png, .svg, .pdf)."),
+    ] = None,
+    plot_participant: Annotated[
+        str | None, typer.Option(help="Whose recording to draw; the first long enough otherwise.")
+    ] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Look into recordings: who, what, how long, how much is lost, how many windows.
+
+    Example: [bold]gazediffusion inspect study/ --screen 1920x1080 --plot look.png[/bold]
+    """
+    from gazediffusion.inspection import inspect as inspect_sources
+    from gazediffusion.preparing import PrepareConfig
+    from gazediffusion.readers import find_sources
+
+    options = read_options_of(
+        columns, participant_pattern, screen, screen_cm, distance_cm, data_dir
+    )
+    cleaning = cleaning_of(eye, blink_before, blink_after, max_speed)
+    config = PrepareConfig(rate_hz=rate, seconds=seconds, cleaning=cleaning)
+    sources = find_sources(paths, options, format)
+    with console.recording_bar("reading", len(sources)) as progress:
+        summaries = inspect_sources(sources, config, progress)
+    out.print(console.inspection_table(summaries, config.seconds))
+    for screen_found in {found for summary in summaries for found in summary.screens}:
+        out.print(f"screen: {console.screen_words(screen_found)}")
+    for note in sorted({note for summary in summaries for note in summary.notes}):
+        out.print(f"note: {plain(note)}")
+    if plot is not None:
+        from gazediffusion.overview import draw_overview
+
+        title = draw_overview(sources, config, plot, plot_participant)
+        out.print(f"wrote {plain(plot)}: {plain(title)}")
+
+
+def prepare(
+    paths: Paths,
+    output: Annotated[Path, typer.Option("-o", "--output", help="The windows file to write.")],
+    recipe: Annotated[
+        str, typer.Option(help="position (windows slide) or velocity (windows do not overlap).")
+    ] = "position",
+    rate: Annotated[float, typer.Option(help="Samples per second of the windows.")] = 250.0,
+    seconds: Annotated[float, typer.Option(help="Length of a window.")] = 8.0,
+    stride: Annotated[
+        int | None,
+        typer.Option(
+            help="Samples between window starts; 250 for position, the length for velocity.",
+            show_default=False,
+        ),
+    ] = None,
+    task: Annotated[
+        list[str] | None,
+        typer.Option(help="Keep this task only; may be given again.", show_default=False),
+    ] = None,
+    format: Format = "auto",
+    columns: Columns = None,
+    participant_pattern: ParticipantPattern = None,
+    screen: ScreenPx = None,
+    screen_cm: ScreenCm = None,
+    distance_cm: DistanceCm = None,
+    eye: EyeOption = "right",
+    blink_before: BlinkBefore = 60.0,
+    blink_after: BlinkAfter = 100.0,
+    max_speed: MaxSpeed = 1000.0,
+    val_fraction: Annotated[
+        float, typer.Option(help="Share of the people kept for validation; 0 keeps none.")
+    ] = 0.2,
+    split_seed: Annotated[int, typer.Option(help="Which people those are.")] = 42,
+    same_person: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Names that may be one person, as A=B; they stay on one side of the split.",
+            show_default=False,
+        ),
+    ] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Turn recordings into clean, split, documented training windows.
+
+    Lost samples, blinks and impossible speeds break a recording into valid runs; windows are cut
+    from runs alone and people, never windows, are split. One safetensors file holds it all.
+
+    Example: [bold]gazediffusion prepare study/ -o windows.safetensors --screen 1280x720
+    --screen-cm 40x22.5 --distance-cm 45[/bold]
+    """
+    from gazediffusion.preparing import PrepareConfig
+    from gazediffusion.preparing import prepare as prepare_windows
+    from gazediffusion.readers import find_sources
+
+    config = PrepareConfig(
+        recipe=recipe,  # type: ignore[arg-type]  # checked by the config itself
+        rate_hz=rate,
+        seconds=seconds,
+        stride=stride,
+        tasks=tuple(task or ()),
+        validation_fraction=val_fraction,
+        split_seed=split_seed,
+        same_person=tuple(_names(group) for group in same_person or ()),
+        cleaning=cleaning_of(eye, blink_before, blink_after, max_speed),
+    )
+    if output.suffix != ".safetensors":
+        raise GazeError("a windows file ends in .safetensors", path=output)
+    require_writable(output)
+    options = read_options_of(
+        columns, participant_pattern, screen, screen_cm, distance_cm, data_dir
+    )
+    sources = find_sources(paths, options, format)
+    with console.recording_bar("preparing", len(sources)) as progress:
+        windows = prepare_windows(sources, config, progress)
+    windows.save(output)
+    console.print_windows(windows)
+    out.print(
+        f"wrote {plain(output)}: {len(windows)} windows, {output.stat().st_size / 1e6:.1f} MB"
+    )
+
+
+def _names(group: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in group.replace(",", "=").split("=") if name.strip())
+    if len(names) < 2:
+        raise GazeError(f"--same-person needs two names, as A=B, not {group!r}")
+    return names
+
+
+def _truth_of(written: list[Path]) -> Path:
+    return next(path for path in written if path.name == "events.csv")

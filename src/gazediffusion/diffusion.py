@@ -1,0 +1,203 @@
+"""Diffusion: the forward process, what a network may predict, its loss, posterior and bound.
+
+Notation (paper, sections 2 and appendices A, B):
+
+    t          diffusion step, 1..T; tensors of steps hold t, schedules are indexed by it
+    beta_t     variance added at step t;  alpha_t = 1 - beta_t
+    alpha_bar  prod_{s<=t} alpha_s, with alpha_bar_0 = 1
+    x_t        sqrt(alpha_bar_t) x_0 + sqrt(1 - alpha_bar_t) eps                        (eq. 1)
+
+A denoiser is any function (x_t, t) -> tensor of the shape of x_t, predicting eps or x_0. This
+module knows nothing of networks and never clamps x_0: saccades live in the tails.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from gazediffusion.errors import GazeError
+
+Denoiser = Callable[[Tensor, Tensor], Tensor]
+Objective = Literal["eps", "x0"]
+Weighting = Literal["standard", "min-snr"]
+
+
+class Schedule:
+    """The linear schedule: beta from `beta_1` to `beta_T` in T equal steps.
+
+    beta, alpha_bar, alpha_bar_before and beta_tilde are (T + 1,) float64 and indexed by t;
+    entry 0 is the clean data. They are computed once on the CPU and moved with `to`.
+    """
+
+    def __init__(
+        self, n_steps: int = 1000, beta_first: float = 1e-4, beta_last: float = 2e-2
+    ) -> None:
+        if n_steps < 1 or not 0 < beta_first <= beta_last < 1:
+            raise GazeError("a schedule needs one step or more and 0 < beta_1 <= beta_T < 1")
+        self.n_steps = n_steps
+        zero = torch.zeros(1, dtype=torch.float64)
+        self.beta = torch.cat(
+            [zero, torch.linspace(beta_first, beta_last, n_steps, dtype=torch.float64)]
+        )
+        self.alpha_bar = torch.cumprod(1 - self.beta, dim=0)
+        self.alpha_bar_before = torch.cat([zero + 1, self.alpha_bar[:-1]])
+        # Variance of q(x_{t-1} | x_t, x_0), appendix A; 0 at t = 1, where x_0 is certain.
+        self.beta_tilde = torch.cat(
+            [zero, ((1 - self.alpha_bar_before) / (1 - self.alpha_bar) * self.beta)[1:]]
+        )
+
+    def to(self, device: torch.device | str) -> Schedule:
+        """The same schedule with its tensors on another device."""
+        moved = Schedule.__new__(Schedule)
+        moved.n_steps = self.n_steps
+        for name in ("beta", "alpha_bar", "alpha_bar_before", "beta_tilde"):
+            setattr(moved, name, getattr(self, name).to(device))
+        return moved
+
+    def noisy(self, x0: Tensor, t: Tensor, eps: Tensor) -> Tensor:
+        """x_t for clean x0 (batch, channels, time), steps t (batch,) and noise eps (eq. 1)."""
+        alpha_bar = _over(self.alpha_bar[t], x0)
+        return alpha_bar.sqrt() * x0 + (1 - alpha_bar).sqrt() * eps
+
+    def x0_from_eps(self, xt: Tensor, t: Tensor, eps: Tensor) -> Tensor:
+        """The clean sample that x_t and its noise imply."""
+        alpha_bar = _over(self.alpha_bar[t], xt)
+        return (xt - (1 - alpha_bar).sqrt() * eps) / alpha_bar.sqrt()
+
+    def eps_from_x0(self, xt: Tensor, t: Tensor, x0: Tensor) -> Tensor:
+        """The noise that x_t and its clean sample imply."""
+        alpha_bar = _over(self.alpha_bar[t], xt)
+        return (xt - alpha_bar.sqrt() * x0) / (1 - alpha_bar).sqrt()
+
+    def both(self, predicted: Tensor, xt: Tensor, t: Tensor, objective: Objective) -> tuple[
+        Tensor, Tensor
+    ]:  # fmt: skip
+        """(x0, eps) from what a network predicts."""
+        if objective == "eps":
+            return self.x0_from_eps(xt, t, predicted), predicted
+        return predicted, self.eps_from_x0(xt, t, predicted)
+
+    def posterior(self, xt: Tensor, t: Tensor, x0: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and variance of q(x_{t-1} | x_t, x_0), appendix A.
+
+        mu = sqrt(ab_{t-1}) beta_t / (1 - ab_t) x_0 + sqrt(alpha_t) (1 - ab_{t-1}) / (1 - ab_t) x_t
+        The variance has shape (batch, 1, 1).
+        """
+        alpha_bar, before = self.alpha_bar[t], self.alpha_bar_before[t]
+        beta = self.beta[t]
+        of_x0 = before.sqrt() * beta / (1 - alpha_bar)
+        of_xt = (1 - beta).sqrt() * (1 - before) / (1 - alpha_bar)
+        return _over(of_x0, x0) * x0 + _over(of_xt, xt) * xt, _over(self.beta_tilde[t], xt)
+
+    def snr(self, t: Tensor) -> Tensor:
+        """Signal-to-noise ratio alpha_bar / (1 - alpha_bar) at steps t (batch,)."""
+        return self.alpha_bar[t] / (1 - self.alpha_bar[t])
+
+
+def loss_weight(
+    schedule: Schedule, t: Tensor, objective: Objective, weighting: Weighting, gamma: float = 5.0
+) -> Tensor:
+    """The weight of each sample's mean squared error, (batch,).
+
+    Min-SNR (Hang et al. 2023) caps the weight of the x_0 error at gamma: min(SNR, gamma), which
+    for an eps-predicting network is min(SNR, gamma) / SNR.
+    """
+    if weighting == "standard":
+        return torch.ones_like(t, dtype=torch.float32)
+    snr = schedule.snr(t)
+    capped = snr.clamp(max=gamma)
+    return (capped / snr if objective == "eps" else capped).float()
+
+
+def denoising_loss(
+    denoiser: Denoiser,
+    schedule: Schedule,
+    x0: Tensor,
+    t: Tensor,
+    eps: Tensor,
+    objective: Objective = "eps",
+    weighting: Weighting = "standard",
+    gamma: float = 5.0,
+) -> Tensor:
+    """Each sample's weighted mean squared error, (batch,) (eq. 2, per dimension)."""
+    predicted = denoiser(schedule.noisy(x0, t, eps), t)
+    target = eps if objective == "eps" else x0
+    error = (predicted.float() - target).square().mean(dim=(1, 2))
+    return loss_weight(schedule, t, objective, weighting, gamma) * error
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The negative variational bound in nats per dimension, and its parts (appendix B).
+
+    prior: L_T = KL(q(x_T | x_0) || p(x_T)).
+    diffusion: the sum of L_{t-1} over t = 2..T.
+    reconstruction: L_0 = -log p(x_0 | x_1), a density, so the total may be negative.
+    """
+
+    prior: float
+    diffusion: float
+    reconstruction: float
+
+    @property
+    def total(self) -> float:
+        """prior + diffusion + reconstruction."""
+        return self.prior + self.diffusion + self.reconstruction
+
+
+@torch.no_grad()
+def variational_bound(
+    denoiser: Denoiser,
+    schedule: Schedule,
+    x0: Tensor,
+    objective: Objective = "eps",
+    n_times: int | None = None,
+    seed: int = 0,
+) -> Bound:
+    """The bound for clean x0 (batch, channels, time), averaged over the batch.
+
+    The reverse kernels have the posterior's variance (beta_1 at t = 1). With `n_times`, the sum
+    over t is estimated from that many evenly spread steps.
+    """
+    generator = torch.Generator().manual_seed(seed)
+
+    def noise() -> Tensor:
+        return torch.randn(x0.shape, generator=generator).to(x0)
+
+    def mean_of(t: int) -> tuple[Tensor, Tensor]:
+        """Posterior means with the true and with the predicted x_0, at one step."""
+        steps = torch.full((len(x0),), t, dtype=torch.long, device=x0.device)
+        xt = schedule.noisy(x0, steps, noise()).to(x0.dtype)
+        predicted_x0, _ = schedule.both(denoiser(xt, steps), xt, steps, objective)
+        true, _ = schedule.posterior(xt, steps, x0)
+        predicted, _ = schedule.posterior(xt, steps, predicted_x0)
+        return true, predicted
+
+    last = schedule.alpha_bar[-1]
+    prior = 0.5 * ((1 - last) + last * x0.double().square() - 1 - torch.log(1 - last)).mean()
+
+    times = torch.arange(2, schedule.n_steps + 1)
+    if n_times is not None and n_times < len(times):
+        times = times[torch.linspace(0, len(times) - 1, n_times).round().long()]
+    terms = []
+    for t in times.tolist():
+        true, predicted = mean_of(t)
+        terms.append((true - predicted).square().mean() / (2 * schedule.beta_tilde[t]))
+    diffusion = torch.stack(terms).mean() * (schedule.n_steps - 1) if terms else torch.zeros(())
+
+    variance = schedule.beta[1]
+    _, predicted = mean_of(1)
+    squared = (x0 - predicted).square().mean()
+    reconstruction = 0.5 * (squared / variance + torch.log(2 * math.pi * variance))
+    return Bound(float(prior), float(diffusion), float(reconstruction))
+
+
+def _over(values: Tensor, like: Tensor) -> Tensor:
+    """Per-sample values (batch,) shaped to multiply (batch, channels, time), in its float type."""
+    return values.to(like.dtype).view(-1, *([1] * (like.dim() - 1)))

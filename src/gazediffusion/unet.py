@@ -1,0 +1,164 @@
+"""The paper's denoiser: a one-dimensional U-Net conditioned on the diffusion step by FiLM.
+
+Three encoder levels, a bottleneck with self-attention between two residual blocks, and a mirrored
+decoder with skip concatenation (paper, section "Methods"). The paper states widths, heads and the
+exact parameter count; kernel sizes, groups and the place of each skip are our choice, consistent
+with the text and with all 19,350,914 parameters. Knows nothing of diffusion: it maps a tensor and
+one number per sample to a tensor of the same shape.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from gazediffusion.errors import GazeError
+
+
+@dataclass(frozen=True)
+class UNetConfig:
+    """The network's shape; the defaults are the paper's."""
+
+    channels: int = 2
+    widths: tuple[int, ...] = (128, 256, 512)
+    embedding: int = 256
+    heads: int = 4
+    head_width: int = 32
+    groups: int = 8
+    kernel: int = 5
+
+    @property
+    def stride(self) -> int:
+        """Window lengths must be multiples of this: every level halves the time."""
+        return 1 << len(self.widths)
+
+    def __post_init__(self) -> None:
+        if any(width % self.groups for width in self.widths):
+            raise GazeError(f"network widths {self.widths} must be multiples of {self.groups}")
+
+
+class UNet(nn.Module):
+    """eps or x0 from (x_t, t): x (batch, channels, time), t (batch,), time divisible by 8."""
+
+    def __init__(self, config: UNetConfig | None = None) -> None:
+        super().__init__()
+        self.config = config = config or UNetConfig()
+        widths, embedding = config.widths, config.embedding
+
+        def block(c_in: int, c_out: int) -> ResidualBlock:
+            return ResidualBlock(c_in, c_out, embedding, config.kernel, config.groups)
+
+        self.step_embedding = nn.Sequential(
+            nn.Linear(embedding, 4 * embedding), nn.SiLU(), nn.Linear(4 * embedding, embedding)
+        )
+        self.stem = nn.Conv1d(config.channels, widths[0], 7, padding=3)
+        self.encoder = nn.ModuleList(block(width, width) for width in widths)
+        # Each level goes down to the width of the next; the last keeps its own.
+        self.down = nn.ModuleList(
+            nn.Conv1d(width, deeper, 3, stride=2, padding=1)
+            for width, deeper in pairwise((*widths, widths[-1]))
+        )
+        self.bottleneck_in = block(widths[-1], widths[-1])
+        self.attention = SelfAttention(widths[-1], config.heads, config.head_width, config.groups)
+        self.bottleneck_out = block(widths[-1], widths[-1])
+        self.up = nn.ModuleList(
+            nn.ConvTranspose1d(deeper, width, 3, stride=2, padding=1, output_padding=1)
+            for deeper, width in pairwise((widths[-1], *reversed(widths)))
+        )
+        self.decoder = nn.ModuleList(block(2 * width, width) for width in reversed(widths))
+        self.head = nn.Sequential(
+            nn.GroupNorm(config.groups, widths[0]),
+            nn.SiLU(),
+            nn.Conv1d(widths[0], config.channels, 7, padding=3),
+        )
+
+    def forward(self, x: Tensor, t: Tensor) -> Tensor:
+        """The prediction, of the shape of x."""
+        embedding = self._embed(t)
+        h, skips = self._encode(x, embedding)
+        for up, block, skip in zip(self.up, self.decoder, reversed(skips), strict=True):
+            h = block(torch.cat([up(h), skip], dim=1), embedding)
+        out: Tensor = self.head(h)
+        return out
+
+    def features(self, x: Tensor, t: Tensor) -> Tensor:
+        """The bottleneck's output, (batch, widths[-1], time / 8)."""
+        return self._encode(x, self._embed(t))[0]
+
+    def _embed(self, t: Tensor) -> Tensor:
+        embedding: Tensor = self.step_embedding(sinusoid(t, self.config.embedding))
+        return embedding
+
+    def _encode(self, x: Tensor, embedding: Tensor) -> tuple[Tensor, list[Tensor]]:
+        if x.shape[-1] % self.config.stride:
+            raise GazeError(
+                f"a window of {x.shape[-1]} samples does not fit the network",
+                remedy=f"its length must be a multiple of {self.config.stride}",
+            )
+        h = self.stem(x)
+        skips: list[Tensor] = []
+        for block, down in zip(self.encoder, self.down, strict=True):
+            h = block(h, embedding)
+            skips.append(h)
+            h = down(h)
+        h = self.bottleneck_in(h, embedding)
+        h = self.attention(h)
+        return self.bottleneck_out(h, embedding), skips
+
+
+class ResidualBlock(nn.Module):
+    """Two convolutions around FiLM, h' = h (1 + gamma(e)) + delta(e), and a shortcut."""
+
+    def __init__(self, c_in: int, c_out: int, embedding: int, kernel: int, groups: int) -> None:
+        super().__init__()
+        self.norm_in = nn.GroupNorm(groups, c_in)
+        self.conv_in = nn.Conv1d(c_in, c_out, kernel, padding=kernel // 2)
+        self.norm_out = nn.GroupNorm(groups, c_out)
+        self.film = nn.Linear(embedding, 2 * c_out)
+        self.conv_out = nn.Conv1d(c_out, c_out, kernel, padding=kernel // 2)
+        self.shortcut = nn.Conv1d(c_in, c_out, 1) if c_in != c_out else nn.Identity()
+
+    def forward(self, x: Tensor, embedding: Tensor) -> Tensor:
+        """x (batch, c_in, time) and embedding (batch, embedding) to (batch, c_out, time)."""
+        h = self.conv_in(functional.silu(self.norm_in(x)))
+        gamma, delta = self.film(functional.silu(embedding)).unsqueeze(-1).chunk(2, dim=1)
+        h = self.norm_out(h) * (1 + gamma) + delta
+        out: Tensor = self.shortcut(x) + self.conv_out(functional.silu(h))
+        return out
+
+
+class SelfAttention(nn.Module):
+    """Every time attends to every other; added to its input."""
+
+    def __init__(self, width: int, heads: int, head_width: int, groups: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm = nn.GroupNorm(groups, width)
+        self.qkv = nn.Conv1d(width, 3 * heads * head_width, 1, bias=False)
+        self.out = nn.Conv1d(heads * head_width, width, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x (batch, width, time) to the same shape."""
+        batch, _, time = x.shape
+        # (batch, heads, time, head width) each
+        q, k, v = (
+            self.qkv(self.norm(x)).view(batch, 3, self.heads, -1, time).transpose(3, 4).unbind(1)
+        )
+        h = functional.scaled_dot_product_attention(q, k, v)
+        out: Tensor = x + self.out(h.transpose(2, 3).reshape(batch, -1, time))
+        return out
+
+
+def sinusoid(t: Tensor, width: int, longest: float = 10_000.0) -> Tensor:
+    """Sines and cosines of t (batch,) at `width` / 2 frequencies, (batch, width) float32."""
+    half = width // 2
+    rates = torch.exp(
+        -math.log(longest) * torch.arange(half, dtype=torch.float32, device=t.device) / half
+    )
+    angles = t.float()[:, None] * rates
+    return torch.cat([angles.sin(), angles.cos()], dim=1)

@@ -1,0 +1,43 @@
+"""Small windows and runs for the tests of training and generation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from gazediffusion.recipes import RECIPES, Recipe
+from gazediffusion.training import train
+from gazediffusion.windows import Windows
+
+from .test_unet import SMALL
+from .test_windows import make_windows
+
+TINY: Recipe = replace(
+    RECIPES["position-tiny"], network=SMALL, epochs=3, batch_size=4, sampling_steps=5
+)
+TINY_VELOCITY: Recipe = replace(
+    RECIPES["velocity-tiny"], network=SMALL, epochs=3, batch_size=4, sampling_steps=5
+)
+
+
+def short_windows(recipe: str = "position") -> Windows:
+    """Windows of 64 samples: 12 of the training person, 24 of the one held out."""
+    windows = replace(make_windows(), length=64, recipe=recipe)
+    starts = (np.arange(0, 177, 16) + np.array([[0], [250], [500]])).ravel()
+    scale = 1.0 if recipe == "velocity" else None
+    return replace(windows, starts=starts.astype(np.int64), velocity_scale=scale)
+
+
+def saved_windows(path: Path, recipe: str = "position") -> Windows:
+    """The same, saved and loaded, so that they know their hash."""
+    short_windows(recipe).save(path)
+    return Windows.load(path)
+
+
+def trained_run(folder: Path, recipe: Recipe = TINY) -> Path:
+    """A run trained to its end."""
+    windows = saved_windows(folder.with_suffix(".safetensors"), recipe.representation)
+    list(train(windows, folder, recipe, seed=0, device="cpu"))
+    return folder

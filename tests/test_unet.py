@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from gazediffusion.errors import GazeError
+from gazediffusion.unet import UNet, UNetConfig, sinusoid
+
+SMALL = UNetConfig(widths=(8, 16, 24), embedding=32, heads=2, head_width=8)
+
+
+def n_parameters(module: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+def test_the_paper_network_has_exactly_its_parameters() -> None:
+    assert n_parameters(UNet()) == 19_350_914
+
+
+def test_every_part_has_the_parameters_of_the_table() -> None:
+    """The parameter table of FINDINGS 2, part by part."""
+    network = UNet()
+    expected = {
+        network.step_embedding: [525_568],
+        network.stem: [1_920],
+        network.encoder: [230_400, 788_480, 2_887_680],
+        network.down: [98_560, 393_728, 786_944],
+        network.bottleneck_in: [2_887_680],
+        network.attention: [263_680],
+        network.bottleneck_out: [2_887_680],
+        network.up: [786_944, 393_472, 98_432],
+        network.decoder: [4_724_224, 1_248_000, 345_472],
+        network.head: [2_050 - 2_050 + 256 + 128 * 2 * 7 + 2],
+    }
+    for part, counts in expected.items():
+        parts = list(part) if isinstance(part, nn.ModuleList) else [part]
+        assert [n_parameters(one) for one in parts] == counts
+
+
+@pytest.mark.parametrize("length", [8, 64, 2000])
+def test_any_length_divisible_by_eight_keeps_its_shape(length: int) -> None:
+    network = UNet(SMALL)
+    x = torch.randn(3, 2, length)
+    assert network(x, torch.tensor([1, 500, 1000])).shape == x.shape
+
+
+def test_other_lengths_are_refused() -> None:
+    with pytest.raises(GazeError, match=r"2001 samples does not fit.*multiple of 8"):
+        UNet(SMALL)(torch.randn(1, 2, 2001), torch.tensor([1]))
+
+
+def test_the_bottleneck_is_exposed_at_an_eighth_of_the_time() -> None:
+    features = UNet(SMALL).features(torch.randn(2, 2, 160), torch.tensor([1, 2]))
+    assert features.shape == (2, 24, 20)
+
+
+def test_the_step_changes_the_output() -> None:
+    network = UNet(SMALL)
+    x = torch.randn(1, 2, 64)
+    assert not torch.allclose(network(x, torch.tensor([1])), network(x, torch.tensor([900])))
+
+
+def test_samples_of_a_batch_do_not_touch_each_other() -> None:
+    network = UNet(SMALL).eval()
+    x, t = torch.randn(4, 2, 64), torch.tensor([5, 50, 500, 900])
+    together = network(x, t)
+    alone = torch.cat([network(x[k : k + 1], t[k : k + 1]) for k in range(4)])
+    torch.testing.assert_close(together, alone, atol=1e-5, rtol=1e-5)
+
+
+def test_attention_lets_distant_times_meet() -> None:
+    network = UNet(SMALL).eval()
+    x = torch.randn(1, 2, 800)
+    moved = x.clone()
+    moved[..., 0] += 10
+    change = (network(moved, torch.tensor([10])) - network(x, torch.tensor([10]))).abs()
+    assert change[..., -1].max() > 1e-6
+
+
+def test_widths_must_fit_the_groups() -> None:
+    with pytest.raises(GazeError, match="multiples of 8"):
+        UNetConfig(widths=(10, 20))
+
+
+def test_steps_have_different_embeddings() -> None:
+    table = sinusoid(torch.arange(1, 1001), 256)
+    assert table.shape == (1000, 256)
+    assert torch.cdist(table, table).fill_diagonal_(1).min() > 0.01
