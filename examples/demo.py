@@ -1,8 +1,8 @@
 """The whole way on simulated recordings with a tiny model: simulate, prepare, train, generate.
 
-    python examples/demo.py [FOLDER] [--epochs 30 --windows 8]
+    python examples/demo.py [FOLDER] [--epochs 40 --windows 8]
 
-The tiny model learns for half a minute and is no model of gaze; it shows that the way works.
+The tiny model learns for a minute and is no model of gaze; it shows that the way works.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from gazediffusion.figures import house_style, save_figure, window_gallery
 from gazediffusion.overview import draw_overview
 
 
-def main(folder: Path, n_epochs: int = 30, n_windows: int = 8) -> None:
+def main(folder: Path, n_epochs: int = 40, n_windows: int = 8) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     write_simulation(SimulationConfig(n_participants=10, minutes=2), folder / "recordings", "asc")
 
@@ -72,7 +72,7 @@ def main(folder: Path, n_epochs: int = 30, n_windows: int = 8) -> None:
             {"simulated, held out": simulated, "synthetic, tiny model": synthetic},
             windows.rate_hz,
             windows.screen,
-            "Simulated gaze and what a model trained for half a minute makes of it",
+            "Simulated gaze, and what a tiny model trained for a minute makes of it",
         )
         save_figure(gallery, folder / "gallery.png")
 
@@ -92,7 +92,7 @@ def summary(gaze: NDArray[np.float32]) -> str:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, nargs="?", default=Path("demo"))
-    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--windows", type=int, default=8)
     arguments = parser.parse_args()
     main(arguments.folder, arguments.epochs, arguments.windows)

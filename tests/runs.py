@@ -26,7 +26,7 @@ def short_windows(recipe: str = "position") -> Windows:
     """Windows of 64 samples: 12 of the training person, 24 of the one held out."""
     windows = replace(make_windows(), length=64, recipe=recipe)
     starts = (np.arange(0, 177, 16) + np.array([[0], [250], [500]])).ravel()
-    scale = 1.0 if recipe == "velocity" else None
+    scale = 7.0 if recipe == "velocity" else None
     return replace(windows, starts=starts.astype(np.int64), velocity_scale=scale)
 
 

@@ -269,6 +269,9 @@ def test_train_generate_and_info_in_turn(run: Run, trained: Path, tmp_path: Path
     assert "complete already" in said
     code, said, _ = run("info", tmp_path / "run")
     assert "position-tiny run" in said
+    code, said, _ = run("info", tmp_path / "run", "--bound", windows)
+    assert code == 0
+    assert "nats per dimension" in said
     code, said, lines = run(
         "generate", "-o", tmp_path / "gaze.csv", "--model", tmp_path / "run", "-n", 3,
         "--steps", 4, "--device", "cpu",

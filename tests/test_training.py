@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -15,9 +16,9 @@ import numpy as np
 import pytest
 import torch
 
-from gazediffusion.checkpoint import read_metrics
+from gazediffusion.checkpoint import load_run, read_metrics
 from gazediffusion.errors import GazeError
-from gazediffusion.training import Epoch, train
+from gazediffusion.training import Epoch, held_out_bound, train
 
 from .runs import TINY, TINY_VELOCITY, saved_windows
 
@@ -194,6 +195,34 @@ def test_kill_9_at_random_moments_gives_the_bytes_of_the_uninterrupted_run(
     assert killed >= 3
     subprocess.run(command(tmp_path, "killed"), check=True, capture_output=True, env=environment())
     assert content(tmp_path / "killed") == content(tmp_path / "straight")
+
+
+def test_a_full_disk_says_so_and_keeps_the_last_state(tmp_path: Path) -> None:
+    saved_windows(tmp_path / "w.safetensors")
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
+
+    done = subprocess.run(
+        command(tmp_path, "run"), preexec_fn=limit, capture_output=True, text=True,
+        env={**environment(), "PYTHONDONTWRITEBYTECODE": "1"}, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert "state.safetensors: cannot be written (File too large)" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not [path for path in (tmp_path / "run").iterdir() if path.name.endswith(".part")]
+    subprocess.run(command(tmp_path, "run"), check=True, capture_output=True, env=environment())
+
+
+def test_the_bound_falls_with_training(tmp_path: Path) -> None:
+    windows = saved_windows(tmp_path / "w.safetensors")
+    totals = []
+    for n_epochs in (1, 30):
+        folder = tmp_path / f"run{n_epochs}"
+        list(train(windows, folder, replace(TINY, epochs=n_epochs), seed=0, device="cpu"))
+        totals.append(held_out_bound(load_run(folder), windows, n_windows=4, n_times=10).total)
+    assert totals[1] < totals[0]
 
 
 def test_ctrl_c_saves_and_the_same_command_goes_on(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from gazediffusion.batches import Batch, Batches, fixed_validation
 from gazediffusion.checkpoint import (
+    Run,
     RunConfig,
     load_tensors,
     read_config,
@@ -26,6 +27,7 @@ from gazediffusion.checkpoint import (
     with_prefix,
     write_json,
 )
+from gazediffusion.diffusion import Bound, variational_bound
 from gazediffusion.errors import GazeError
 from gazediffusion.files import written_whole
 from gazediffusion.learner import (
@@ -84,6 +86,22 @@ def train(
     held_out = fixed_validation(windows.held_out, config, on)
     loop = _Loop(folder, config, learner, batches, held_out, save_every_s)
     yield from loop.run(should_stop, on_step)
+
+
+def held_out_bound(run: Run, windows: Windows, n_windows: int = 16, n_times: int = 50) -> Bound:
+    """The variational bound on held-out windows, estimated from a few of them and a few steps.
+
+    A diagnostic of how well the model explains people it has not seen, in nats per dimension.
+    """
+    _require_fit(windows, run.config.recipe)
+    chosen = windows.held_out if len(windows.held_out) else windows
+    places = torch.linspace(0, len(chosen) - 1, min(n_windows, len(chosen))).round().long()
+    gaze = torch.from_numpy(chosen.dequantized(seed=0).cut(places.numpy()))
+    device = next(run.network.parameters()).device
+    x0 = run.config.representation.encode(gaze).to(device)
+    recipe = run.config.recipe
+    schedule = recipe.schedule().to(device)
+    return variational_bound(run.network, schedule, x0, recipe.objective, n_times)
 
 
 class _Loop:
@@ -219,7 +237,15 @@ class _Loop:
 def _checked_config(
     windows: Windows, recipe: Recipe, seed: int, precision: Precision, device: torch.device
 ) -> RunConfig:
-    """The run's configuration; windows of another recipe or an impossible length are refused."""
+    """The run's configuration; windows it cannot be trained on are refused."""
+    _require_fit(windows, recipe)
+    if len(windows.train) == 0:
+        raise GazeError("there are no training windows in this file")
+    return RunConfig.of(windows, recipe, seed, precision, str(device.type))
+
+
+def _require_fit(windows: Windows, recipe: Recipe) -> None:
+    """Refuse windows of another recipe or of a length the network cannot take."""
     if windows.recipe != recipe.representation:
         raise GazeError(
             f"these are {windows.recipe} windows, and recipe {recipe.name} takes "
@@ -232,9 +258,6 @@ def _checked_config(
             f"a window of {windows.length} samples does not fit the network",
             remedy=f"prepare windows whose length is a multiple of {stride}",
         )
-    if len(windows.train) == 0:
-        raise GazeError("there are no training windows in this file")
-    return RunConfig.of(windows, recipe, seed, precision, str(device.type))
 
 
 def _open_folder(folder: Path, config: RunConfig, resume: bool) -> None:

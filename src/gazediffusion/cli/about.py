@@ -22,6 +22,13 @@ def info(
         typer.Argument(help="A windows file, a run folder or a synthetic set.", show_default=False),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Everything, for a program.")] = False,
+    bound: Annotated[
+        Path | None,
+        typer.Option(
+            help="A windows file: estimate a run's variational bound on its held-out people.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Say what a file or folder is, how it was made, and from what.
 
@@ -37,6 +44,8 @@ def info(
         return
     if path.is_dir():
         console.print_run(path, as_json)
+        if bound is not None:
+            _print_bound(path, bound)
         return
     from gazediffusion.windows import Windows
 
@@ -46,6 +55,19 @@ def info(
         return
     console.print_windows(windows)
     console.print_provenance(windows.provenance)
+
+
+def _print_bound(run_folder: Path, windows: Path) -> None:
+    from gazediffusion.checkpoint import load_run
+    from gazediffusion.training import held_out_bound
+    from gazediffusion.windows import Windows
+
+    estimate = held_out_bound(load_run(run_folder), Windows.load(windows))
+    out.print(
+        f"variational bound on held-out windows: {estimate.total:.4f} nats per dimension "
+        f"(prior {estimate.prior:.2g}, diffusion {estimate.diffusion:.4f}, "
+        f"reconstruction {estimate.reconstruction:.4f})"
+    )
 
 
 def _as_json(windows: Windows) -> dict[str, Any]:
