@@ -88,6 +88,20 @@ def generation_bar(n: int) -> Iterator[Callable[[float], None]]:
         yield show
 
 
+Step = Callable[[str], None]
+
+
+@contextlib.contextmanager
+def steps_line() -> Iterator[Step]:
+    """One line on standard error that names the part at work and the time it has taken."""
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True) as progress:
+        task = progress.add_task("starting", total=None)
+        yield lambda name: progress.update(task, description=plain(name))
+
+
 class TrainingBar:
     """Progress of training: windows per second, time left, and the latest losses."""
 
@@ -196,6 +210,26 @@ def print_run(folder: Path, as_json: bool = False) -> None:
             done += f", held-out loss {losses[-1]:.5f}, best {losses[best]:.5f} at epoch {best}"
     out.print(done)
     out.print(f"made by gazediffusion {config.gazediffusion_version}, torch {config.torch_version}")
+
+
+def print_evaluation(results: Mapping[str, Any]) -> None:
+    """The headline of an evaluation: ratios to the floor by family."""
+    ratios = results["ratios"]
+    names = list(results["sets"]["synthetic"])
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("ratio to the floor")
+    for name in names:
+        table.add_column(plain(name), justify="right")
+    for family, by_name in ratios["families"].items():
+        table.add_row(family, *(f"{by_name[name]:.2f}" for name in names))
+    table.add_section()
+    table.add_row("overall", *(f"{ratios['overall'][name]:.2f}" for name in names))
+    out.print(table)
+    real = results["sets"]["real"]
+    out.print(
+        f"real: {real['n_windows']} windows of {real['n_participants']} people; every other set "
+        f"cut to {results['about']['n_common']} windows; 1.0 is as near as other people"
+    )
 
 
 def inspection_table(summaries: list[TaskSummary], seconds: float) -> Table:

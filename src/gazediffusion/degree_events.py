@@ -51,7 +51,7 @@ class DegreeEvents:
 
 
 def degree_events(
-    gaze: NDArray[np.floating[Any]], screen: Screen, rate_hz: float, max_windows: int = 512
+    gaze: NDArray[np.floating[Any]], screen: Screen, rate_hz: float, max_windows: int = 256
 ) -> DegreeEvents:
     """Detect events in windows (window, 2, time) of normalized gaze with pymovements.
 

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from gazediffusion.cli import about, models, recordings
+from gazediffusion.cli import about, evaluation, models, recordings
 from gazediffusion.console import err, out, plain
 from gazediffusion.errors import GazeError
 from gazediffusion.version import __version__
@@ -23,7 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Learn how human eyes move from eye-tracker recordings and generate new gaze.\n\n"
     "Typical way: [bold]inspect[/bold] your files, [bold]prepare[/bold] windows from them, "
-    "[bold]train[/bold] a model, [bold]generate[/bold] new gaze. "
+    "[bold]train[/bold] a model, [bold]generate[/bold] new gaze, [bold]evaluate[/bold] it. "
     "Without recordings, [bold]simulate[/bold] some. Every command explains itself with --help.",
 )
 
@@ -48,6 +48,8 @@ for command in (
     recordings.prepare,
     models.train,
     models.generate,
+    evaluation.evaluate,
+    evaluation.baseline,
     about.info,
 ):
     app.command()(command)

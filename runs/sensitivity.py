@@ -1,0 +1,175 @@
+"""Which metric sees which defect: known defects planted into real windows.
+
+    python runs/sensitivity.py WINDOWS [-n 600] > table.md
+
+Half of the training people's recordings get a defect and are judged as if they were synthetic; the
+other half is the training set, the held-out people are real. The undamaged half is judged too: its
+ratios show what chance does. A cell is the distance over the same distance of the undamaged half;
+bold where it is seen, that is at least 1.5 times and beyond the undamaged half's 95 % interval
+(for tests: beyond what is stated in the row). Prints a Markdown table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazediffusion import Windows
+from gazediffusion.evaluation import EvaluationConfig, evaluate
+
+Gaze = NDArray[np.float32]
+SEEN = 1.5
+
+
+def jitter(gaze: Gaze, rng: np.random.Generator) -> Gaze:
+    """Independent noise of half a pixel of a 1280-pixel screen."""
+    return gaze + rng.normal(0, 0.5 * 2 / 1280, gaze.shape).astype(np.float32)
+
+
+def dropped_saccades(gaze: Gaze, rng: np.random.Generator) -> Gaze:
+    """A fifth of the saccades left out: their steps are not made."""
+    step = np.diff(gaze, axis=2)
+    fast = np.hypot(step[:, 0], step[:, 1]) > 0.02
+    begins = fast & ~np.pad(fast, ((0, 0), (1, 0)))[:, :-1]
+    number = np.cumsum(begins, axis=1)
+    dropped = rng.random((len(gaze), int(number.max()) + 1)) < 0.2
+    is_dropped = fast & np.take_along_axis(dropped, number, axis=1)
+    step = np.where(is_dropped[:, None], 0, step)
+    return np.concatenate([gaze[:, :, :1], gaze[:, :, :1] + np.cumsum(step, axis=2)], axis=2)
+
+
+def time_reversal(gaze: Gaze, rng: np.random.Generator) -> Gaze:
+    """Played backwards."""
+    return np.ascontiguousarray(gaze[:, :, ::-1])
+
+
+def smoothing(gaze: Gaze, rng: np.random.Generator) -> Gaze:
+    """A moving average over five samples, 20 ms."""
+    padded = np.pad(gaze, ((0, 0), (0, 0), (2, 2)), mode="edge")
+    windows = np.lib.stride_tricks.sliding_window_view(padded, 5, axis=2)
+    return windows.mean(axis=3, dtype=np.float32)
+
+
+def clipped_peaks(gaze: Gaze, rng: np.random.Generator) -> Gaze:
+    """No step longer than 0.05: fast saccades are cut short."""
+    step = np.diff(gaze, axis=2)
+    speed = np.hypot(step[:, 0], step[:, 1])[:, None]
+    step = step * np.minimum(1, 0.05 / np.maximum(speed, 1e-9))
+    return np.concatenate([gaze[:, :, :1], gaze[:, :, :1] + np.cumsum(step, axis=2)], axis=2)
+
+
+def wrong_rate(gaze: Gaze, rng: np.random.Generator) -> Gaze:
+    """Played at 0.8 times the speed, as 200 Hz gaze taken for 250 Hz... the other way round."""
+    length = gaze.shape[2]
+    places = np.arange(length) * 0.8
+    left = places.astype(int)
+    share = (places - left).astype(np.float32)
+    right = np.minimum(left + 1, length - 1)
+    return gaze[:, :, left] * (1 - share) + gaze[:, :, right] * share
+
+
+DEFECTS: dict[str, Callable[[Gaze, np.random.Generator], Gaze]] = {
+    "none": lambda gaze, rng: gaze,
+    "jitter": jitter,
+    "dropped saccades": dropped_saccades,
+    "time reversal": time_reversal,
+    "smoothing": smoothing,
+    "clipped peaks": clipped_peaks,
+    "wrong rate": wrong_rate,
+}
+COPIES = "copied windows"
+
+
+def planted(base: Gaze, training: Gaze, windows: Windows) -> dict[str, Windows]:
+    """The sets to be judged, by defect; copies come from the training half itself."""
+    rng = np.random.default_rng(0)
+    sets = {name: plant(base, rng) for name, plant in DEFECTS.items()}
+    sets[COPIES] = training[rng.integers(0, len(training), len(base))]
+    return {
+        name: Windows.of_array(gaze.astype(np.float32), windows.rate_hz, windows.screen, "position")
+        for name, gaze in sets.items()
+    }
+
+
+def rows_of(results: dict[str, Any]) -> list[tuple[str, dict[str, float], float]]:
+    """(metric, value by defect, what the undamaged half may reach) for every metric."""
+    rows = []
+    for row in results["quantities"]:
+        for kind in ("js", "ks", "w1"):
+            cells = row["distances"][kind]["synthetic"]
+            values = {name: cell["value"] or np.inf for name, cell in cells.items()}
+            interval = cells["none"]["interval"]
+            high = interval[1] if interval else values["none"]
+            rows.append((f"{row['family']}: {row['title']}, {kind.upper()}", values, high))
+    for row in results["scalars"]:
+        values = {name: cell["value"] for name, cell in row["synthetic"].items()}
+        rows.append((f"temporal: {row['title']}", values, values["none"] * SEEN))
+    slopes = results["main_sequence"].get("sets", {})
+    if "none" in slopes:
+        for key in ("slope", "spread"):
+            gap = {n: abs(slopes[n][key] - slopes["real"][key]) for n in slopes if n in DEFECTS}
+            rows.append((f"degrees: main sequence, {key}", gap, gap["none"] + 0.02))
+    for test, key, margin, sign in (
+        ("c2st", "features_accuracy", 0.05, 1),
+        ("c2st", "snippets_accuracy", 0.05, 1),
+        ("memorisation", "share_of_copies", 0.05, 1),
+        ("coverage", "density", -0.1, -1),
+        ("coverage", "coverage", -0.05, -1),
+        ("tstr", "tstr_r2", -0.05, -1),
+    ):
+        found = results["tests"].get(test, {}).get("synthetic")
+        if found and key in next(iter(found.values())):
+            values = {name: sign * cell[key] for name, cell in found.items()}
+            rows.append((f"{test}: {key}", values, values["none"] + abs(margin)))
+    return rows
+
+
+def main() -> None:
+    """Judge the planted defects and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("windows", type=Path)
+    parser.add_argument("-n", type=int, default=600)
+    arguments = parser.parse_args()
+    windows = Windows.load(arguments.windows)
+    people = windows.train
+    rng = np.random.default_rng(0)
+    side = rng.permutation(len(people.run_starts))[people.run_of_window] % 2
+    base, training = (people.select(side == number) for number in (0, 1))
+    chosen = np.sort(rng.permutation(len(base))[: arguments.n])
+    sets = planted(base.dequantized(1).cut(chosen), training.dequantized(2).cut(), windows)
+    results = evaluate(
+        windows.held_out,
+        sets,
+        training,
+        EvaluationConfig(n_bootstrap=100),
+        progress=lambda name: print(name, file=sys.stderr),
+    )
+    names = [*list(DEFECTS)[1:], COPIES]
+    print("| metric | " + " | ".join(names) + " |")
+    print("|---|" + "---:|" * len(names))
+    blind = []
+    for title, values, high in rows_of(results):
+        cells, is_seen = [], False
+        for name in names:
+            value, clean = values.get(name, np.nan), values["none"]
+            seen = value > high and (value < 0 or clean <= 0 or value >= SEEN * clean
+                                     or title.startswith(("c2st", "degrees: main")))  # fmt: skip
+            ratio = value / clean if clean > 0 else np.nan
+            text = f"{abs(value):.2f}" if ":" in title and title.split(":")[0] in (
+                "c2st", "memorisation", "coverage", "tstr") else f"{ratio:.1f}"  # fmt: skip
+            cells.append(f"**{text}**" if seen else text)
+            is_seen |= bool(seen)
+        if not is_seen:
+            blind.append(title)
+        print(f"| {title} | " + " | ".join(cells) + " |")
+    print(f"\nSeen by none: {', '.join(blind) or 'every metric sees at least one defect'}.")
+
+
+if __name__ == "__main__":
+    main()

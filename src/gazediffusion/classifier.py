@@ -1,0 +1,200 @@
+"""Classifier two-sample test: can a classifier tell synthetic windows from real ones?
+
+Accuracy is balanced over the two sides and cross-validated so that no person is in training and
+test at once; 0.5 means indistinguishable, 1 always told apart (Lopez-Paz & Oquab 2017). Below 0.5
+happens with few people, where the tested ones resemble the other side more than their own.
+On features the classifier is scikit-learn's HistGradientBoosting, on raw snippets a ridge over
+random convolutions (ROCKET, Dempster et al. 2020). The floor has training people as synthetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazediffusion.errors import GazeError
+
+Floats = NDArray[np.floating[Any]]
+Ints = NDArray[np.integer[Any]]
+Groups = Ints | None
+
+MIN_PARTICIPANTS, MIN_WINDOWS, N_FOLDS = 3, 50, 5
+SNIPPET_STEPS = 125  # 0.5 s at 250 Hz: a fixation with a saccade before or after it
+N_SNIPPETS = 2000  # a side
+# So many kernels for each dilation; nine taps, as in ROCKET, see 9, 17, 33 and 65 steps.
+_KERNELS, _TAPS, _DILATIONS = 32, 9, (1, 2, 4, 8)
+
+
+@dataclass(frozen=True)
+class C2ST:
+    """How well real and synthetic are told apart; 0.5 is the best.
+
+    accuracy: mean of the shares of real and of synthetic examples recognised out of fold.
+    auc, sd: area under the ROC curve, mean over the folds; the accuracy's SD over the folds.
+    interval: 95 % of the accuracy when tested participants (and synthetic windows) are resampled.
+    n: examples on each side. n_participants: real ones.
+    """
+
+    accuracy: float
+    auc: float
+    sd: float
+    interval: tuple[float, float]
+    n: int
+    n_participants: int
+
+
+def c2st_features(
+    real: Floats, real_groups: Ints, synthetic: Floats, seed: int, synthetic_groups: Groups = None
+) -> C2ST:
+    """The test on features (n, d) and (m, d), any unit; the larger side is thinned at random.
+
+    real_groups (n,) names the participant of each row. Synthetic rows go to the folds in blocks
+    of neighbours, or by participant where `synthetic_groups` (m,) is given, as for the floor; a
+    label in both means the same person.
+    """
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    what = "the classifier two-sample test on features"
+    _require(what, real, real_groups, synthetic)
+    rng = np.random.default_rng(seed)
+    n = min(len(real), len(synthetic))
+    rows, others = (np.sort(rng.choice(len(x), n, replace=False)) for x in (real, synthetic))
+    table = np.concatenate([real[rows], synthetic[others]]).astype(np.float64)
+    # Few small trees over few bins: 1,600 rows of nine features hold no more.
+    options = {"max_iter": 60, "max_leaf_nodes": 15, "max_bins": 64, "class_weight": "balanced"}
+    classifier = HistGradientBoostingClassifier(random_state=seed, **options)
+    return _tested(what, classifier, table, real_groups[rows], others, synthetic_groups)
+
+
+def c2st_snippets(
+    real: Floats, real_groups: Ints, synthetic: Floats, seed: int, synthetic_groups: Groups = None
+) -> C2ST:
+    """The test on N_SNIPPETS snippets a side, at random places of gaze (window, 2, time).
+
+    Groups as in `c2st_features`. The rates must be equal, and gaze on a tracker's grid be
+    dequantized first (`Windows.dequantized`), or a coarse grid gives the real side away.
+    """
+    from sklearn.linear_model import RidgeClassifier
+
+    what = "the classifier two-sample test on snippets"
+    _require(what, real, real_groups, synthetic)
+    if min(real.shape[2], synthetic.shape[2]) <= SNIPPET_STEPS:
+        raise GazeError(f"{what} is not computable: windows of {SNIPPET_STEPS} samples or fewer")
+    rng = np.random.default_rng(seed)
+    (real_steps, rows), (synthetic_steps, others) = (_snippets(x, rng) for x in (real, synthetic))
+    table = _random_convolutions(np.concatenate([real_steps, synthetic_steps]), rng)
+    classifier = RidgeClassifier(alpha=100.0, class_weight="balanced")
+    return _tested(what, classifier, table, real_groups[rows], others, synthetic_groups)
+
+
+def participant_folds(
+    groups: Ints, n_folds: int, known: Mapping[int, int] | None = None
+) -> NDArray[np.int64]:
+    """The fold of each row (n,), the same for all rows of a participant, of about equal sizes.
+
+    Participants in `known` keep that fold; the others, largest first, go where fewest rows are.
+    """
+    labels, row, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    fold = np.array([(known or {}).get(int(label), -1) for label in labels], dtype=np.int64)
+    load = np.bincount(fold[fold >= 0], weights=sizes[fold >= 0], minlength=n_folds)
+    for k in np.argsort(-sizes, kind="stable"):
+        if fold[k] < 0:
+            fold[k] = int(np.argmin(load))
+            load[fold[k]] += sizes[k]
+    return np.asarray(fold[row])
+
+
+def _tested(
+    what: str, classifier: Any, table: Floats, real_groups: Ints, windows: Ints, groups: Groups
+) -> C2ST:
+    """Cross-validate on a table whose real rows come first; `windows` are the synthetic rows'."""
+    from sklearn.metrics import roc_auc_score
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    others = windows if groups is None else groups[windows]
+    n_people, unit = len(np.unique(real_groups)), np.unique(others, return_inverse=True)[1]
+    n_folds = min(N_FOLDS, n_people, unit.max() + 1)
+    real_fold = participant_folds(real_groups, n_folds)
+    if groups is None:
+        # Blocks, because neighbours in somebody's file may be windows that overlap.
+        fold = unit * n_folds // (unit.max() + 1)
+    else:
+        known = dict(zip(real_groups.tolist(), real_fold.tolist(), strict=True))
+        fold = participant_folds(others, n_folds, known)
+    if n_folds < MIN_PARTICIPANTS or len(np.unique(fold)) < n_folds:
+        few = f"{n_people} real participants, at least {MIN_PARTICIPANTS} are needed on either side"
+        raise GazeError(f"{what} is not computable: {few}")
+    fold = np.concatenate([real_fold, fold])
+    label = np.arange(len(table)) >= len(real_groups)
+    is_hit = np.zeros(len(table), dtype=bool)
+    accuracy, auc = [], []
+    for k in range(n_folds):
+        test = fold == k
+        model = make_pipeline(StandardScaler(), classifier).fit(table[~test], label[~test])
+        score = model.decision_function(table[test])
+        is_hit[test] = (score > 0) == label[test]
+        accuracy.append((is_hit[test & label].mean() + is_hit[test & ~label].mean()) / 2.0)
+        auc.append(roc_auc_score(label[test], score))
+    rng = np.random.default_rng(0)
+    draws = _resampled(is_hit[~label], real_groups, rng) + _resampled(is_hit[label], others, rng)
+    low, high = np.percentile(draws / 2.0, [2.5, 97.5])
+    return C2ST(
+        accuracy=float((is_hit[label].mean() + is_hit[~label].mean()) / 2.0),
+        auc=float(np.mean(auc)),
+        sd=float(np.std(accuracy, ddof=1)),
+        interval=(float(low), float(high)),
+        n=int(label.sum()),
+        n_participants=n_people,
+    )
+
+
+def _resampled(is_hit: NDArray[np.bool_], units: Ints, rng: np.random.Generator) -> Floats:
+    """Shares of hits (draw,) when whole units, participants or windows, are drawn anew."""
+    _, unit, size = np.unique(units, return_inverse=True, return_counts=True)
+    drawn = rng.integers(0, len(size), (1000, len(size)))
+    hits = np.bincount(unit, weights=is_hit)[drawn].sum(axis=1)
+    return np.asarray(hits / size[drawn].sum(axis=1))
+
+
+def _snippets(gaze: Floats, rng: np.random.Generator) -> tuple[Floats, Ints]:
+    """Steps (snippet, 2, step) at random places of evenly drawn windows, and those windows."""
+    windows = np.sort(np.resize(rng.permutation(len(gaze)), N_SNIPPETS))
+    first = rng.integers(0, gaze.shape[2] - SNIPPET_STEPS, N_SNIPPETS)
+    samples = first[:, None] + np.arange(SNIPPET_STEPS + 1)
+    return np.diff(gaze[windows[:, None], :, samples], axis=1).transpose(0, 2, 1), windows
+
+
+def _random_convolutions(steps: Floats, rng: np.random.Generator) -> Floats:
+    """Share above a threshold and maximum of random convolutions of steps (snippet, 2, step).
+
+    Channels are x, y and speed, compressed by asinh so that fixations count beside saccades.
+    """
+    series = np.concatenate([steps, np.hypot(steps[:, :1], steps[:, 1:])], axis=1)
+    series = np.arcsinh(series / (np.median(series[:, 2]) or 1.0)).astype(np.float32)
+    features = []
+    for dilation in _DILATIONS:
+        kernels = rng.normal(size=(3, _TAPS, _KERNELS)).astype(np.float32)
+        kernels -= kernels.mean(axis=1, keepdims=True)
+        kernels *= rng.random((3, 1, _KERNELS)) < 2 / 3  # some kernels see one channel only
+        reach = (_TAPS - 1) * dilation + 1
+        seen = np.lib.stride_tricks.sliding_window_view(series, reach, axis=2)[..., ::dilation]
+        response = np.tensordot(seen, kernels, axes=([1, 3], [0, 1]))
+        # A threshold for each kernel at a random quantile of what it meets on both sides.
+        levels = np.quantile(response[::10], rng.random(_KERNELS), axis=(0, 1))
+        features += [(response > np.diagonal(levels)).mean(axis=1), response.max(axis=1)]
+    return np.concatenate(features, axis=1)
+
+
+def _require(what: str, real: Floats, groups: Ints, synthetic: Floats) -> None:
+    if len(groups) != len(real):
+        raise GazeError(f"{what}: {len(groups)} participant labels for {len(real)} real windows")
+    if min(len(real), len(synthetic)) < MIN_WINDOWS:
+        few = f"{len(real)} real and {len(synthetic)} synthetic windows"
+        raise GazeError(f"{what} is not computable: {few}, at least {MIN_WINDOWS} each are needed")
+    if not (np.isfinite(real).all() and np.isfinite(synthetic).all()):
+        raise GazeError(f"{what} is not computable: NaN or infinite values")

@@ -1,0 +1,211 @@
+"""Commands that judge: evaluate and baseline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gazediffusion import console
+from gazediffusion.cli.options import (
+    Columns,
+    DataDir,
+    DistanceCm,
+    ParticipantPattern,
+    ScreenCm,
+    ScreenPx,
+    read_options_of,
+)
+from gazediffusion.console import out, plain
+from gazediffusion.errors import GazeError
+from gazediffusion.files import require_writable
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from gazediffusion.set_tests import FeatureMap
+    from gazediffusion.windows import Windows
+
+
+def evaluate(
+    real: Annotated[
+        str,
+        typer.Option(
+            help="Real gaze of people nobody trained on: a windows file (its held-out people) "
+            "or recordings.",
+            show_default=False,
+        ),
+    ],
+    synthetic: Annotated[
+        list[str],
+        typer.Option(
+            help="Windows file, run folder (generated on the fly), .npz or recordings, as PATH or "
+            "NAME=PATH; more may follow.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="A new folder.")],
+    more: Annotated[
+        list[str] | None, typer.Argument(help="More synthetic sets.", show_default=False)
+    ] = None,
+    train: Annotated[
+        str | None,
+        typer.Option(
+            help="The training people, for the floor; by default those of the real windows file.",
+            show_default=False,
+        ),
+    ] = None,
+    reference: Annotated[
+        Path | None,
+        typer.Option(
+            help="Run folder of a position model, for the Frechet Gaze Distance.",
+            show_default=False,
+        ),
+    ] = None,
+    protocol: Annotated[str, typer.Option(help="position, velocity or both.")] = "both",
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A first look: no intervals, no slow tests.")
+    ] = False,
+    bootstrap: Annotated[int, typer.Option(help="Draws of participants for intervals.")] = 200,
+    seed: Annotated[int, typer.Option(help="Of subsets and draws.")] = 0,
+    columns: Columns = None,
+    participant_pattern: ParticipantPattern = None,
+    screen: ScreenPx = None,
+    screen_cm: ScreenCm = None,
+    distance_cm: DistanceCm = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Judge synthetic gaze against real people, with the real-vs-real floor.
+
+    Writes report.html (one page, opens offline), report.md, results.json and the figures. The
+    headline is the ratio to the floor: 1.0 means as near to unseen people as other people are.
+
+    Example: [bold]gazediffusion evaluate --real windows.safetensors --synthetic ours=gaze.parquet
+    theirs=other.csv -o report[/bold]
+    """
+    from gazediffusion.evaluation import EvaluationConfig
+    from gazediffusion.evaluation import evaluate as evaluate_sets
+    from gazediffusion.report import write_report
+    from gazediffusion.set_loading import load_set
+
+    protocols = {"position": ("position",), "velocity": ("velocity",)}
+    if protocol not in (*protocols, "both"):
+        raise GazeError(f"--protocol must be position, velocity or both, not {protocol!r}")
+    if bootstrap < 0 or seed < 0:
+        raise GazeError("--bootstrap and --seed must be 0 or more")
+    if output.is_dir() and any(output.iterdir()):
+        raise GazeError("this folder is not empty", path=output, remedy="name a new one")
+    require_writable(output)
+    options = read_options_of(
+        columns, participant_pattern, screen, screen_cm, distance_cm, data_dir
+    )
+    with console.steps_line() as step:
+        step(f"reading {real}")
+        people = load_set(real, "real", read_options=options)
+        sets = _synthetic_sets([*synthetic, *(more or [])], people, options, step)
+        trained = _training_people(train, real, options)
+        results = evaluate_sets(
+            people,
+            sets,
+            trained,
+            EvaluationConfig(
+                protocols=protocols.get(protocol, ("position", "velocity")),  # type: ignore[arg-type]
+                n_bootstrap=bootstrap,
+                quick=quick,
+                seed=seed,
+            ),
+            _reference(reference, [*synthetic, *(more or [])]),
+            step,
+        )
+        step("report")
+        gallery = {"real, held out": _four(people), **{n: _four(w) for n, w in sets.items()}}
+        write_report(results, output, gallery)
+    console.print_evaluation(results)
+    out.print(f"wrote {plain(output)}: report.html, report.md, results.json, figures")
+
+
+def baseline(
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="kinematic-markov, positional-markov, uniform or gaussian.", show_default=False
+        ),
+    ],
+    windows: Annotated[
+        Path, typer.Argument(help="The windows file whose training people it learns from.")
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="A windows file.")],
+    n: Annotated[int, typer.Option("-n", help="How many windows.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Window k of a seed is always the same.")] = 0,
+) -> None:
+    """Generate with one of the paper's four statistical baselines.
+
+    Example: [bold]gazediffusion baseline kinematic-markov windows.safetensors -n 1000
+    -o markov.safetensors[/bold]
+    """
+    from gazediffusion.baselines import fit_baseline
+    from gazediffusion.windows import Windows
+
+    if seed < 0:
+        raise GazeError(f"--seed must be 0 or more, not {seed}")
+    if output.suffix != ".safetensors":
+        raise GazeError("a windows file ends in .safetensors", path=output)
+    require_writable(output)
+    with console.steps_line() as step:
+        step(f"fitting {name}")
+        fitted = fit_baseline(name, Windows.load(windows))
+        step("generating")
+        fitted.sample(n, seed).save(output)
+    out.print(f"wrote {plain(output)}: {n} windows by {name}, seed {seed}")
+
+
+def _synthetic_sets(
+    given: list[str], real: Windows, options: object, step: console.Step
+) -> dict[str, Windows]:
+    from gazediffusion.set_loading import load_set, name_of
+
+    sets: dict[str, Windows] = {}
+    for one in given:
+        name, path = name_of(one)
+        if name in sets or name in ("real", "train"):
+            raise GazeError(f"two sets are named {name!r}", remedy="name one as NAME=PATH")
+        step(f"reading {name}")
+        sets[name] = load_set(path, "synthetic", real, options)
+    return sets
+
+
+def _training_people(train: str | None, real: str, options: object) -> Windows | None:
+    """The training windows: as given, or those of the same windows file as the real ones."""
+    from gazediffusion.set_loading import load_set
+    from gazediffusion.windows import Windows
+
+    if train is not None:
+        return load_set(train, "train", read_options=options)
+    if real.endswith(".safetensors") and Windows.load(real).validation:
+        return Windows.load(real).train
+    return None
+
+
+def _reference(reference: Path | None, synthetic: list[str]) -> FeatureMap | None:
+    """The network of the Frechet Gaze Distance: as given, or the first position run compared."""
+    from gazediffusion.checkpoint import load_run
+    from gazediffusion.set_loading import name_of, reference_features
+
+    if reference is not None:
+        return reference_features(load_run(reference))
+    for one in synthetic:
+        path = Path(name_of(one)[1])
+        if (path / "config.json").is_file():
+            run = load_run(path)
+            if run.config.recipe.representation == "position":
+                return reference_features(run)
+    return None
+
+
+def _four(windows: Windows) -> NDArray[np.float32]:
+    import numpy as np
+
+    places = np.linspace(0, len(windows) - 1, min(4, len(windows))).round().astype(int)
+    return windows.cut(places)

@@ -1,0 +1,200 @@
+"""Memorisation: does the generator repeat its training windows?
+
+Distance of windows a, b: with every trajectory averaged over blocks of 40 ms (25 Hz),
+    d(a, b) = min over m, r, s of sqrt(mean over t of |a(t) - m r b(t + s)|^2),
+m mirrors x, y, both or neither, r reverses time or not, s shifts by up to 1 s (windows slide by
+1 s): copies that augmentation could hide. The mean runs over the overlap; nothing is centred. The
+nearest window is sought with s in steps of 80 ms, its distance then taken with s to the sample.
+Held-out people's windows, which no model could copy, say how near is near by chance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazediffusion.errors import GazeError
+
+Floats = NDArray[np.float64]
+Gaze = NDArray[np.floating[Any]]
+
+THINNED_HZ = 25.0
+MAX_SHIFT_S = 1.0
+_MAX_SHIFT = 24  # blocks; with a last block from the search to the sample, 1 s
+MIN_WINDOWS = 50
+QUANTILES = (0.001, 0.01, 0.05, 0.5)
+COPY_QUANTILE = 0.01
+N_PAIRS = 5
+_CHUNK_PAIRS = 2**20  # distances held at once: 4 MB stay in the cache
+
+
+@dataclass(frozen=True, eq=False)
+class Nearest:
+    """The nearest training window of each window, each (window,), and how it is turned.
+
+    distance: in the positions' unit. index: of the training window. shift: s in samples.
+    """
+
+    distance: Floats
+    index: NDArray[np.int64]
+    shift: NDArray[np.int64]
+    is_reversed: NDArray[np.bool_]
+
+
+def memorisation(
+    synthetic: Gaze,
+    training: Gaze,
+    held_out: Gaze,
+    rate_hz: float = 250.0,
+    held_out_nearest: Nearest | None = None,
+) -> dict[str, Any]:
+    """Distances synthetic -> training against held-out -> training of gaze (window, 2, time).
+
+    share_of_copies: share of synthetic windows nearer to training than the 1 % quantile of the
+    held-out (`copy_distance`), 0.01 by chance, with an exact 95 % binomial interval;
+    share_below_minimum: nearer than every held-out window. auc: chance that a synthetic window
+    is nearer than a held-out one, 0.5 without copying; p_value: one-sided Mann-Whitney, which
+    takes windows for independent and so is too small where held-out ones overlap.
+    nearest_in_training: share of synthetic windows whose nearest real one, of both sets, is a
+    training window; calm gaze is near to everything, and only copying raises this above
+    `nearest_in_training_expected`, the training set's share of the real windows. pairs: the
+    closest, aligned. `held_out_nearest` is `nearest(held_out, training, rate_hz)` where known.
+    """
+    from scipy.stats import binomtest, mannwhitneyu
+
+    for name, gaze in (("synthetic", synthetic), ("training", training), ("held-out", held_out)):
+        if len(gaze) < MIN_WINDOWS:
+            few = f"{len(gaze)} {name} windows, at least {MIN_WINDOWS} are needed"
+            raise GazeError(f"memorisation is not computable: {few}")
+    chance = held_out_nearest or nearest(held_out, training, rate_hz)
+    copy_distance = float(np.quantile(chance.distance, COPY_QUANTILE))
+    if copy_distance < 1e-6:
+        raise GazeError("memorisation is not computable: held-out windows are training windows")
+    found = nearest(synthetic, training, rate_hz)
+    to_held_out = nearest(synthetic, held_out, rate_hz).distance
+    n = len(synthetic)
+    n_copies = int((found.distance < copy_distance).sum())
+    interval = binomtest(n_copies, n).proportion_ci()
+    test = mannwhitneyu(found.distance, chance.distance, alternative="less")
+    return {
+        "n_synthetic": n,
+        "n_training": len(training),
+        "n_held_out": len(held_out),
+        "quantile_levels": list(QUANTILES),
+        "synthetic_quantiles": np.quantile(found.distance, QUANTILES).tolist(),
+        "held_out_quantiles": np.quantile(chance.distance, QUANTILES).tolist(),
+        "copy_distance": copy_distance,
+        "share_of_copies": n_copies / n,
+        "share_of_copies_interval": [float(interval.low), float(interval.high)],
+        "share_of_copies_expected": COPY_QUANTILE,
+        "share_below_minimum": float((found.distance < chance.distance.min()).mean()),
+        "auc": 1.0 - float(test.statistic) / (n * len(held_out)),
+        "p_value": float(test.pvalue),
+        "nearest_in_training": float((found.distance < to_held_out).mean()),
+        "nearest_in_training_expected": len(training) / (len(training) + len(held_out)),
+        "pairs": _closest_pairs(found, synthetic, training, rate_hz),
+    }
+
+
+def nearest(windows: Gaze, training: Gaze, rate_hz: float = 250.0) -> Nearest:
+    """The nearest of the training windows (m, 2, time) to each of the windows (n, 2, time)."""
+    if windows.shape[1:] != training.shape[1:]:
+        raise GazeError(f"windows of {windows.shape[1:]} and of {training.shape[1:]} samples")
+    if windows.shape[2] <= 2 * MAX_SHIFT_S * rate_hz:
+        raise GazeError(f"windows must last more than {2 * MAX_SHIFT_S:g} s to be shifted by 1 s")
+    if not (np.isfinite(windows).all() and np.isfinite(training).all()):
+        raise GazeError("memorisation is not computable: NaN or infinite positions")
+    size = _block_size(rate_hz)
+    a, b = _thinned(windows, size), _thinned(training, size)
+    rows = max(1, _CHUNK_PAIRS // len(b))
+    parts = [_search(a[k : k + rows], b) for k in range(0, len(a), rows)]
+    index, shift, is_reversed = (np.concatenate(part) for part in zip(*parts, strict=True))
+    coarse, distance = shift * size, np.full(len(a), np.inf)
+    for k in range(len(a)):
+        for s in range(coarse[k] - size, coarse[k] + size + 1):
+            pair = _aligned(windows[k], training[index[k]], s, bool(is_reversed[k]), size)
+            rms = float(np.sqrt(((pair[0] - pair[1]) ** 2).sum(axis=0).mean()))
+            if rms < distance[k]:
+                distance[k], shift[k] = rms, s
+    return Nearest(distance, index, shift, is_reversed)
+
+
+def _block_size(rate_hz: float) -> int:
+    return max(1, round(rate_hz / THINNED_HZ))
+
+
+def _thinned(gaze: Gaze, size: int) -> Floats:
+    """Means of blocks of `size` samples, (..., block); what is left at the end goes."""
+    n_blocks = gaze.shape[-1] // size
+    blocks = gaze[..., : n_blocks * size].reshape(*gaze.shape[:-1], n_blocks, size)
+    return np.asarray(blocks.mean(axis=-1, dtype=np.float64))
+
+
+def _search(
+    windows: Floats, training: Floats
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Index, shift in blocks and reversal of the nearest training window, for a few windows.
+
+    |a - m b|^2 = |a|^2 + |b|^2 - 2 (m_x a_x.b_x + m_y a_y.b_y), and the best mirror makes both
+    products positive, so four mirrors cost two matrix products of absolute value.
+    """
+    n, length = len(windows), windows.shape[2]
+    a = windows.transpose(1, 0, 2).astype(np.float32)
+    best = np.full(n, np.inf)
+    index, shift = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    is_reversed = np.zeros(n, dtype=bool)
+    for turn in (False, True):
+        turned = training[:, :, ::-1] if turn else training
+        b = np.ascontiguousarray(turned.transpose(1, 0, 2), dtype=np.float32)
+        for s in range(-_MAX_SHIFT, _MAX_SHIFT + 1, 2):
+            a_seen = a[..., max(0, -s) : length - max(0, s)]
+            b_seen = b[..., max(0, s) : length + min(0, s)]
+            excess = np.abs(a_seen[0] @ b_seen[0].T)
+            excess += np.abs(a_seen[1] @ b_seen[1].T)
+            excess *= -2.0
+            excess += (b_seen**2).sum(axis=(0, 2))
+            row_best = excess.argmin(axis=1)
+            square = excess[np.arange(n), row_best] + (a_seen**2).sum(axis=(0, 2))
+            square /= a_seen.shape[2]
+            is_better = square < best
+            best[is_better], index[is_better] = square[is_better], row_best[is_better]
+            shift[is_better], is_reversed[is_better] = s, turn
+    return index, shift, is_reversed
+
+
+def _aligned(
+    window: Gaze, training: Gaze, shift: int, is_reversed: bool, size: int
+) -> tuple[Floats, Floats]:
+    """The thinned overlap (2, block) of two windows, the training one mirrored to fit best."""
+    whole = training[:, : training.shape[1] // size * size]
+    turned = whole[:, ::-1] if is_reversed else whole
+    skipped = -(min(0, shift) // size) * size  # whole blocks of the window with no partner
+    b = _thinned(turned[:, skipped + shift :], size)
+    a = _thinned(window[:, skipped:], size)[:, : b.shape[1]]
+    b = b[:, : a.shape[1]]
+    return a, np.where((a * b).sum(axis=1, keepdims=True) < 0, -b, b)
+
+
+def _closest_pairs(
+    found: Nearest, windows: Gaze, training: Gaze, rate_hz: float
+) -> list[dict[str, Any]]:
+    """The pairs of least distance, with both trajectories [[x ...], [y ...]] at 25 Hz."""
+    pairs = []
+    for k in np.argsort(found.distance, kind="stable")[:N_PAIRS]:
+        index, shift, is_reversed = int(found.index[k]), int(found.shift[k]), found.is_reversed[k]
+        a, b = _aligned(windows[k], training[index], shift, is_reversed, _block_size(rate_hz))
+        pairs.append(
+            {
+                "distance": float(found.distance[k]),
+                "synthetic_index": int(k),
+                "training_index": index,
+                "shift_s": shift / rate_hz,
+                "is_reversed": bool(is_reversed),
+                "synthetic": np.round(a, 4).tolist(),
+                "training": np.round(b, 4).tolist(),
+            }
+        )
+    return pairs

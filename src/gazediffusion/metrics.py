@@ -1,0 +1,269 @@
+"""Metrics: distances between real and synthetic, as pure functions of arrays.
+
+The paper's KS, JS and W1 of feature distributions and its Frechet distance (section "Evaluation
+protocols"), and what it lacks: coverage and diversity. JS is in nats. Each distance also comes
+from histogram counts where that is needed for a bootstrap: counts of participants add up, values
+do not have to be kept. Empty input and NaN are refused with a GazeError; constants are data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gazediffusion.errors import GazeError
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.integer[Any]] | Floats
+
+JS_BINS = 50  # for features; 100 for quantities pooled over samples
+_PERCENTILES = (0.5, 99.5)
+_CHUNK = 1024
+
+
+def ks(a: ArrayLike, b: ArrayLike) -> float:
+    """Kolmogorov-Smirnov statistic: the largest gap between two CDFs, 0 to 1, lower is better."""
+    values, gap = _cdf_gap(_values(a), _values(b))
+    # Within equal values the gap is half counted; it holds after the last of them.
+    is_last = np.append(values[1:] != values[:-1], True)
+    return float(np.abs(gap[is_last]).max())
+
+
+def wasserstein1(a: ArrayLike, b: ArrayLike) -> float:
+    """Wasserstein-1 distance: the area between two CDFs, in the values' unit, lower is better."""
+    values, gap = _cdf_gap(_values(a), _values(b))
+    return float(np.abs(gap[:-1]) @ np.diff(values))
+
+
+def _cdf_gap(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """All values in order, and CDF of a minus CDF of b after each."""
+    joint = np.concatenate([np.sort(a), np.sort(b)])
+    order = np.argsort(joint, kind="stable")  # merges the two sorted halves in linear time
+    below_a = np.cumsum(order < a.size)
+    below_b = np.arange(1, joint.size + 1) - below_a
+    return joint[order], below_a / a.size - below_b / b.size
+
+
+def js(a: ArrayLike, b: ArrayLike, bins: int = JS_BINS, edges: Floats | None = None) -> float:
+    """Jensen-Shannon divergence of two histograms, 0 to ln 2 nats, lower is better.
+
+    Bins are `histogram_edges(a, b, bins)` unless given. Even two samples of one distribution
+    differ, by about (bins - 1) / 8 * (1/n + 1/m): compare only with a floor at the same n.
+    """
+    if edges is None:
+        edges = histogram_edges(a, b, bins)
+    return float(js_from_counts(histogram_counts(a, edges), histogram_counts(b, edges)))
+
+
+def histogram_edges(a: ArrayLike, b: ArrayLike, bins: int = JS_BINS) -> Floats:
+    """Edges (bins + 1,) of equal width between the pooled 0.5th and 99.5th percentiles.
+
+    Where these coincide, between the extremes; where all values are equal, around the value.
+    """
+    pooled = np.concatenate([_values(a), _values(b)])
+    low, high = np.percentile(pooled, _PERCENTILES)
+    for first, last in ((low, high), (pooled.min(), pooled.max())):
+        edges = np.linspace(first, last, bins + 1)
+        if (np.diff(edges) > 0).all():
+            return np.asarray(edges)
+    half = max(0.5, 1e-3 * abs(low))
+    return np.asarray(np.linspace(low - half, low + half, bins + 1))
+
+
+def histogram_counts(values: ArrayLike, edges: Floats) -> NDArray[np.int64]:
+    """How many values lie in each bin, (bins,); those outside count in the end bins."""
+    number = np.searchsorted(edges[1:-1], _values(values), side="right")
+    return np.bincount(number, minlength=len(edges) - 1)
+
+
+def js_from_counts(p: Counts, q: Counts) -> Floats:
+    """Jensen-Shannon divergence in nats over the last axis of counts (..., bins)."""
+    p, q = _shares(p), _shares(q)
+    middle = (p + q) / 2.0
+    return np.asarray(np.maximum((_relative(p, middle) + _relative(q, middle)) / 2.0, 0.0))
+
+
+def _relative(p: Floats, q: Floats) -> Floats:
+    """Kullback-Leibler divergence in nats over the last axis; empty bins of p count nothing."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = p * np.log(p / q)
+    return np.asarray(np.where(p > 0, terms, 0.0).sum(axis=-1))
+
+
+def ks_from_counts(p: Counts, q: Counts) -> Floats:
+    """KS over the last axis of counts (..., bins) that share their edges.
+
+    The gap is seen at the edges only: never above the exact KS, and below it by at most the
+    largest share of either in one bin.
+    """
+    return np.asarray(np.abs(np.cumsum(_shares(p) - _shares(q), axis=-1)).max(axis=-1))
+
+
+def w1_from_counts(p: Counts, q: Counts, edges: Floats) -> Floats:
+    """W1 over the last axis of counts (..., bins), each value moved to its bin's centre.
+
+    Off by at most the widest bin where all values lie between the edges; values folded into the
+    end bins lose what they stand out.
+    """
+    gap = np.cumsum(_shares(p) - _shares(q), axis=-1)[..., :-1]
+    centres = (edges[1:] + edges[:-1]) / 2.0
+    return np.asarray(np.abs(gap) @ np.diff(centres))
+
+
+def l1(p: ArrayLike, q: ArrayLike) -> float:
+    """The sum of |p - q|, lower is better; 0 to 2 for two spectra that each sum to one.
+
+    The paper's D_PSD of order 1e-4 is of the size of the mean over the thousand frequencies.
+    """
+    first, second = _pair(p, q)
+    return float(np.abs(first - second).sum())
+
+
+def frechet(mean1: Floats, cov1: Floats, mean2: Floats, cov2: Floats) -> float:
+    """Frechet distance of two Gaussians, in the features' unit squared, 0 or more, lower is better.
+
+    |mean1 - mean2|^2 + tr(cov1 + cov2 - 2 (cov1 cov2)^(1/2)), for means (d,) and covariances
+    (d, d). The trace of the root is the sum of the singular values of cov1^(1/2) cov2^(1/2),
+    which needs no root of a matrix that is not symmetric.
+    """
+    product = _symmetric_root(cov1) @ _symmetric_root(cov2)
+    overlap = np.linalg.svd(product, compute_uv=False).sum()
+    away = mean1 - mean2
+    return max(0.0, float(away @ away + np.trace(cov1) + np.trace(cov2) - 2.0 * overlap))
+
+
+def frechet_of(features1: NDArray[np.floating[Any]], features2: NDArray[np.floating[Any]]) -> float:
+    """Frechet distance of two sets of features (n, d), each taken for a Gaussian."""
+    moments = []
+    for features in (features1, features2):
+        table = _table(features, at_least=2)
+        moments.append((table.mean(axis=0), np.atleast_2d(np.cov(table, rowvar=False))))
+    return frechet(*moments[0], *moments[1])
+
+
+def _symmetric_root(matrix: Floats) -> Floats:
+    """The square root of a positive semi-definite matrix; rounding below zero counts as zero."""
+    eigenvalues, vectors = np.linalg.eigh(matrix)
+    return np.asarray((vectors * np.sqrt(np.maximum(eigenvalues, 0.0))) @ vectors.T)
+
+
+def r2(target: ArrayLike, predicted: ArrayLike) -> float:
+    """Coefficient of determination, at most 1, higher is better.
+
+    For a constant target 1 if met exactly and 0 otherwise, as scikit-learn has it.
+    """
+    y, z = _pair(target, predicted)
+    missed = float(((y - z) ** 2).sum())
+    total = float(((y - y.mean()) ** 2).sum())
+    if total == 0.0:
+        return float(missed == 0.0)
+    return 1.0 - missed / total
+
+
+def mae(target: ArrayLike, predicted: ArrayLike) -> float:
+    """Mean absolute error, in the target's unit, lower is better."""
+    y, z = _pair(target, predicted)
+    return float(np.abs(y - z).mean())
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Does the synthetic set look real, and does it reach everything that is real?
+
+    A ball around a point reaches to its k-th neighbour in its own set.
+    precision: share of synthetic points in some real ball; recall: share of real points in some
+        synthetic ball (Kynkaanniemi et al. 2019). 0 to 1, higher is better.
+    density: real balls around a synthetic point, over k; 1 is expected of real data, and more
+        means synthetic points crowd where real ones are dense.
+    coverage: share of real balls with a synthetic point in them (Naeem et al. 2020), 0 to 1,
+        higher is better; 1 - 2^-k is expected of as much real data.
+    """
+
+    precision: float
+    recall: float
+    density: float
+    coverage: float
+
+
+def density_coverage(
+    real: NDArray[np.floating[Any]], synthetic: NDArray[np.floating[Any]], k: int = 5
+) -> Coverage:
+    """Precision, recall, density and coverage of features (n, d) with balls of k neighbours.
+
+    Features are standardized by the real ones' mean and standard deviation. Time grows with the
+    product of the two sizes; memory with the larger.
+    """
+    from scipy.spatial.distance import cdist
+
+    table = _table(real, at_least=k + 1)
+    spread = np.where(np.ptp(table, axis=0) > 0, table.std(axis=0), 1.0)
+    real_points = (table - table.mean(axis=0)) / spread
+    points = (_table(synthetic, at_least=k + 1) - table.mean(axis=0)) / spread
+    real_radius, radius = _ball_radius(real_points, k), _ball_radius(points, k)
+    n_balls = 0
+    n_inside_real = 0
+    is_reached = np.zeros(len(real), dtype=bool)
+    is_covered = np.zeros(len(real), dtype=bool)
+    for first in range(0, len(points), _CHUNK):
+        chunk = slice(first, first + _CHUNK)
+        distance = cdist(real_points, points[chunk])
+        in_real_ball = distance <= real_radius[:, None]
+        n_balls += int(in_real_ball.sum())
+        n_inside_real += int(in_real_ball.any(axis=0).sum())
+        is_covered |= in_real_ball.any(axis=1)
+        is_reached |= (distance <= radius[chunk]).any(axis=1)
+    return Coverage(
+        precision=n_inside_real / len(synthetic),
+        recall=float(is_reached.mean()),
+        density=n_balls / (k * len(synthetic)),
+        coverage=float(is_covered.mean()),
+    )
+
+
+def _ball_radius(points: Floats, k: int) -> Floats:
+    """Distance (n,) of each point to its k-th neighbour, itself not counted."""
+    from scipy.spatial import cKDTree
+
+    distance = np.asarray(cKDTree(points).query(points, k=[k + 1])[0])
+    # Tree and table of distances round differently; on copies the ball must hold its border.
+    return np.asarray(distance[:, 0] * (1.0 + 1e-9))
+
+
+def _values(values: ArrayLike) -> Floats:
+    """A flat float64 array, refused where empty or not finite."""
+    flat = np.asarray(values, dtype=np.float64).reshape(-1)
+    if flat.size == 0:
+        raise GazeError("no values")
+    if not np.isfinite(flat).all():
+        raise GazeError("no values can be compared with NaN or infinity")
+    return flat
+
+
+def _pair(a: ArrayLike, b: ArrayLike) -> tuple[Floats, Floats]:
+    """Values that belong together one by one."""
+    first, second = _values(a), _values(b)
+    if first.size != second.size:
+        raise GazeError(f"{first.size} values cannot be paired with {second.size}")
+    return first, second
+
+
+def _table(features: NDArray[np.floating[Any]], at_least: int) -> Floats:
+    """Features (n, d) in float64, refused where too few or not finite."""
+    if features.ndim != 2:
+        raise GazeError(f"features must have the shape (n, d), not {features.shape}")
+    if len(features) < at_least:
+        raise GazeError(f"too few values: {len(features)} where {at_least} are needed")
+    if not np.isfinite(features).all():
+        raise GazeError("the features hold NaN or infinity")
+    return features.astype(np.float64)
+
+
+def _shares(counts: Counts) -> Floats:
+    """Counts (..., bins) over their sum; refused where the sum is zero."""
+    total = counts.sum(axis=-1, keepdims=True)
+    if not (total > 0).all():
+        raise GazeError("no values: a histogram is empty")
+    return np.asarray(counts / total)
