@@ -65,13 +65,18 @@ def clipped_peaks(gaze: Gaze, rng: np.random.Generator) -> Gaze:
 
 
 def wrong_rate(gaze: Gaze, rng: np.random.Generator) -> Gaze:
-    """Played at 0.8 times the speed, as 200 Hz gaze taken for 250 Hz... the other way round."""
+    """Played at 0.8 times its speed, as gaze of 312 Hz would be if taken for 250 Hz."""
     length = gaze.shape[2]
     places = np.arange(length) * 0.8
     left = places.astype(int)
     share = (places - left).astype(np.float32)
     right = np.minimum(left + 1, length - 1)
     return gaze[:, :, left] * (1 - share) + gaze[:, :, right] * share
+
+
+def shrunk(gaze: Gaze, rng: np.random.Generator) -> Gaze:
+    """Everything drawn in towards the centre by a third."""
+    return gaze * np.float32(2 / 3)
 
 
 DEFECTS: dict[str, Callable[[Gaze, np.random.Generator], Gaze]] = {
@@ -82,6 +87,7 @@ DEFECTS: dict[str, Callable[[Gaze, np.random.Generator], Gaze]] = {
     "smoothing": smoothing,
     "clipped peaks": clipped_peaks,
     "wrong rate": wrong_rate,
+    "shrunk": shrunk,
 }
 COPIES = "copied windows"
 

@@ -61,7 +61,8 @@ def error_of(result: tuple[int, str, str]) -> str:
 
 
 @pytest.mark.parametrize(
-    "verb", ["", "simulate", "inspect", "prepare", "train", "generate", "info"]
+    "verb",
+    ["", "simulate", "inspect", "prepare", "train", "generate", "evaluate", "baseline", "info"],
 )
 def test_every_verb_teaches_with_help(run: Run, verb: str) -> None:
     code, said, _ = run(*[verb] if verb else [], "--help")
@@ -341,3 +342,80 @@ def test_bad_input_to_models_is_one_clear_line(
         arguments = [argument.replace(word, place) for argument in arguments]
     assert problem in error_of(run(*arguments))
     assert [path for path in tmp_path.iterdir() if not path.name.startswith(".")] == []
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A windows file of simulated people, with a synthetic set beside it."""
+    from .gaze import as_synthetic, simulated_windows
+
+    folder = tmp_path_factory.mktemp("judged")
+    windows = simulated_windows()
+    windows.save(folder / "windows.safetensors")
+    as_synthetic(windows.train).save(folder / "people.safetensors")
+    return folder
+
+
+def test_baselines_are_generated_and_judged_in_one_report(
+    run: Run, judged: Path, tmp_path: Path
+) -> None:
+    windows = judged / "windows.safetensors"
+    code, said, lines = run(
+        "baseline", "kinematic-markov", windows, "-n", 60, "-o", tmp_path / "markov.safetensors"
+    )
+    assert code == 0, lines
+    assert "60 windows by kinematic-markov" in said
+    code, said, lines = run(
+        "evaluate", "--real", windows, "--synthetic", judged / "people.safetensors",
+        f"markov={tmp_path / 'markov.safetensors'}", "-o", tmp_path / "report", "--quick",
+    )  # fmt: skip
+    assert code == 0, lines
+    assert "overall" in said
+    assert f"wrote {tmp_path / 'report'}" in said
+    results = json.loads((tmp_path / "report" / "results.json").read_text())
+    assert list(results["sets"]["synthetic"]) == ["people", "markov"]
+    overall = results["ratios"]["overall"]
+    assert overall["people"] < overall["markov"]
+    for name in ("report.html", "report.md"):
+        assert "markov" in (tmp_path / "report" / name).read_text()
+
+
+BAD_JUDGEMENTS = {
+    "no real": (["--real", "nowhere", "--synthetic", "PEOPLE", "-o", "OUT/r"], "no such file"),
+    "no synthetic": (["--real", "WINDOWS", "--synthetic", "nowhere", "-o", "OUT/r"], "no such"),
+    "same name": (
+        ["--real", "WINDOWS", "--synthetic", "PEOPLE", "PEOPLE", "-o", "OUT/r"], "two sets"
+    ),
+    "protocol": (
+        ["--real", "WINDOWS", "--synthetic", "PEOPLE", "-o", "OUT/r", "--protocol", "x"],
+        "--protocol",
+    ),
+    "reference": (
+        ["--real", "WINDOWS", "--synthetic", "PEOPLE", "-o", "OUT/r", "--reference", "OUT"],
+        "no run folder",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"), BAD_JUDGEMENTS.values(), ids=BAD_JUDGEMENTS.keys()
+)
+def test_bad_input_to_evaluate_is_one_clear_line(
+    run: Run, judged: Path, tmp_path: Path, arguments: list[str], problem: str
+) -> None:
+    places = {
+        "WINDOWS": str(judged / "windows.safetensors"),
+        "PEOPLE": str(judged / "people.safetensors"),
+        "OUT": str(tmp_path),
+    }
+    for word, place in places.items():
+        arguments = [argument.replace(word, place) for argument in arguments]
+    assert problem in error_of(run("evaluate", *arguments))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_baseline_is_refused(run: Run, judged: Path, tmp_path: Path) -> None:
+    said = error_of(
+        run("baseline", "markov", judged / "windows.safetensors", "-o", tmp_path / "b.safetensors")
+    )
+    assert "no baseline 'markov'" in said

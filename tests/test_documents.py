@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
-METHOD = (ROOT / "docs" / "method.md").read_text()
+METHOD = "".join((ROOT / "docs" / name).read_text() for name in ("method.md", "metrics.md"))
 README = (ROOT / "README.md").read_text()
-NAMES = sorted(set(re.findall(r"`([a-z_.]+): ([A-Za-z_.]+)`", METHOD)))
+NAMES = sorted(set(re.findall(r"`([a-z_.]+): ([A-Za-z_.0-9]+)`", METHOD)))
 
 
-def test_the_method_page_names_code() -> None:
+def test_the_method_pages_name_code() -> None:
     assert len(NAMES) > 15
 
 
 @pytest.mark.parametrize(("module", "name"), NAMES)
-def test_every_name_of_the_method_page_exists(module: str, name: str) -> None:
+def test_every_name_of_the_method_pages_exists(module: str, name: str) -> None:
     thing: Any = import_module(f"gazediffusion.{module}")
     for part in name.split("."):
         fields = getattr(thing, "__dataclass_fields__", {})

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 from gazediffusion.version import __version__
 
 if TYPE_CHECKING:
+    from gazediffusion.baselines import fit_baseline
     from gazediffusion.checkpoint import Run, load_run
     from gazediffusion.cleaning import CleaningConfig
     from gazediffusion.errors import GazeError
+    from gazediffusion.evaluation import EvaluationConfig, evaluate
     from gazediffusion.generator import DiffusionGenerator
     from gazediffusion.geometry import Screen
     from gazediffusion.inspection import inspect
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from gazediffusion.readers import ReadOptions, find_sources, read_recordings
     from gazediffusion.recipes import RECIPES, Recipe
     from gazediffusion.recordings import Recording
+    from gazediffusion.report import write_report
     from gazediffusion.simulation import SimulationConfig, simulate, write_simulation
     from gazediffusion.synthetic import SetConfig, write_set
     from gazediffusion.training import train
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 _HOME = {
     "CleaningConfig": "cleaning",
     "DiffusionGenerator": "generator",
+    "EvaluationConfig": "evaluation",
     "GazeError": "errors",
     "PrepareConfig": "preparing",
     "RECIPES": "recipes",
@@ -41,13 +45,16 @@ _HOME = {
     "SetConfig": "synthetic",
     "SimulationConfig": "simulation",
     "Windows": "windows",
+    "evaluate": "evaluation",
     "find_sources": "readers",
+    "fit_baseline": "baselines",
     "inspect": "inspection",
     "load_run": "checkpoint",
     "prepare": "preparing",
     "read_recordings": "readers",
     "simulate": "simulation",
     "train": "training",
+    "write_report": "report",
     "write_set": "synthetic",
     "write_simulation": "simulation",
 }
@@ -73,6 +80,10 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "DiffusionGenerator",
     "SetConfig",
     "write_set",
+    "fit_baseline",
+    "EvaluationConfig",
+    "evaluate",
+    "write_report",
     "SimulationConfig",
     "simulate",
     "write_simulation",

@@ -115,6 +115,7 @@ def _tested(
     from sklearn.metrics import roc_auc_score
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
+    from threadpoolctl import threadpool_limits
 
     others = windows if groups is None else groups[windows]
     n_people, unit = len(np.unique(real_groups)), np.unique(others, return_inverse=True)[1]
@@ -130,13 +131,12 @@ def _tested(
         few = f"{n_people} real participants, at least {MIN_PARTICIPANTS} are needed on either side"
         raise GazeError(f"{what} is not computable: {few}")
     fold = np.concatenate([real_fold, fold])
-    label = np.arange(len(table)) >= len(real_groups)
-    is_hit = np.zeros(len(table), dtype=bool)
+    is_hit, label = np.zeros(len(table), dtype=bool), np.arange(len(table)) >= len(real_groups)
     accuracy, auc = [], []
-    for k in range(n_folds):
-        test = fold == k
-        model = make_pipeline(StandardScaler(), classifier).fit(table[~test], label[~test])
-        score = model.decision_function(table[test])
+    for test in (fold == k for k in range(n_folds)):
+        with threadpool_limits(1):  # on tables this small, several threads wait for each other
+            model = make_pipeline(StandardScaler(), classifier).fit(table[~test], label[~test])
+            score = model.decision_function(table[test])
         is_hit[test] = (score > 0) == label[test]
         accuracy.append((is_hit[test & label].mean() + is_hit[test & ~label].mean()) / 2.0)
         auc.append(roc_auc_score(label[test], score))

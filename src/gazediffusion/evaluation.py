@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from gazediffusion.comparison import (
     BINS,
     DISTANCES,
+    Distance,
     Draws,
     distances,
     distances_with_intervals,
@@ -31,8 +32,16 @@ from gazediffusion.degree_events import main_sequence_fit
 from gazediffusion.gaze_sets import GazeSets, arrange, require_comparable
 from gazediffusion.geometry import Screen
 from gazediffusion.judgements import differences_of, means_of, ratio, ratios_of
-from gazediffusion.metrics import histogram_edges, l1
-from gazediffusion.quantities import FEATURES, TEMPORAL, Measured, Protocol, Quantity, measure
+from gazediffusion.metrics import histogram_edges
+from gazediffusion.quantities import (
+    FEATURES,
+    TEMPORAL,
+    GroupMeans,
+    Protocol,
+    Quantity,
+    Temporal,
+    measure,
+)
 from gazediffusion.set_tests import FeatureMap, Progress, compute_tests
 from gazediffusion.version import __version__
 from gazediffusion.windows import Windows
@@ -86,10 +95,11 @@ def evaluate(
     screen, rate_hz = real.screen, real.rate_hz
     for one in sets.all:
         progress(f"measuring {one.name}")
-        sets.measured[one.name] = measure(one.gaze, rate_hz, screen, config.protocols)
+        sets.measured[one.name] = measure(one.gaze, rate_hz, screen, config.protocols, one.group)
     progress("distances")
-    quantities, replicates = _quantities(sets, config)
-    scalars = _scalars(sets)
+    draws = _draws(sets, config)
+    quantities, replicates = _quantities(sets, config, draws)
+    scalars = _scalars(sets, draws)
     means = means_of(quantities, sets.names)
     results |= {
         "quantities": quantities,
@@ -105,7 +115,11 @@ def evaluate(
 
 
 def _about(config: EvaluationConfig, sets: GazeSets, without_train: bool) -> dict[str, Any]:
-    notes = []
+    notes = [
+        f"{one.name} was resampled from {rate} to the real windows' rate"
+        for one in sets.shown
+        for rate in one.described["resampled_from"]
+    ]
     if without_train:
         notes.append(
             "no training windows were given: the floor is between two halves of the real people's "
@@ -124,17 +138,23 @@ def _about(config: EvaluationConfig, sets: GazeSets, without_train: bool) -> dic
     }
 
 
+def _draws(sets: GazeSets, config: EvaluationConfig) -> dict[str, Draws]:
+    """The bootstrap's draws for each synthetic set, those of the real people shared; or none."""
+    n = config.n_replicates
+    if n == 0:
+        return {}
+    rng = np.random.default_rng(config.seed + 1)
+    people = draw_weights(sets.real.group.max() + 1, n, rng)
+    return {
+        one.name: Draws(people, draw_weights(one.group.max() + 1, n, rng)) for one in sets.synthetic
+    }
+
+
 def _quantities(
-    sets: GazeSets, config: EvaluationConfig
+    sets: GazeSets, config: EvaluationConfig, draws: dict[str, Draws]
 ) -> tuple[list[dict[str, Any]], dict[str, NDArray[np.float64]]]:
     """Every quantity's distances, and the replicates of each set's mean JS of nine features."""
-    rng = np.random.default_rng(config.seed + 1)
     n_replicates = config.n_replicates
-    real_draws = draw_weights(sets.real.group.max() + 1, n_replicates, rng)
-    draws = {
-        one.name: Draws(real_draws, draw_weights(one.group.max() + 1, n_replicates, rng))
-        for one in sets.synthetic
-    }
     rows: list[dict[str, Any]] = []
     mean_js = {one.name: np.zeros(n_replicates) for one in sets.synthetic}
     for key, real in sets.measured["real"].quantities.items():
@@ -166,7 +186,7 @@ def _quantities(
                 of[one.name],
                 sets.real.group,
                 one.group,
-                draws[one.name] if n_replicates else None,
+                draws.get(one.name),
             )
             if real.family == "features" and n_replicates:
                 mean_js[one.name] += found["js"].replicates / len(FEATURES)
@@ -195,41 +215,57 @@ def _histogram(of: dict[str, Quantity]) -> dict[str, list[float]]:
     return densities
 
 
-def _scalars(sets: GazeSets) -> list[dict[str, Any]]:
+def _scalars(sets: GazeSets, draws: dict[str, Draws]) -> list[dict[str, Any]]:
     """Temporal distances: one number per pair of sets."""
     rows = []
     for name in TEMPORAL:
         title = name.replace("_", " ")
-        rows.append(
-            _scalar(sets, f"rho1_{name}", f"lag-one autocorrelation of {title}", _rho1(name))
-        )
-        rows.append(_scalar(sets, f"psd_{name}", f"spectrum of {title} (L1)", _psd(name)))
-    rows.append(_scalar(sets, "autocorrelation", "speed autocorrelation to 400 ms", _curve_gap))
+        of_lag, of_spectrum = _lag_one(name), _spectrum(name)
+        lag = ("rho1_" + name, f"lag-one autocorrelation of {title}")
+        spectrum = ("psd_" + name, f"spectrum of {title} (L1 per frequency)")
+        rows.append(_scalar(sets, draws, *lag, of_lag))
+        rows.append(_scalar(sets, draws, *spectrum, of_spectrum))
+    name, title = "autocorrelation", "speed autocorrelation to 400 ms"
+    rows.append(_scalar(sets, draws, name, title, lambda t: t.autocorrelation))
     return rows
 
 
-Gap = Callable[[Measured, Measured], float]
+Curve = Callable[[Temporal], GroupMeans]
 
 
-def _rho1(name: str) -> Gap:
-    return lambda a, b: abs(a.temporal.lag_one[name] - b.temporal.lag_one[name])
+def _lag_one(name: str) -> Curve:
+    return lambda temporal: temporal.lag_one[name]
 
 
-def _psd(name: str) -> Gap:
-    # Per frequency bin, as the paper's numbers of order 1e-4 for a thousand bins are.
-    return lambda a, b: (
-        l1(a.temporal.spectra[name], b.temporal.spectra[name]) / len(a.temporal.frequency_hz)
-    )
+def _spectrum(name: str) -> Curve:
+    return lambda temporal: temporal.spectra[name]
 
 
-def _curve_gap(a: Measured, b: Measured) -> float:
-    return float(np.abs(a.temporal.autocorrelation - b.temporal.autocorrelation).mean())
+def _scalar(
+    sets: GazeSets, draws: dict[str, Draws], name: str, title: str, curve: Curve
+) -> dict[str, Any]:
+    """Mean absolute difference of two sets' mean curves, with the floor and intervals."""
 
+    def of(one: str) -> GroupMeans:
+        return curve(sets.measured[one].temporal)
 
-def _scalar(sets: GazeSets, name: str, title: str, gap: Gap) -> dict[str, Any]:
-    real = sets.measured["real"]
-    halves = gap(sets.measured["half a"], sets.measured["half b"])
-    floor = gap(real, sets.measured["train"]) if sets.train else halves
+    def gap(a: str, b: str) -> float:
+        return float(np.abs(of(a).mean() - of(b).mean()).mean())
+
+    halves = gap("half a", "half b")
+    floor = gap("real", "train") if sets.train else halves
+    cells = {}
+    for one in sets.names:
+        replicates = np.empty(0)
+        if one in draws:
+            drawn = of("real").mean(draws[one].real) - of(one).mean(draws[one].other)
+            replicates = np.abs(drawn).mean(axis=1)
+        value = gap("real", one)
+        cells[one] = {
+            "value": value,
+            "interval": Distance(value, replicates).interval(),
+            "ratio": ratio(value, floor),
+        }
     return {
         "name": name,
         "title": title,
@@ -237,14 +273,7 @@ def _scalar(sets: GazeSets, name: str, title: str, gap: Gap) -> dict[str, Any]:
         "unit": "",
         "floor": floor,
         "halves": halves,
-        "synthetic": {
-            one.name: {
-                "value": (value := gap(real, sets.measured[one.name])),
-                "interval": None,
-                "ratio": ratio(value, floor),
-            }
-            for one in sets.synthetic
-        },
+        "synthetic": cells,
     }
 
 
@@ -259,13 +288,13 @@ def _curves(sets: GazeSets) -> dict[str, Any]:
             "x": real.lag_ms.tolist(),
             "x_label": "lag (ms)",
             "y_label": "autocorrelation",
-            "sets": {name: t.autocorrelation.tolist() for name, t in temporal.items()},
+            "sets": {name: t.autocorrelation.mean().tolist() for name, t in temporal.items()},
         },
         "speed_spectrum": {
             "x": real.frequency_hz.tolist(),
             "x_label": "frequency (Hz)",
             "y_label": "share of power",
-            "sets": {name: t.spectra["speed"].tolist() for name, t in temporal.items()},
+            "sets": {name: t.spectra["speed"].mean().tolist() for name, t in temporal.items()},
         },
         "mean_speed_profile": {
             "x": seconds[thin].tolist(),

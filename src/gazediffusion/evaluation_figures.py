@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Results = Mapping[str, Any]
 Gaze = NDArray[np.float32]
+Styles = Mapping[str, "SetStyle"]
 
 LIGHT_GREY = "#bbbbbb"
 # Okabe and Ito's, less the yellow that vanishes on paper. Six colours and five line styles:
@@ -77,9 +78,7 @@ def _label(name: str) -> str:
     return f" {name}" if name.startswith("_") else name
 
 
-def draw_histogram(
-    quantity: Results, styles: Mapping[str, SetStyle], axes: Axes, is_log: bool = False
-) -> Axes:
+def draw_histogram(quantity: Results, styles: Styles, axes: Axes, is_log: bool = False) -> Axes:
     """The densities of one quantity, a stepped line for each set over the same bins."""
     histogram = quantity["histogram"]
     edges = np.asarray(histogram["edges"], dtype=np.float64)
@@ -106,24 +105,22 @@ def draw_histogram(
         axes.set_ylim(0, 1.05 * min(max(peaks.values()), 3.0 * peaks["real"]))
     unit = f" ({quantity['unit']})" if quantity.get("unit") else ""
     axes.set(xlabel=f"{quantity['title']}{unit}", ylabel="density", xlim=edges[[0, -1]])
+    axes.set_axisbelow(True)
     axes.locator_params(axis="x", nbins=5)
     return axes
 
 
-def draw_curve(curve: Results, styles: Mapping[str, SetStyle], axes: Axes) -> Axes:
+def draw_curve(curve: Results, styles: Styles, axes: Axes) -> Axes:
     """One line for each set over the shared x."""
     x = _numbers(curve["x"])
     for name, style in styles.items():
         if curve["sets"].get(name):
             axes.plot(x, _numbers(curve["sets"][name]), **style.pen)
-    axes.set(xlabel=curve.get("x_label", ""), ylabel=curve.get("y_label", ""))
-    axes.set_xlim(np.nanmin(x), np.nanmax(x))
+    axes.set(xlabel=curve["x_label"], ylabel=curve["y_label"], xlim=(x.min(), x.max()))
     return axes
 
 
-def draw_main_sequence(
-    sets: Mapping[str, Results], styles: Mapping[str, SetStyle], axes: Axes
-) -> Axes:
+def draw_main_sequence(sets: Mapping[str, Results], styles: Styles, axes: Axes) -> Axes:
     """Peak velocity over amplitude of saccades in logarithms, and each set's fitted line."""
     limits = _span([one["amplitude_deg"] for one in sets.values()])
     for name, style in styles.items():
@@ -140,7 +137,7 @@ def draw_main_sequence(
     return axes
 
 
-def draw_floor_ratios(ratios: Results, styles: Mapping[str, SetStyle], axes: Axes) -> Axes:
+def draw_floor_ratios(ratios: Results, styles: Styles, axes: Axes) -> Axes:
     """Distance over floor, a row for each family and a mark for each set, in logarithms."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
@@ -213,11 +210,12 @@ def _curves(results: Results, names: Iterable[str]) -> list[Results]:
     ]
 
 
-def _draw_panel(data: Results, styles: Mapping[str, SetStyle], axes: Axes) -> None:
+def _draw_panel(data: Results, styles: Styles, axes: Axes) -> None:
     """A histogram or a curve."""
     if "sets" in data:
         draw_curve(data, styles, axes).set_title(data["title"], fontsize=9)
-        if "spectrum" in data["title"] and _span(data["sets"].values()):
+        low, high = _span(data["sets"].values()) or (1.0, 1.0)
+        if "autocorrelation" not in data["title"] and high > 30 * low:
             axes.set_yscale("log")
     else:
         name = data["name"]
@@ -241,10 +239,16 @@ def _panels(results: Results, data: Sequence[Results], n_columns: int, title: st
         axes.set_visible(number < len(data))
         if number % n_columns and axes.get_ylabel() == "density":
             axes.set_ylabel("")
-    handles, labels = grid.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(3, len(handles) or 1))
+    _legend_of(grid.flat, figure)
     figure.suptitle(title)
     return figure
+
+
+def _legend_of(panels: Iterable[Axes], figure: Figure) -> None:
+    """One legend below for all panels: a set may be missing in any of them."""
+    found = [zip(*axes.get_legend_handles_labels(), strict=True) for axes in panels]
+    handles = {label: handle for pairs in found for handle, label in pairs}
+    figure.legend(handles.values(), handles, loc="outside lower center", ncols=3)
 
 
 def family_histograms(results: Results, family: str, title: str) -> Figure | None:
@@ -255,23 +259,21 @@ def family_histograms(results: Results, family: str, title: str) -> Figure | Non
 def four_metrics(results: Results) -> Figure | None:
     """Speed, its autocorrelation, direction and turning angle (Lencastre et al. 2023)."""
     panels = _histograms(results, "directions")
-    panels[1:1] = _curves(results, ["speed_autocorrelation"])
+    panels[1:1] = _curves(results, ["speed_autocorrelation"] if panels else [])
     return _panels(results, panels, 2, "four-metric framework")
 
 
 def temporal_diagnostics(results: Results) -> Figure | None:
     """Mean speed over the window, and the autocorrelation and spectrum of speed."""
-    first = ["mean_speed_profile", "speed_autocorrelation", "speed_spectrum"]
-    others = [name for name in results.get("curves") or {} if name not in first]
-    return _panels(results, _curves(results, [*first, *others]), 3, "temporal diagnostics")
+    names = ["mean_speed_profile", "speed_autocorrelation", "speed_spectrum"]
+    return _panels(results, _curves(results, names), 3, "temporal diagnostics")
 
 
 def main_sequence(results: Results) -> Figure | None:
     """Amplitude against peak velocity of saccades, in degrees."""
     import matplotlib.pyplot as plt
 
-    sets = (results.get("main_sequence") or {}).get("sets")
-    if not sets:
+    if not (sets := (results.get("main_sequence") or {}).get("sets")):
         return None
     figure, axes = plt.subplots(figsize=(8.5, 4.4))
     draw_main_sequence(sets, set_styles(results), axes).set_title("main sequence")
@@ -283,8 +285,7 @@ def floor_ratios(results: Results) -> Figure | None:
     import matplotlib.pyplot as plt
 
     ratios, styles = results.get("ratios") or {}, set_styles(results)
-    n_rows = len(_ratio_rows(ratios))
-    if not n_rows:
+    if not (n_rows := len(_ratio_rows(ratios))):
         return None
     figure, axes = plt.subplots(figsize=(9.0, 1.0 + n_rows * max(0.4, 0.13 * len(styles))))
     draw_floor_ratios(ratios, styles, axes)
@@ -293,12 +294,8 @@ def floor_ratios(results: Results) -> Figure | None:
 
 def closest_pairs(test: Results) -> dict[str, list[Results]]:
     """The closest training and synthetic windows of each set that names any."""
-    beside = test.get("pairs") or {}
-    found = {
-        name: beside.get(name) or (one or {}).get("pairs") or []
-        for name, one in (test.get("synthetic") or {}).items()
-    }
-    return {name: pairs[:_PAIRS] for name, pairs in found.items() if pairs}
+    sets = (test.get("synthetic") or {}).items()
+    return {name: one["pairs"][:_PAIRS] for name, one in sets if (one or {}).get("pairs")}
 
 
 def memorisation(results: Results) -> Figure | None:
@@ -341,7 +338,7 @@ def gallery(rows: Mapping[str, Gaze]) -> Figure | None:
             trace_axes.tick_params(labelleft=column == 0, labelbottom=number == len(rows) - 1)
         grid[2 * number, 0].set_title(_label(name), loc="left")
     grid[-1, 0].set_xlabel("sample")
-    grid[-1, 0].legend(loc="lower left", ncols=2)
+    _legend_of([grid[-1, 0]], figure)
     return figure
 
 
@@ -376,7 +373,9 @@ def draw_all(
     with figures.house_style(), matplotlib.rc_context({"savefig.dpi": 160}):
         for name, build in FIGURES.items():
             written[name] = _write(build(results), folder / name)
-        written["gallery"] = _write(gallery(windows or {}), folder / "gallery")
+        # Noise, which some generators make, does not compress: the page would grow too large.
+        with matplotlib.rc_context({"savefig.dpi": 110}):
+            written["gallery"] = _write(gallery(windows or {}), folder / "gallery")
     return {name: paths for name, paths in written.items() if paths}
 
 

@@ -55,6 +55,11 @@ class GazeSet:
             "n_windows": len(gaze),
             "n_participants": n_people,
             "sha256": windows.provenance.get("data_sha256"),
+            "resampled_from": [
+                rate
+                for rate in windows.provenance.get("rates", {})
+                if rate != f"{windows.rate_hz:g} Hz"
+            ],
         }
         return cls(name, gaze, group, described)
 

@@ -20,7 +20,6 @@ from gazediffusion.features import (
     ivt_statistics,
     kinematic_features,
     lag_one_autocorrelation,
-    mean_of_defined,
     motion_quantities,
     normalized_spectra,
     velocity_quantities,
@@ -92,14 +91,39 @@ class Quantity:
 
 
 @dataclass(frozen=True, eq=False)
+class GroupMeans:
+    """Rows (window, ...) summed by group, so that means of drawn groups cost nothing."""
+
+    sums: Floats
+    counts: Floats
+
+    @classmethod
+    def of(cls, rows: Floats, group: NDArray[np.int64]) -> GroupMeans:
+        """Sums (group, ...) and counts (group,) over the windows whose rows are defined."""
+        flat = rows.reshape(len(rows), -1)
+        is_defined = np.isfinite(flat).all(axis=1)
+        n_groups = int(group.max()) + 1
+        sums = np.zeros((n_groups, flat.shape[1]))
+        np.add.at(sums, group[is_defined], flat[is_defined])
+        return cls(sums, np.bincount(group[is_defined], minlength=n_groups).astype(float))
+
+    def mean(self, weights: Floats | None = None) -> Floats:
+        """The mean row over all windows, (n,), or over drawn groups (replicate, n)."""
+        if weights is None:
+            weights = np.ones((1, len(self.counts)))
+            return np.asarray((weights @ self.sums / (weights @ self.counts)[:, None])[0])
+        return np.asarray(weights @ self.sums / np.maximum(weights @ self.counts, 1)[:, None])
+
+
+@dataclass(frozen=True, eq=False)
 class Temporal:
-    """Curves of one set: mean autocorrelation and spectrum over windows, and lag-one means."""
+    """Curves of one set, by group: autocorrelation of speed, spectra, lag-one correlations."""
 
     lag_ms: Floats
-    autocorrelation: Floats
+    autocorrelation: GroupMeans
     frequency_hz: Floats
-    spectra: dict[str, Floats]
-    lag_one: dict[str, float]
+    spectra: dict[str, GroupMeans]
+    lag_one: dict[str, GroupMeans]
     speed_profile: Floats
 
 
@@ -118,16 +142,16 @@ def measure(
     rate_hz: float,
     screen: Screen,
     protocols: tuple[Protocol, ...],
-    with_degrees: bool = True,
+    group: NDArray[np.int64],
 ) -> Measured:
-    """Measure windows (window, 2, time) of normalized gaze.
+    """Measure windows (window, 2, time) of normalized gaze, each of a group (window,).
 
     Keys of `quantities` are `family.name`. Degrees are left out where the screen's size is not
-    known, or when not wanted.
+    known.
     """
     chosen = evenly(len(gaze), MAX_POOLED_WINDOWS)
     features = kinematic_features(gaze)
-    degrees = degree_events(gaze, screen, rate_hz) if with_degrees and screen.has_degrees else None
+    degrees = degree_events(gaze, screen, rate_hz) if screen.has_degrees else None
     found: list[Quantity] = []
     if "position" in protocols:
         found += _per_window("features", FEATURES, features)
@@ -142,7 +166,7 @@ def measure(
         found += _degrees(degrees)
     return Measured(
         quantities={f"{one.family}.{one.name}": one for one in found},
-        temporal=_temporal(velocity, rate_hz),
+        temporal=_temporal(velocity, rate_hz, group[chosen]),
         features=np.stack([features[name] for name in FEATURES], axis=1),
         degrees=degrees,
     )
@@ -201,18 +225,18 @@ def _degrees(events: DegreeEvents) -> Iterator[Quantity]:
         yield Quantity(name, title, "degrees", unit, level, values[is_defined], window)
 
 
-def _temporal(velocity: dict[str, Floats], rate_hz: float) -> Temporal:
+def _temporal(velocity: dict[str, Floats], rate_hz: float, group: NDArray[np.int64]) -> Temporal:
     max_lag = min(round(AUTOCORRELATION_MS * rate_hz / 1000), velocity["speed"].shape[1] - 1)
-    spectra: dict[str, Floats] = {}
-    lag_one: dict[str, float] = {}
+    spectra: dict[str, GroupMeans] = {}
+    lag_one: dict[str, GroupMeans] = {}
     frequency = np.empty(0)
     for name in TEMPORAL:
         frequency, rows = normalized_spectra(velocity[name], rate_hz)
-        spectra[name] = mean_of_defined(rows)
-        lag_one[name] = float(mean_of_defined(lag_one_autocorrelation(velocity[name])))
+        spectra[name] = GroupMeans.of(rows, group)
+        lag_one[name] = GroupMeans.of(lag_one_autocorrelation(velocity[name]), group)
     return Temporal(
         lag_ms=np.arange(max_lag + 1) * 1000.0 / rate_hz,
-        autocorrelation=mean_of_defined(autocorrelation(velocity["speed"], max_lag)),
+        autocorrelation=GroupMeans.of(autocorrelation(velocity["speed"], max_lag), group),
         frequency_hz=frequency,
         spectra=spectra,
         lag_one=lag_one,

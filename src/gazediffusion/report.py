@@ -46,8 +46,6 @@ HOW_TO_READ = (
     f"people. Each set: its distance to held-out people, {TIMES} how many times the floor that is, "
     "[its bootstrap interval over participants]."
 )
-# Thousands of points make an SVG many times the size of the same picture in pixels.
-_AS_PIXELS = ("main_sequence", "memorisation", "gallery")
 # Nothing may be loaded, from anywhere, but what stands in the page itself.
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
@@ -347,8 +345,9 @@ def _block_html(block: Block, figures: Mapping[str, Sequence[Path]]) -> str:
         return _table_html(block)
     if block.name not in figures:
         return ""
-    png, svg = figures[block.name]
-    path, kind = (png, "png") if block.name in _AS_PIXELS else (svg, "svg+xml")
+    # Thousands of points make an SVG many times the size of the same picture in pixels.
+    path = min(figures[block.name], key=lambda one: one.stat().st_size)
+    kind = {".png": "png", ".svg": "svg+xml"}[path.suffix]
     data = base64.b64encode(path.read_bytes()).decode("ascii")
     caption = escape(block.caption)
     image = f'<img src="data:image/{kind};base64,{data}" alt="{caption}">'
@@ -373,7 +372,8 @@ def _table_html(table: Table) -> str:
 
 def _cell_html(cell: Cell) -> str:
     if isinstance(cell, str):
-        return f"<td>{escape(cell)}</td>"
+        is_list = re.fullmatch(r"[-\d.e]+(, [-\d.e]+)+", cell)
+        return f"{'<td class=number>' if is_list else '<td>'}{escape(cell)}</td>"
     value = cell.value if isinstance(cell, Estimate) else cell
     key = "" if value is None else repr(value)
     main, *rest = _text(cell).split(" ", 2)

@@ -107,13 +107,17 @@ def _memorisation(sets: GazeSets, rate_hz: float) -> dict[str, Any]:
 
 def _tstr(sets: GazeSets, rate_hz: float, seed: int) -> dict[str, Any]:
     task = downstream.CountTask.of
-    real = task(sets.real.gaze, rate_hz)
+    real, people = task(sets.real.gaze, rate_hz), sets.real.group
+    on_real = downstream.trtr(real, people, seed)
 
     def of(one: GazeSet) -> dict[str, float]:
-        scores = downstream.downstream(real, sets.real.group, task(one.gaze, rate_hz), seed)
-        return {
-            f"{way}_{key}": value for way, cells in scores.items() for key, value in cells.items()
+        made = task(one.gaze, rate_hz)
+        scores = {
+            "tstr": downstream.tstr(real, made, seed),
+            "trtr": on_real,
+            "aug": downstream.aug(real, people, made, seed),
         }
+        return {f"{way}_{key}": v for way, cells in scores.items() for key, v in cells.items()}
 
     return {
         "about": "Predicting the number of fixations from the nine features: trained on synthetic "
