@@ -119,7 +119,8 @@ def rows_of(results: dict[str, Any]) -> list[tuple[str, dict[str, float], float]
     slopes = results["main_sequence"].get("sets", {})
     if "none" in slopes:
         for key in ("slope", "spread"):
-            gap = {n: abs(slopes[n][key] - slopes["real"][key]) for n in slopes if n in DEFECTS}
+            judged = [name for name in slopes if name not in ("real", "train")]
+            gap = {name: abs(slopes[name][key] - slopes["real"][key]) for name in judged}
             rows.append((f"degrees: main sequence, {key}", gap, gap["none"] + 0.02))
     for test, key, margin, sign in (
         ("c2st", "features_accuracy", 0.05, 1),
