@@ -1,12 +1,13 @@
 """Which metric sees which defect: known defects planted into real windows.
 
-    python runs/sensitivity.py WINDOWS [-n 600] > table.md
+    python runs/sensitivity.py WINDOWS [-n 500] [--into docs/metrics.md]
 
 Half of the training people's recordings get a defect and are judged as if they were synthetic; the
 other half is the training set, the held-out people are real. The undamaged half is judged too: its
 ratios show what chance does. A cell is the distance over the same distance of the undamaged half;
 bold where it is seen, that is at least 1.5 times and beyond the undamaged half's 95 % interval
-(for tests: beyond what is stated in the row). Prints a Markdown table.
+(for tests: beyond what is stated in the row). Prints a Markdown table; with --into, its JS rows and
+tests replace what stands between the two sensitivity marks of a page.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from gazediffusion.evaluation import EvaluationConfig, evaluate
 
 Gaze = NDArray[np.float32]
 SEEN = 1.5
+MARKS = ("<!-- sensitivity -->", "<!-- /sensitivity -->")
 
 
 def jitter(gaze: Gaze, rng: np.random.Generator) -> Gaze:
@@ -141,7 +143,8 @@ def main() -> None:
     """Judge the planted defects and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("windows", type=Path)
-    parser.add_argument("-n", type=int, default=600)
+    parser.add_argument("-n", type=int, default=500)
+    parser.add_argument("--into", type=Path)
     arguments = parser.parse_args()
     windows = Windows.load(arguments.windows)
     people = windows.train
@@ -157,25 +160,42 @@ def main() -> None:
         EvaluationConfig(n_bootstrap=100),
         progress=lambda name: print(name, file=sys.stderr),
     )
+    lines = table_of(results)
+    print("\n".join(lines))
+    if arguments.into:
+        insert(lines, arguments.into)
+
+
+def table_of(results: dict[str, Any]) -> list[str]:
+    """The Markdown table, and a last line that names what sees nothing."""
     names = [*list(DEFECTS)[1:], COPIES]
-    print("| metric | " + " | ".join(names) + " |")
-    print("|---|" + "---:|" * len(names))
+    lines = ["| metric | " + " | ".join(names) + " |", "|---|" + "---:|" * len(names)]
     blind = []
     for title, values, high in rows_of(results):
+        family = title.split(":")[0]
+        is_value = family in ("c2st", "memorisation", "coverage", "tstr")
         cells, is_seen = [], False
         for name in names:
             value, clean = values.get(name, np.nan), values["none"]
-            seen = value > high and (value < 0 or clean <= 0 or value >= SEEN * clean
-                                     or title.startswith(("c2st", "degrees: main")))  # fmt: skip
-            ratio = value / clean if clean > 0 else np.nan
-            text = f"{abs(value):.2f}" if ":" in title and title.split(":")[0] in (
-                "c2st", "memorisation", "coverage", "tstr") else f"{ratio:.1f}"  # fmt: skip
+            by_far = is_value or "main sequence" in title or value >= SEEN * clean
+            seen = bool(value > high and by_far)
+            text = f"{abs(value):.2f}" if is_value else f"{value / clean:.1f}"
             cells.append(f"**{text}**" if seen else text)
-            is_seen |= bool(seen)
+            is_seen |= seen
         if not is_seen:
             blind.append(title)
-        print(f"| {title} | " + " | ".join(cells) + " |")
-    print(f"\nSeen by none: {', '.join(blind) or 'every metric sees at least one defect'}.")
+        lines.append(f"| {title} | " + " | ".join(cells) + " |")
+    nobody = "; ".join(blind) or "every metric sees at least one defect"
+    return [*lines, "", f"Seen by none: {nobody}."]
+
+
+def insert(lines: list[str], page: Path) -> None:
+    """Put the table between the page's marks, without the KS and W1 rows."""
+    shown = [line for line in lines if ", KS |" not in line and ", W1 |" not in line]
+    before, _, rest = page.read_text().partition(MARKS[0])
+    after = rest.partition(MARKS[1])[2]
+    middle = "\n".join(shown)
+    page.write_text(f"{before}{MARKS[0]}\n\n{middle}\n\n{MARKS[1]}{after}")
 
 
 if __name__ == "__main__":
