@@ -60,8 +60,8 @@ def score(recording: Recording, label: np.ndarray, config: CleaningConfig) -> Co
 
 def main(path: Path) -> None:
     """Print one row per setting."""
-    labels = pl.read_parquet(path, columns=["task", "label"])
-    labels = labels.filter(pl.col("task") == "natural_movies")["label"].to_numpy().astype(str)
+    table = pl.read_parquet(path, columns=["task", "label"])
+    labels = table.filter(pl.col("task") == "natural_movies")["label"].to_numpy().astype(str)
     recordings = [
         recording
         for recording in read_recordings([path], ReadOptions(screen=SCREEN))

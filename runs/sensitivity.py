@@ -39,7 +39,7 @@ def dropped_saccades(gaze: Gaze, rng: np.random.Generator) -> Gaze:
     step = np.diff(gaze, axis=2)
     fast = np.hypot(step[:, 0], step[:, 1]) > 0.02
     begins = fast & ~np.pad(fast, ((0, 0), (1, 0)))[:, :-1]
-    number = np.cumsum(begins, axis=1)
+    number = np.cumsum(begins, axis=1, dtype=np.int64)
     dropped = rng.random((len(gaze), int(number.max()) + 1)) < 0.2
     is_dropped = fast & np.take_along_axis(dropped, number, axis=1)
     step = np.where(is_dropped[:, None], 0, step)
@@ -55,7 +55,7 @@ def smoothing(gaze: Gaze, rng: np.random.Generator) -> Gaze:
     """A moving average over five samples, 20 ms."""
     padded = np.pad(gaze, ((0, 0), (0, 0), (2, 2)), mode="edge")
     windows = np.lib.stride_tricks.sliding_window_view(padded, 5, axis=2)
-    return windows.mean(axis=3, dtype=np.float32)
+    return np.asarray(windows.mean(axis=3), dtype=np.float32)
 
 
 def clipped_peaks(gaze: Gaze, rng: np.random.Generator) -> Gaze:
@@ -73,7 +73,7 @@ def wrong_rate(gaze: Gaze, rng: np.random.Generator) -> Gaze:
     left = places.astype(int)
     share = (places - left).astype(np.float32)
     right = np.minimum(left + 1, length - 1)
-    return gaze[:, :, left] * (1 - share) + gaze[:, :, right] * share
+    return np.asarray(gaze[:, :, left] * (1 - share) + gaze[:, :, right] * share)
 
 
 def shrunk(gaze: Gaze, rng: np.random.Generator) -> Gaze:

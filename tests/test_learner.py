@@ -19,7 +19,7 @@ from gazediffusion.recipes import RECIPES
 from .test_unet import SMALL
 
 CPU = torch.device("cpu")
-RECIPE = replace(RECIPES["position-tiny"], network=SMALL)
+RECIPE = replace(RECIPES["position-tiny"], network=SMALL, objective="eps", weighting="standard")
 
 
 def batch(seed: int = 0) -> Batch:
