@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation import EvaluationConfig, evaluate
 from gazediffusion.gaze_sets import GazeSet, arrange
+from gazediffusion.report import write_report
 from gazediffusion.windows import Windows
 
 from .gaze import as_synthetic, simulated_windows, with_noise
@@ -204,3 +206,35 @@ def test_nan_inside_windows_names_the_window(windows: Windows) -> None:
 def test_nothing_to_evaluate_is_refused(windows: Windows) -> None:
     with pytest.raises(GazeError, match="no synthetic set"):
         evaluate(windows.held_out, {}, windows.train)
+
+
+def test_gaze_that_does_not_move_is_judged_without_a_crash(
+    windows: Windows, tmp_path: Path
+) -> None:
+    still = np.zeros((60, 2, windows.length), dtype=np.float32)
+    sets = {"still": Windows.of_array(still, windows.rate_hz, windows.screen, "position")}
+    config = EvaluationConfig(n_bootstrap=10)
+    found = evaluate(windows.held_out, sets, windows.train, config)
+    json.dumps(found, allow_nan=False)
+    assert found["ratios"]["overall"]["still"] > 3
+    assert write_report(found, tmp_path / "report")
+
+
+def test_the_frechet_distance_has_floor_and_interval(windows: Windows) -> None:
+    def features(gaze: Any) -> Any:
+        return gaze.reshape(len(gaze), 2, 10, -1).mean(axis=3).reshape(len(gaze), -1)
+
+    sets = {"people": as_synthetic(windows.train), "noisy": with_noise(windows.train, 0.1)}
+    config = EvaluationConfig(n_bootstrap=2, protocols=("position",))
+    found = evaluate(windows.held_out, sets, windows.train, config, reference=features)
+    fgd = found["tests"]["fgd"]
+    assert fgd["floor"]["fgd"] > 0
+    low, high = fgd["synthetic"]["people"]["fgd_interval"]
+    assert low <= fgd["synthetic"]["people"]["fgd"] <= high
+
+
+def test_temporal_distances_have_intervals(results: dict[str, Any]) -> None:
+    assert len(results["scalars"]) == 9
+    for row in results["scalars"]:
+        for cell in row["synthetic"].values():
+            assert cell["interval"][0] <= cell["value"] <= cell["interval"][1]

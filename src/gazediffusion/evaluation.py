@@ -111,7 +111,17 @@ def evaluate(
         "differences": differences_of(replicates, means),
         "tests": compute_tests(sets, rate_hz, config.seed, config.quick, reference, progress),
     }
-    return results
+    plain: dict[str, Any] = _plain(results)
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    """Numbers that do not exist, as of a set in which nothing moves, are None."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def _about(config: EvaluationConfig, sets: GazeSets, without_train: bool) -> dict[str, Any]:
@@ -262,7 +272,7 @@ def _scalar(
             replicates = np.abs(drawn).mean(axis=1)
         value = gap("real", one)
         cells[one] = {
-            "value": value,
+            "value": value if np.isfinite(value) else None,
             "interval": Distance(value, replicates).interval(),
             "ratio": ratio(value, floor),
         }

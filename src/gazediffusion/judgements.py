@@ -22,6 +22,10 @@ RATIO = (
 )
 
 
+# Stands for a family in which a set has nothing that could be compared.
+_FARTHEST = 1000.0
+
+
 def ratios_of(
     quantities: list[dict[str, Any]], scalars: list[dict[str, Any]], names: Sequence[str]
 ) -> dict[str, Any]:
@@ -34,7 +38,7 @@ def ratios_of(
         for name, cell in row["synthetic"].items():
             logs.setdefault("temporal", {}).setdefault(name, []).append(_log(cell["ratio"]))
     families = {
-        family: {name: float(np.exp(np.nanmean(values))) for name, values in by_name.items()}
+        family: {name: _geometric_mean(values) for name, values in by_name.items()}
         for family, by_name in logs.items()
     }
     overall = {
@@ -42,6 +46,12 @@ def ratios_of(
         for name in names
     }
     return {"definition": RATIO, "families": families, "overall": overall}
+
+
+def _geometric_mean(logs: Sequence[float]) -> float:
+    """Of the ratios that exist; a set of which none exists is as far away as can be."""
+    defined = [value for value in logs if np.isfinite(value)]
+    return float(np.exp(np.mean(defined))) if defined else _FARTHEST
 
 
 def ratio(value: float, floor: float) -> float | None:

@@ -110,9 +110,10 @@ class GroupMeans:
     def mean(self, weights: Floats | None = None) -> Floats:
         """The mean row over all windows, (n,), or over drawn groups (replicate, n)."""
         if weights is None:
-            weights = np.ones((1, len(self.counts)))
-            return np.asarray((weights @ self.sums / (weights @ self.counts)[:, None])[0])
-        return np.asarray(weights @ self.sums / np.maximum(weights @ self.counts, 1)[:, None])
+            return np.asarray(self.mean(np.ones((1, len(self.counts))))[0])
+        counts = (weights @ self.counts)[:, None]
+        # A set in which nothing moves has no such curve at all.
+        return np.asarray(weights @ self.sums / np.where(counts > 0, counts, np.nan))
 
 
 @dataclass(frozen=True, eq=False)

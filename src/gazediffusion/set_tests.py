@@ -9,11 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion import classifier, downstream, memorisation
+from gazediffusion.comparison import Distance
 from gazediffusion.errors import GazeError
 from gazediffusion.gaze_sets import GazeSet, GazeSets
 from gazediffusion.metrics import density_coverage, frechet_of
 
 Progress = Callable[[str], None]
+# Each takes the root of a 512 x 512 matrix, so fewer than for histograms.
+_FRECHET_REPLICATES = 40
 FeatureMap = Callable[[NDArray[np.float32]], NDArray[np.floating[Any]]]
 
 
@@ -134,11 +137,40 @@ def _fgd(sets: GazeSets, reference: FeatureMap | None) -> dict[str, Any]:
             "the Frechet Gaze Distance needs a trained position model",
             remedy="give its run folder with --reference",
         )
-    real = reference(sets.real.gaze)
     of = {one.name: reference(one.gaze) for one in sets.shown}
+    rng = np.random.default_rng(0)
     return {
         "about": "Frechet Gaze Distance between bottleneck features of the reference position "
         "network; lower is better.",
-        "floor": {"fgd": frechet_of(real, of["train"])} if sets.train else None,
-        "synthetic": {one.name: {"fgd": frechet_of(real, of[one.name])} for one in sets.synthetic},
+        "floor": {"fgd": frechet_of(of["real"], of["train"])} if sets.train else None,
+        "synthetic": {
+            one.name: {
+                "fgd": (value := frechet_of(of["real"], of[one.name])),
+                "fgd_interval": Distance(
+                    value, _drawn_frechet(of["real"], sets.real, of[one.name], one, rng)
+                ).interval(),
+            }
+            for one in sets.synthetic
+        },
     }
+
+
+def _drawn_frechet(
+    real: NDArray[np.floating[Any]],
+    people: GazeSet,
+    made: NDArray[np.floating[Any]],
+    synthetic: GazeSet,
+    rng: np.random.Generator,
+) -> NDArray[np.float64]:
+    """Distances after drawing participants, and blocks of synthetic windows, with replacement."""
+
+    def drawn(one: GazeSet) -> NDArray[np.int64]:
+        groups = rng.integers(0, one.group.max() + 1, one.group.max() + 1)
+        return np.concatenate([np.flatnonzero(one.group == group) for group in groups])
+
+    return np.array(
+        [
+            frechet_of(real[drawn(people)], made[drawn(synthetic)])
+            for _ in range(_FRECHET_REPLICATES)
+        ]
+    )
