@@ -100,28 +100,29 @@ class Learner:
         return self._loss
 
     def _step(self, inputs: Batch) -> Tensor:
-        x0, t, eps = inputs
-        recipe = self.recipe
         self.optimizer.zero_grad(set_to_none=True)
-        with self._autocast():
-            loss = denoising_loss(
-                self._forward,
-                self.schedule,
-                x0,
-                t,
-                eps,
-                recipe.objective,
-                recipe.weighting,
-                recipe.snr_gamma,
-            ).mean()
+        loss = self._losses(self._forward, inputs).mean()
         loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self.parameters, recipe.gradient_clip, foreach=True)
+        torch.nn.utils.clip_grad_norm_(self.parameters, self.recipe.gradient_clip, foreach=True)
         self.optimizer.step()
         with torch.no_grad():
             moved: Any = torch._foreach_sub(self.parameters, self.averages)
             torch._foreach_mul_(moved, self.average_weight)
             torch._foreach_add_(self.averages, moved)
         return loss.detach()
+
+    def _losses(self, denoiser: Any, batch: Batch) -> Tensor:
+        """Each sample's loss, (batch,)."""
+        recipe = self.recipe
+        with self._autocast():
+            return denoising_loss(
+                denoiser,
+                self.schedule,
+                *batch,
+                recipe.objective,
+                recipe.weighting,
+                recipe.snr_gamma,
+            )
 
     def _capture(self, inputs: Batch) -> None:
         """Record one step as a CUDA graph, leaving weights and optimizer as they were."""
@@ -180,21 +181,7 @@ class Learner:
         """Mean loss of the averaged weights over fixed batches."""
         if not batches:
             return None
-        recipe, losses = self.recipe, []
-        with self._autocast():
-            for x0, t, eps in batches:
-                losses.append(
-                    denoising_loss(
-                        self.average,
-                        self.schedule,
-                        x0,
-                        t,
-                        eps,
-                        recipe.objective,
-                        recipe.weighting,
-                        recipe.snr_gamma,
-                    )
-                )
+        losses = [self._losses(self.average, batch) for batch in batches]
         return float(torch.cat(losses).double().mean())
 
 
