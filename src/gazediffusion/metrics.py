@@ -26,16 +26,20 @@ _CHUNK = 1024
 
 def ks(a: ArrayLike, b: ArrayLike) -> float:
     """Kolmogorov-Smirnov statistic: the largest gap between two CDFs, 0 to 1, lower is better."""
-    values, gap = _cdf_gap(_values(a), _values(b))
-    # Within equal values the gap is half counted; it holds after the last of them.
-    is_last = np.append(values[1:] != values[:-1], True)
-    return float(np.abs(gap[is_last]).max())
+    return ks_and_wasserstein1(a, b)[0]
 
 
 def wasserstein1(a: ArrayLike, b: ArrayLike) -> float:
     """Wasserstein-1 distance: the area between two CDFs, in the values' unit, lower is better."""
+    return ks_and_wasserstein1(a, b)[1]
+
+
+def ks_and_wasserstein1(a: ArrayLike, b: ArrayLike) -> tuple[float, float]:
+    """Both at once: they share the sorting, which is all the work."""
     values, gap = _cdf_gap(_values(a), _values(b))
-    return float(np.abs(gap[:-1]) @ np.diff(values))
+    # Within equal values the gap is half counted; it holds after the last of them.
+    is_last = np.append(values[1:] != values[:-1], True)
+    return float(np.abs(gap[is_last]).max()), float(np.abs(gap[:-1]) @ np.diff(values))
 
 
 def _cdf_gap(a: Floats, b: Floats) -> tuple[Floats, Floats]:

@@ -17,6 +17,7 @@ from gazediffusion.checkpoint import Run, load_run
 from gazediffusion.cleaning import CleaningConfig
 from gazediffusion.errors import GazeError
 from gazediffusion.generator import DiffusionGenerator, Progress
+from gazediffusion.learner import choose_device
 from gazediffusion.set_tests import FeatureMap
 from gazediffusion.windows import Windows
 
@@ -85,7 +86,7 @@ def reference_features(run: Run, batch_size: int = 16) -> FeatureMap:
 def _generated(path: Path, like: Windows | None, progress: Progress) -> Windows:
     if like is None:
         raise GazeError("a run folder cannot be the real set", path=path)
-    generator = DiffusionGenerator(load_run(path))
+    generator = DiffusionGenerator(load_run(path, device=choose_device("auto")))
     pieces = list(generator.pieces(0, len(like), 0, progress))
     config = generator.run.config
     return Windows.of_array(

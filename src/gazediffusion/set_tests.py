@@ -34,7 +34,7 @@ def compute_tests(
         "c2st": lambda: _c2st(sets, seed),
         "memorisation": lambda: _memorisation(sets, rate_hz),
         "tstr": lambda: _tstr(sets, rate_hz, seed),
-        "fgd": lambda: _fgd(sets, reference),
+        "fgd": lambda: _fgd(sets, reference, progress),
     }
     slow = ("memorisation", "tstr", "fgd", "c2st")
     results: dict[str, Any] = {}
@@ -131,13 +131,16 @@ def _tstr(sets: GazeSets, rate_hz: float, seed: int) -> dict[str, Any]:
     }
 
 
-def _fgd(sets: GazeSets, reference: FeatureMap | None) -> dict[str, Any]:
+def _fgd(sets: GazeSets, reference: FeatureMap | None, progress: Progress) -> dict[str, Any]:
     if reference is None:
         raise GazeError(
             "the Frechet Gaze Distance needs a trained position model",
             remedy="give its run folder with --reference",
         )
-    of = {one.name: reference(one.gaze) for one in sets.shown}
+    of = {}
+    for one in sets.shown:
+        progress(f"fgd: features of {one.name} ({len(one.gaze)} windows)")
+        of[one.name] = reference(one.gaze)
     rng = np.random.default_rng(0)
     return {
         "about": "Frechet Gaze Distance between bottleneck features of the reference position "
