@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from gazediffusion.errors import GazeError
-from gazediffusion.files import read_bytes, sha256_of, written_whole
+from gazediffusion.files import read_bytes, read_safetensors, sha256_of, written_whole
 from gazediffusion.geometry import Screen
 from gazediffusion.recipes import Recipe
 from gazediffusion.representation import Position, Velocity
@@ -121,12 +121,6 @@ class Run:
     validation_loss: float | None
 
 
-def write_json(path: Path, values: Mapping[str, Any]) -> None:
-    """Write a JSON file whole."""
-    with written_whole(path) as temporary:
-        temporary.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
-
-
 def read_config(folder: Path) -> RunConfig:
     """The configuration of a run folder."""
     path = Path(folder) / "config.json"
@@ -164,18 +158,9 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], header: Mapping[str,
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors and header of a file `save_tensors` wrote; anything else is refused."""
-    from safetensors import SafetensorError, safe_open
-
     if not path.is_file():
         raise GazeError("there is no such checkpoint", path=path)
-    try:
-        with safe_open(path, framework="pt") as stream:
-            header = json.loads((stream.metadata() or {}).get("gazediffusion", "null"))
-            names = list(stream.keys())
-            tensors = {name: stream.get_tensor(name) for name in names}
-    except (SafetensorError, ValueError, OSError) as error:
-        read_bytes(path)  # an empty file has a clearer line of its own
-        raise GazeError("the checkpoint is damaged or cut short", path=path) from error
+    tensors, header = read_safetensors(path, "pt", "the checkpoint is damaged or cut short")
     if not isinstance(header, dict):
         raise GazeError("this checkpoint is not one of gazediffusion", path=path)
     return tensors, header

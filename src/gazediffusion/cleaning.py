@@ -101,17 +101,19 @@ class CleanRecording:
     """One eye of a recording with its verdicts.
 
     time_ms: (time,); gaze_px: (2, time), NaN where nothing was seen; is_valid: (time,).
+    gaps: indices after which the clock skips.
     """
 
     eye: Eye
     time_ms: NDArray[np.float64]
     gaze_px: NDArray[np.float32]
     is_valid: Bools
+    gaps: NDArray[np.int64]
     counts: CleaningCounts
 
     def valid_runs(self) -> NDArray[np.int64]:
         """Stretches (run, 2) of [start, stop) that are valid and cross no gap of the clock."""
-        return _split_runs(true_runs(self.is_valid), gaps_after(self.time_ms))
+        return _split_runs(true_runs(self.is_valid), self.gaps)
 
 
 def clean(
@@ -142,7 +144,8 @@ def clean(
     gone = np.logical_or.reduce(list(reasons.values()))
     # What was never seen has no speed, and comparisons with NaN are false.
     gaze = np.where(gone, np.float32(np.nan), gaze)
-    reasons["padding"] = _padding(time_ms, gone, config)
+    gaps = gaps_after(time_ms)
+    reasons["padding"] = _padding(time_ms, gone, gaps, config)
     if screen is not None:
         reasons["too_fast"] = _too_fast(time_ms, gaze, screen, config.max_speed_deg_s)
 
@@ -158,9 +161,9 @@ def clean(
         total=len(recording),
         blinks=_count_blinks(time_ms, labelled, reasons["lost"]),
         off_screen=_count_off_screen(gaze, is_valid, screen),
-        gaps=len(gaps_after(time_ms)),
+        gaps=len(gaps),
     )
-    return CleanRecording(eye, time_ms, gaze, is_valid, counts)
+    return CleanRecording(eye, time_ms, gaze, is_valid, gaps, counts)
 
 
 def choose_eye(recording: Recording, choice: EyeChoice) -> Eye:
@@ -227,10 +230,11 @@ def _frozen(
     return frozen
 
 
-def _padding(time_ms: NDArray[np.float64], gone: Bools, config: CleaningConfig) -> Bools:
+def _padding(
+    time_ms: NDArray[np.float64], gone: Bools, gaps: NDArray[np.int64], config: CleaningConfig
+) -> Bools:
     """Samples shortly before and after every loss, blink or gap of the clock."""
     runs = true_runs(gone)
-    gaps = gaps_after(time_ms)
     first_gone_ms = np.concatenate([time_ms[runs[:, 0]], time_ms[gaps]])
     last_gone_ms = np.concatenate([time_ms[runs[:, 1] - 1], time_ms[gaps + 1]])
     from_index = np.searchsorted(time_ms, first_gone_ms - config.blink_before_ms, side="left")

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from gazediffusion.errors import GazeError
 
@@ -76,6 +78,31 @@ def require_writable(path: Path) -> None:
     with written_whole(path.with_name(f"{path.name}.probe")) as temporary:
         temporary.touch()
     path.with_name(f"{path.name}.probe").unlink(missing_ok=True)
+
+
+def write_json(path: Path, values: Mapping[str, Any]) -> None:
+    """Write a JSON file whole."""
+    with written_whole(path) as temporary:
+        temporary.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+
+
+def read_safetensors(
+    path: Path, framework: str, problem: str, remedy: str | None = None
+) -> tuple[dict[str, Any], Any]:
+    """Tensors and our JSON header (None where there is none) of a safetensors file.
+
+    framework: "np" or "pt". problem and remedy: what is said of a file that is none.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework=framework) as stream:
+            header = json.loads((stream.metadata() or {}).get("gazediffusion", "null"))
+            names = list(stream.keys())
+            return {name: stream.get_tensor(name) for name in names}, header
+    except (SafetensorError, ValueError, OSError) as error:
+        read_bytes(path)  # an empty or unreadable file has a clearer line of its own
+        raise GazeError(problem, path=path, remedy=remedy) from error
 
 
 def sha256_of(path: Path) -> str:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gazediffusion.comparison import synthetic_groups
 from gazediffusion.errors import GazeError
 from gazediffusion.quantities import Measured
-from gazediffusion.windows import CLIP, Windows
+from gazediffusion.windows import Windows, spread_over_grid
 
 # More windows than this change no number that is reported, and would not fit any memory.
 MAX_WINDOWS = 10_000
@@ -46,8 +46,7 @@ class GazeSet:
                 remedy="cut windows from gapless gaze only",
             )
         if windows.grid_px is not None:
-            spread = np.random.default_rng(0).random(gaze.shape, dtype=np.float32) - 0.5
-            gaze = np.clip(gaze + spread * windows.grid_normalized, -CLIP, CLIP)
+            gaze = spread_over_grid(gaze, windows.grid_normalized, seed=0)
         n_people = len(np.unique(windows.participant))
         group = synthetic_groups(len(gaze)) if is_synthetic else _dense(windows.participant)
         described = {

@@ -20,12 +20,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.checkpoint import write_json
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.events import detect_events
 from gazediffusion.export import Labelled, write_into
 from gazediffusion.export.table import write_csv, write_parquet
-from gazediffusion.files import require_writable, written_whole
+from gazediffusion.files import require_writable, write_json, written_whole
 from gazediffusion.generator import DiffusionGenerator, Progress
 from gazediffusion.geometry import Screen
 from gazediffusion.recordings import Recording

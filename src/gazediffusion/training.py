@@ -25,11 +25,10 @@ from gazediffusion.checkpoint import (
     read_config,
     save_tensors,
     with_prefix,
-    write_json,
 )
 from gazediffusion.diffusion import Bound, variational_bound
 from gazediffusion.errors import GazeError
-from gazediffusion.files import written_whole
+from gazediffusion.files import write_json, written_whole
 from gazediffusion.learner import (
     Learner,
     Precision,

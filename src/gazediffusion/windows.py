@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.errors import GazeError, suggestion
-from gazediffusion.files import read_bytes, written_whole
+from gazediffusion.files import read_safetensors, written_whole
 from gazediffusion.geometry import Screen
 
 FORMAT = "gazediffusion-windows"
@@ -130,10 +130,8 @@ class Windows:
         """
         if self.grid_px is None:
             return self
-        rng = np.random.default_rng(seed)
-        spread = rng.random(self.gaze.shape, dtype=np.float32) - np.float32(0.5)
-        gaze = np.clip(self.gaze + spread * self.grid_normalized, -CLIP, CLIP)
-        return replace(self, gaze=gaze.astype(np.float32, copy=False), grid_px=None)
+        gaze = spread_over_grid(self.gaze, self.grid_normalized, seed)
+        return replace(self, gaze=gaze, grid_px=None)
 
     @classmethod
     def of_array(
@@ -209,8 +207,15 @@ class Windows:
     def load(cls, path: Path | str) -> Windows:
         """Read a windows file; anything else is refused in one line."""
         path = Path(path)
-        tensors, header = _read_safetensors(path)
-        if header.get("format") != FORMAT:
+        if not path.is_file():
+            raise GazeError("there is no such file", path=path)
+        tensors, header = read_safetensors(
+            path,
+            "np",
+            "this is no safetensors file, or it is cut short",
+            "make it again with gazediffusion prepare",
+        )
+        if not isinstance(header, dict) or header.get("format") != FORMAT:
             raise GazeError(
                 "this is no windows file", path=path, remedy="make one with gazediffusion prepare"
             )
@@ -250,25 +255,12 @@ class Windows:
         return replace(windows, gaze=gaze)
 
 
-def _read_safetensors(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """Tensors and our JSON header of a safetensors file; {} as header where it is not ours."""
-    from safetensors import SafetensorError, safe_open
-
-    if not path.is_file():
-        raise GazeError("there is no such file", path=path)
-    try:
-        with safe_open(path, framework="np") as stream:
-            metadata = stream.metadata() or {}
-            header = json.loads(metadata.get("gazediffusion", "{}"))
-            tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
-    except (SafetensorError, ValueError, OSError) as error:
-        read_bytes(path)  # an empty or unreadable file has a clearer line of its own
-        raise GazeError(
-            "this is no safetensors file, or it is cut short",
-            path=path,
-            remedy="make it again with gazediffusion prepare",
-        ) from error
-    return tensors, header
+def spread_over_grid(
+    gaze: NDArray[np.float32], grid: NDArray[np.float32], seed: int
+) -> NDArray[np.float32]:
+    """Gaze (..., 2, time) moved evenly within grid cells of the size grid (2, 1)."""
+    spread = np.random.default_rng(seed).random(gaze.shape, dtype=np.float32) - np.float32(0.5)
+    return np.asarray(np.clip(gaze + spread * grid, -CLIP, CLIP), dtype=np.float32)
 
 
 def _hash(tensors: Mapping[str, NDArray[Any]]) -> str:

@@ -15,6 +15,7 @@ from gazediffusion.geometry import Screen
 from gazediffusion.readers import columns
 from gazediffusion.readers.options import ReadOptions
 from gazediffusion.recordings import Recording
+from tests.readers.damage import damaged_lines
 
 # The first rows of a public file of the dataset.
 SEEN = """\
@@ -254,27 +255,8 @@ def damaged(draw: st.DrawFn) -> bytes:
     """A valid file after a few random cuts, insertions and replacements of bytes or lines."""
     values = samples(12, draw(st.sampled_from([7, 10])))
     content = as_text(values.T if draw(st.booleans()) else values)
-    for _ in range(draw(st.integers(1, 4))):
-        kind = draw(st.sampled_from(["bytes", "drop line", "repeat line", "cut", "word"]))
-        at = draw(st.integers(0, max(0, len(content) - 1)))
-        lines = content.split(b"\n")
-        line = draw(st.integers(0, len(lines) - 1))
-        if kind == "bytes":
-            new = draw(st.binary(max_size=6) | st.sampled_from([b"\n", b"nan", b"-", b"1e400"]))
-            content = content[:at] + new + content[at + draw(st.integers(0, 12)) :]
-        elif kind == "drop line":
-            content = b"\n".join(lines[:line] + lines[line + 1 :])
-        elif kind == "repeat line":
-            content = b"\n".join([*lines, lines[line]])
-        elif kind == "cut":
-            content = content[:at]
-        else:
-            words = lines[line].split(b" ")
-            word = draw(st.integers(0, len(words) - 1))
-            words[word] = draw(st.sampled_from([b"", b".", b"inf", b"9" * 400, b"-1", b"MSG"]))
-            lines[line] = b" ".join(words)
-            content = b"\n".join(lines)
-    return content
+    cells = [b"", b".", b"inf", b"9" * 400, b"-1", b"MSG"]
+    return damaged_lines(draw, content, b" ", cells)
 
 
 @settings(deadline=None, max_examples=80)

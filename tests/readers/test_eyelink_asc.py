@@ -17,6 +17,7 @@ from gazediffusion.geometry import Screen
 from gazediffusion.readers import eyelink_asc
 from gazediffusion.readers.options import ReadOptions
 from gazediffusion.recordings import Eye, Recording
+from tests.readers.damage import damaged_lines
 
 LETTERS = {"left": "L", "right": "R"}
 HEADER = """\
@@ -355,28 +356,8 @@ VALID = (
 @st.composite
 def damaged(draw: st.DrawFn) -> bytes:
     """A valid file after a few random cuts, insertions and replacements of bytes or lines."""
-    content = VALID
-    for _ in range(draw(st.integers(1, 4))):
-        kind = draw(st.sampled_from(["bytes", "drop line", "repeat line", "cut", "word"]))
-        at = draw(st.integers(0, max(0, len(content) - 1)))
-        lines = content.split(b"\n")
-        line = draw(st.integers(0, len(lines) - 1))
-        if kind == "bytes":
-            new = draw(st.binary(max_size=6) | st.sampled_from([b"\n", b"nan", b"-", b"1e400"]))
-            content = content[:at] + new + content[at + draw(st.integers(0, 12)) :]
-        elif kind == "drop line":
-            content = b"\n".join(lines[:line] + lines[line + 1 :])
-        elif kind == "repeat line":
-            content = b"\n".join([*lines, lines[line]])
-        elif kind == "cut":
-            content = content[:at]
-        else:
-            words = lines[line].split(b"\t")
-            word = draw(st.integers(0, len(words) - 1))
-            words[word] = draw(st.sampled_from([b"", b".", b"inf", b"9" * 400, b"L", b"-1", b"x"]))
-            lines[line] = b"\t".join(words)
-            content = b"\n".join(lines)
-    return content
+    cells = [b"", b".", b"inf", b"9" * 400, b"L", b"-1", b"x"]
+    return damaged_lines(draw, VALID, b"\t", cells)
 
 
 @settings(deadline=None, max_examples=80)

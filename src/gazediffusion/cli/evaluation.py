@@ -184,9 +184,10 @@ def _training_people(train: str | None, real: str, options: object) -> Windows |
 
     if train is not None:
         return load_set(train, "train", read_options=options)
-    if real.endswith(".safetensors") and Windows.load(real).validation:
-        return Windows.load(real).train
-    return None
+    if not real.endswith(".safetensors"):
+        return None
+    windows = Windows.load(real)
+    return windows.train if windows.validation else None
 
 
 def _reference(reference: Path | None, synthetic: list[str]) -> FeatureMap | None:

@@ -8,10 +8,9 @@ same bytes: gzip streams carry neither time nor file name.
 from __future__ import annotations
 
 import gzip
-import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from gazediffusion.export.labelled import (
     rate_of,
     runs,
 )
+from gazediffusion.files import write_json
 from gazediffusion.recordings import Eye, Recording
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _is_run(trial: str) -> bool:
 
 
 def _write_dataset_files(labels: list[str], folder: Path) -> None:
-    _write_json(
+    write_json(
         folder / "dataset_description.json",
         {
             "Name": "Gaze recordings",
@@ -78,7 +78,7 @@ def _write_dataset_files(labels: list[str], folder: Path) -> None:
     (folder / "README.md").write_text(_README, encoding="utf-8")
     rows = "".join(f"sub-{label}\n" for label in labels)
     (folder / "participants.tsv").write_text(f"participant_id\n{rows}", encoding="utf-8")
-    _write_json(
+    write_json(
         folder / "participants.json", {"participant_id": {"Description": "Who was recorded"}}
     )
 
@@ -97,7 +97,7 @@ def _write_run(recording: Recording, events: list[Event], stem: Path) -> None:
     duration_s = len(recording) / rate_of(recording)
     rows = f"onset\tduration\ttrial_type\n0.0\t{duration_s:.6g}\t{plain(recording.task)}\n"
     stem.with_name(f"{stem.name}_events.tsv").write_text(rows, encoding="utf-8")
-    _write_json(
+    write_json(
         stem.with_name(f"{stem.name}_events.json"),
         {
             "TaskName": recording.task,
@@ -113,7 +113,7 @@ def _write_gaze(recording: Recording, eye: Eye, prefix: Path) -> None:
     x_px, y_px = recording.gaze_px[eye]
     frame = pl.DataFrame({"t": recording.time_ms, "x": x_px, "y": y_px}).fill_nan(None)
     _write_tsv_gz(frame, prefix.with_name(f"{prefix.name}_physio.tsv.gz"))
-    _write_json(
+    write_json(
         prefix.with_name(f"{prefix.name}_physio.json"),
         {
             "TaskName": recording.task,
@@ -153,7 +153,7 @@ def _write_eye_events(recording: Recording, eye: Eye, events: list[Event], prefi
     # The standard has durations in seconds, but onsets on the samples' clock.
     frame = frame.with_columns(pl.col("onset").round(6), (pl.col("duration") / 1e3).round(6))
     _write_tsv_gz(frame, prefix.with_name(f"{prefix.name}_physioevents.tsv.gz"))
-    _write_json(
+    write_json(
         prefix.with_name(f"{prefix.name}_physioevents.json"),
         {
             "Columns": frame.columns,
@@ -180,7 +180,3 @@ def _write_tsv_gz(frame: pl.DataFrame, path: Path) -> None:
         gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=6) as stream,
     ):
         stream.write(text.encode())
-
-
-def _write_json(path: Path, fields: dict[str, Any]) -> None:
-    path.write_text(json.dumps(fields, indent=2) + "\n", encoding="utf-8")
