@@ -1,0 +1,90 @@
+"""Compact weights: rounded row by row and Huffman coded, so that a model fits into the package.
+
+Each row of a weight (its first axis) is divided by a step of its own, such that the row's largest
+weight is `levels` steps, and rounded to whole steps. Trained weights are bell-shaped, so the whole
+numbers need far fewer bits than a byte: deflate's Huffman code alone comes near their entropy.
+Vectors (biases, norms) stay in half precision.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gazediffusion.checkpoint import load_tensors, save_tensors
+from gazediffusion.errors import GazeError
+
+MAX_LEVELS = 127
+_CODES, _STEPS = ".codes", ".steps"
+
+
+def rounded(tensors: Mapping[str, Tensor], levels: int) -> dict[str, Tensor]:
+    """The weights as they come out of a compact file, float32."""
+    result = {}
+    for name, tensor in tensors.items():
+        if tensor.ndim < 2:
+            result[name] = tensor.half().float()
+        else:
+            codes, steps = _quantised(tensor, levels)
+            result[name] = _restored(codes, steps)
+    return result
+
+
+def save_compact(
+    path: Path, tensors: Mapping[str, Tensor], levels: int, header: Mapping[str, Any]
+) -> None:
+    """Write weights with `levels` whole steps on either side of zero, and a JSON header."""
+    packed: dict[str, Tensor] = {}
+    shapes: dict[str, list[int]] = {}
+    for name, tensor in tensors.items():
+        if tensor.ndim < 2:
+            packed[name] = tensor.half()
+            continue
+        codes, steps = _quantised(tensor, levels)
+        deflate = zlib.compressobj(9, strategy=zlib.Z_HUFFMAN_ONLY)
+        coded = deflate.compress(codes.numpy().tobytes()) + deflate.flush()
+        packed[name + _CODES] = torch.frombuffer(bytearray(coded), dtype=torch.uint8)
+        packed[name + _STEPS] = steps
+        shapes[name] = list(tensor.shape)
+    save_tensors(path, packed, {**header, "levels": levels, "shapes": shapes})
+
+
+def load_compact(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Weights, float32, and header of a file `save_compact` wrote."""
+    packed, header = load_tensors(path)
+    try:
+        shapes: dict[str, list[int]] = header["shapes"]
+        tensors = {
+            name: tensor.float()
+            for name, tensor in packed.items()
+            if not name.endswith((_CODES, _STEPS))
+        }
+        for name, shape in shapes.items():
+            plain = bytearray(zlib.decompress(packed[name + _CODES].numpy().tobytes()))
+            codes = torch.frombuffer(plain, dtype=torch.int8).view(shape)
+            tensors[name] = _restored(codes, packed[name + _STEPS])
+    except (KeyError, TypeError, RuntimeError, zlib.error) as error:
+        raise GazeError(f"these are no compact weights ({error})", path=path) from error
+    return tensors, header
+
+
+def _quantised(tensor: Tensor, levels: int) -> tuple[Tensor, Tensor]:
+    """Whole steps, int8 of the tensor's shape, and each row's step, half precision."""
+    if not 1 <= levels <= MAX_LEVELS:
+        raise GazeError(f"levels must lie between 1 and {MAX_LEVELS}, not {levels}")
+    rows = tensor.detach().float().cpu().flatten(1)
+    largest = rows.abs().amax(dim=1, keepdim=True)
+    # Rounded up by a hair, so that half precision cannot push the largest beyond its level.
+    steps = (largest / levels * (1 + 2**-10)).half()
+    safe = torch.where(steps > 0, steps, torch.ones_like(steps)).float()
+    codes = (rows / safe).round().clamp(-levels, levels).to(torch.int8)
+    return codes.view(tensor.shape), steps
+
+
+def _restored(codes: Tensor, steps: Tensor) -> Tensor:
+    return (codes.flatten(1).float() * steps.float()).view(codes.shape)
