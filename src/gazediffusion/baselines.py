@@ -3,8 +3,8 @@
 Two are first-order Markov chains on a square grid, of increments and of positions; two draw every
 sample on its own, reading "draw samples from uniform and Gaussian distributions" as independent
 positions. All are fitted on the training participants only, each recorded sample counted once
-however many windows overlap it. Left open by the paper and chosen here: the smoothing (a Gaussian
-of one cell over the target's grid), a uniform draw within a cell, and the first increment (drawn
+however many windows overlap it. Left open by the paper and chosen here: the smoothing (see
+SMOOTHING_CELLS), a uniform draw within a cell, and the first increment (drawn
 from all training increments).
 """
 

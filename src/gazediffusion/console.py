@@ -138,6 +138,46 @@ def training_bar(n_epochs: int) -> Iterator[TrainingBar]:
         yield TrainingBar(n_epochs, update)
 
 
+class ReproductionWatcher:
+    """A line for each part of a reproduction as it begins, and bars for the long ones."""
+
+    def __init__(self, should_stop: Callable[[], bool]) -> None:
+        self.should_stop = should_stop
+        self.begun = time.monotonic()
+
+    def part(self, name: str) -> None:
+        """A part is begun."""
+        seconds = time.monotonic() - self.begun
+        err.print(f"[dim]{seconds // 60:3.0f}:{seconds % 60:02.0f}[/dim] {plain(name)}")
+
+    @contextlib.contextmanager
+    def training(self, n_runs: int, n_windows: int) -> Iterator[Callable[[str, int], None]]:
+        """A bar over the windows of all runs."""
+        done_by: dict[str, int] = {}
+        first: dict[str, int] = {}
+        begun, shown = time.monotonic(), 0.0
+        with progress_bar(f"training {n_runs} runs", n_windows, "window") as update:
+
+            def show(run: str, done: int) -> None:
+                nonlocal shown
+                done_by[run] = done
+                first.setdefault(run, done)
+                now = time.monotonic()
+                if now - shown > 0.2:
+                    shown = now
+                    total = sum(done_by.values())
+                    rate = (total - sum(first.values())) / max(now - begun, 1e-9)
+                    update(total, f"{rate:.0f} windows/s")
+
+            yield show
+
+    @contextlib.contextmanager
+    def generating(self, name: str, n: int) -> Iterator[Callable[[float], None]]:
+        """A bar over the windows of a set."""
+        with generation_bar(n) as show:
+            yield show
+
+
 @contextlib.contextmanager
 def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
     """Ctrl-C and a polite kill ask for a stop instead of breaking in; yields "was it asked?"."""

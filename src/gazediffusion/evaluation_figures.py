@@ -86,7 +86,7 @@ def draw_histogram(quantity: Results, styles: Styles, axes: Axes, is_log: bool =
     for name, style in styles.items():
         if not histogram.get(name):
             continue
-        density = _numbers(histogram[name])
+        density = numbers(histogram[name])
         peaks[name] = float(np.nanmax(density, initial=0.0))
         # A step to an empty bin is a gap in logarithms, not a drop to minus infinity.
         shown = np.where(density > 0, density, np.nan) if is_log else density
@@ -112,10 +112,10 @@ def draw_histogram(quantity: Results, styles: Styles, axes: Axes, is_log: bool =
 
 def draw_curve(curve: Results, styles: Styles, axes: Axes) -> Axes:
     """One line for each set over the shared x."""
-    x = _numbers(curve["x"])
+    x = numbers(curve["x"])
     for name, style in styles.items():
         if curve["sets"].get(name):
-            axes.plot(x, _numbers(curve["sets"][name]), **style.pen)
+            axes.plot(x, numbers(curve["sets"][name]), **style.pen)
     axes.set(xlabel=curve["x_label"], ylabel=curve["y_label"], xlim=(x.min(), x.max()))
     return axes
 
@@ -127,7 +127,7 @@ def draw_main_sequence(sets: Mapping[str, Results], styles: Styles, axes: Axes) 
         fit = sets.get(name)
         if not fit or limits is None or fit["slope"] is None:
             continue
-        amplitude, peak = _numbers(fit["amplitude_deg"]), _numbers(fit["peak_deg_s"])
+        amplitude, peak = numbers(fit["amplitude_deg"]), numbers(fit["peak_deg_s"])
         axes.plot(amplitude, peak, style.marker, color=style.colour, markersize=2.2, alpha=0.25)
         fitted = 10.0 ** (fit["intercept"] + fit["slope"] * np.log10(limits))
         label = f"{style.label}: slope {fit['slope']:.2f}, spread {fit['spread']:.2f}"
@@ -146,7 +146,7 @@ def draw_floor_ratios(ratios: Results, styles: Styles, axes: Axes) -> Axes:
     axes.axvline(1.0, color="black", linewidth=1.0)
     for place, name in enumerate(names):
         style = styles[name]
-        ratio = _numbers(values.get(name) for values in rows.values())
+        ratio = numbers(values.get(name) for values in rows.values())
         y = np.arange(len(rows)) + (place + 1) / (len(names) + 1) - 0.5
         axes.plot(ratio, y, style.marker, color=style.colour, label=style.label)
         axes.hlines(y, 1.0, ratio, color=style.colour, linewidth=1.0)
@@ -389,7 +389,7 @@ def _write(figure: Figure | None, path: Path) -> list[Path]:
     return paths
 
 
-def _numbers(values: Iterable[float | None]) -> NDArray[np.float64]:
+def numbers(values: Iterable[float | None]) -> NDArray[np.float64]:
     """An array with NaN for what JSON writes as null."""
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 

@@ -86,6 +86,14 @@ def write_json(path: Path, values: Mapping[str, Any]) -> None:
         temporary.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
 
 
+def read_json(path: Path) -> Any:
+    """What a JSON file holds."""
+    try:
+        return json.loads(read_bytes(path))
+    except ValueError as error:
+        raise GazeError(f"the file is damaged ({error})", path=path) from error
+
+
 def read_safetensors(
     path: Path, framework: str, problem: str, remedy: str | None = None
 ) -> tuple[dict[str, Any], Any]:

@@ -79,9 +79,13 @@ class DiffusionGenerator:
         """The first n windows of this seed, in memory."""
         if n < 1:
             raise GazeError(f"-n must be 1 or more, not {n}")
+        return self.as_windows(np.concatenate(list(self.pieces(0, n, seed))), seed)
+
+    def as_windows(self, gaze: NDArray[np.float32], seed: int) -> Windows:
+        """Generated gaze (window, 2, time) of a seed, with where it comes from."""
         config = self.run.config
         return Windows.of_array(
-            np.concatenate(list(self.pieces(0, n, seed))),
+            gaze,
             rate_hz=config.rate_hz,
             screen=config.screen,
             recipe=config.recipe.representation,

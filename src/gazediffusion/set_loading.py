@@ -87,15 +87,8 @@ def _generated(path: Path, like: Windows | None, progress: Progress) -> Windows:
     if like is None:
         raise GazeError("a run folder cannot be the real set", path=path)
     generator = DiffusionGenerator(load_run(path, device=choose_device("auto")))
-    pieces = list(generator.pieces(0, len(like), 0, progress))
-    config = generator.run.config
-    return Windows.of_array(
-        np.concatenate(pieces),
-        config.rate_hz,
-        config.screen,
-        config.recipe.representation,
-        provenance={"data_sha256": generator.run.weights_sha256},
-    )
+    gaze = np.concatenate(list(generator.pieces(0, len(like), 0, progress)))
+    return generator.as_windows(gaze, 0)
 
 
 def _part(windows: Windows, side: Side, path: Path) -> Windows:

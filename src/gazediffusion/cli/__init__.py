@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from gazediffusion.cli import about, evaluation, models, recordings
+from gazediffusion.cli import about, evaluation, models, recordings, reproduction
 from gazediffusion.console import err, out, plain
 from gazediffusion.errors import GazeError
 from gazediffusion.version import __version__
@@ -50,6 +50,7 @@ for command in (
     models.generate,
     evaluation.evaluate,
     evaluation.baseline,
+    reproduction.reproduce,
     about.info,
 ):
     app.command()(command)

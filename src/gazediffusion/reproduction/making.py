@@ -1,0 +1,298 @@
+"""Making what a plan names: each part is a file, made once, from the parts it needs.
+
+windows/      position.safetensors, velocity.safetensors
+runs/         one run folder for each network
+sets/         generated windows
+features/     bottleneck features of a set, for the Frechet Gaze Distance
+histories/    how a run went: losses by epoch, time, device
+levels/       what a run recovers at each noise level
+evaluations/  sets compared with people
+
+A part that is there is not made again, and only what is missing asks for what it is made from: with
+the sets at hand no run is needed. So a GPU machine can train and sample, and a laptop do the rest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from gazediffusion.baselines import fit_baseline
+from gazediffusion.checkpoint import load_run, read_config, read_metrics
+from gazediffusion.compact import rounded
+from gazediffusion.evaluation import EvaluationConfig, evaluate
+from gazediffusion.files import read_json, write_json, written_whole
+from gazediffusion.gaze_sets import GazeSet
+from gazediffusion.generator import DiffusionGenerator
+from gazediffusion.learner import choose_device
+from gazediffusion.noise_levels import loss_by_level
+from gazediffusion.reproduction.artefacts import Artefacts
+from gazediffusion.reproduction.plan import EvaluationName, Plan
+from gazediffusion.set_loading import reference_features
+from gazediffusion.training import Job, train_side_by_side
+from gazediffusion.unet import UNet
+from gazediffusion.windows import Windows
+
+PEOPLE = ("real", "train")
+# Seeds of what is not trained: of the windows each set begins with, and of cuts.
+SET_SEED, CUT_SEED = 0, 0
+_N_SHOWN = 12
+_ENDINGS = {"windows": ".safetensors", "sets": ".safetensors", "runs": "", "features": ".npy"}
+
+
+class Watcher(Protocol):
+    """Hears what is being made."""
+
+    def part(self, name: str) -> None:
+        """A part is begun."""
+        ...
+
+    def training(self, n_runs: int, n_windows: int) -> AbstractContextManager[Callable[..., None]]:
+        """A bar for several runs; the function hears (run, windows done)."""
+        ...
+
+    def generating(self, name: str, n: int) -> AbstractContextManager[Callable[[float], None]]:
+        """A bar for the windows of a set."""
+        ...
+
+    def should_stop(self) -> bool:
+        """Whether training is to be saved and left."""
+        ...
+
+
+class StoppedError(Exception):
+    """Training was asked to stop; it is saved, and the same command goes on."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which parts are asked for."""
+
+    evaluations: Sequence[EvaluationName]
+    features: Sequence[str] = ()
+    histories: Sequence[str] = ()
+    levels: Sequence[str] = ()
+    shown: Sequence[str] = ()
+
+
+@dataclass
+class Maker:
+    """Makes the parts of a plan in a folder."""
+
+    plan: Plan
+    folder: Path
+    watcher: Watcher
+    device: str = "auto"
+    _windows: dict[str, Windows] = field(default_factory=dict)
+
+    def path(self, kind: str, name: str) -> Path:
+        """Where a part lies."""
+        endings = {
+            "windows": ".safetensors",
+            "sets": ".safetensors",
+            "runs": "",
+            "features": ".npy",
+        }
+        return self.folder / kind / (name + endings.get(kind, ".json"))
+
+    def windows(self, representation: str) -> Windows:
+        """The prepared recordings."""
+        if representation not in self._windows:
+            self._windows[representation] = Windows.load(self.path("windows", representation))
+        return self._windows[representation]
+
+    def samples(self, wanted: Wanted) -> None:
+        """Make all that needs a trained network, training first what is needed for it."""
+        sets = dict.fromkeys(
+            name for one in wanted.evaluations for name in self.plan.evaluations[one]
+        )
+        sets |= dict.fromkeys(name for name in wanted.shown)
+        missing = {
+            "sets": self._missing("sets", sets),
+            "features": self._missing("features", wanted.features),
+            "histories": self._missing("histories", wanted.histories),
+            "levels": self._missing("levels", wanted.levels),
+        }
+        for name in missing["features"]:
+            if name not in PEOPLE and not self.path("sets", name).is_file():
+                missing["sets"] = list(dict.fromkeys([*missing["sets"], name]))
+        runs = [self.plan.sets[name].run for name in missing["sets"]]
+        runs += missing["histories"] + missing["levels"]
+        runs += [self.plan.reference] if missing["features"] else []
+        self._train([name for name in dict.fromkeys(runs) if name is not None])
+        for name in missing["histories"]:
+            write_json(self.path("histories", name), self._history(name))
+        for name in missing["sets"]:
+            self._make_set(name)
+        for name in missing["features"]:
+            self._make_features(name)
+        for name in missing["levels"]:
+            self._make_levels(name)
+
+    def evaluations(self, names: Iterable[EvaluationName]) -> None:
+        """Compare sets with people."""
+        for name in self._missing("evaluations", names):
+            self._evaluate(name)  # type: ignore[arg-type]  # a name from the plan
+
+    def artefacts(self, wanted: Wanted, about: dict[str, Any]) -> Artefacts:
+        """Read back what was made."""
+
+        def read(kind: str, names: Iterable[str]) -> dict[str, Any]:
+            return {name: read_json(self.path(kind, name)) for name in names}
+
+        return Artefacts(
+            plan=self.plan,
+            evaluations=read("evaluations", wanted.evaluations),
+            features={name: np.load(self.path("features", name)) for name in wanted.features},
+            histories=read("histories", wanted.histories),
+            levels=read("levels", wanted.levels),
+            shown={name: self._set(name).cut()[:_N_SHOWN] for name in wanted.shown},
+            about=about,
+        )
+
+    def counts(self, representation: str) -> dict[str, int]:
+        """How many people and windows there are on either side."""
+        windows = self.windows(representation)
+        train, real = windows.train, windows.held_out
+        return {
+            "n_train_windows": len(train),
+            "n_train_people": len(np.unique(train.participant)),
+            "n_real_windows": len(real),
+            "n_real_people": len(np.unique(real.participant)),
+        }
+
+    def _missing(self, kind: str, names: Iterable[str]) -> list[str]:
+        return [name for name in names if not self.path(kind, name).is_file()]
+
+    def _train(self, names: Sequence[str]) -> None:
+        jobs = []
+        for name in names:
+            plan = self.plan.runs[name]
+            if len(read_metrics(self.path("runs", name))) >= plan.recipe.epochs:
+                continue
+            windows = self.windows(plan.recipe.representation)
+            jobs.append(Job(windows, self.path("runs", name), plan.recipe, plan.seed))
+        if not jobs:
+            return
+        self.watcher.part("training " + ", ".join(job.folder.name for job in jobs))
+        n_windows = sum(len(job.windows.train) * job.recipe.epochs for job in jobs)
+        with self.watcher.training(len(jobs), n_windows) as update:
+            epochs = train_side_by_side(
+                jobs,
+                device=self.device,
+                should_stop=self.watcher.should_stop,
+                on_step=lambda job, done, total: update(job.folder.name, done),
+            )
+            for _ in epochs:
+                pass
+        if self.watcher.should_stop():
+            raise StoppedError
+
+    def _history(self, name: str) -> dict[str, Any]:
+        """How a run went."""
+        folder = self.path("runs", name)
+        config, epochs = read_config(folder), read_metrics(folder)
+        best = min(epochs, key=lambda one: one["validation_loss"] or np.inf)
+        timing = folder / "timing.jsonl"
+        seconds = (
+            sum(json.loads(line)["seconds"] for line in timing.read_text().splitlines())
+            if timing.is_file()
+            else None
+        )
+        on_gpu = config.device == "cuda"
+        return {
+            "run": name,
+            "recipe": config.recipe.name,
+            "objective": config.recipe.objective,
+            "seed": config.seed,
+            "epochs": len(epochs),
+            "steps": epochs[-1]["step"],
+            "best_validation_loss": best["validation_loss"],
+            "best_epoch": best["epoch"] + 1,
+            "training_loss_at_best": best["training_loss"],
+            "seconds": seconds,
+            "device": config.device,
+            "gpu": torch.cuda.get_device_name() if on_gpu and torch.cuda.is_available() else None,
+            "precision": config.precision,
+            "n_parameters": sum(p.numel() for p in UNet(config.recipe.network).parameters()),
+            "validation_loss": [one["validation_loss"] for one in epochs],
+            "training_loss": [one["training_loss"] for one in epochs],
+            "gazediffusion_version": config.gazediffusion_version,
+            "torch_version": config.torch_version,
+        }
+
+    def _n_windows(self, windows: Windows) -> int:
+        """How many windows a set holds."""
+        n = len(windows.held_out)
+        return n if self.plan.n_windows is None else min(n, self.plan.n_windows)
+
+    def _set(self, name: str) -> Windows:
+        return Windows.load(self.path("sets", name))
+
+    def _make_set(self, name: str) -> None:
+        plan = self.plan.sets[name]
+        windows = self.windows(self.plan.representation_of(name))
+        n = self._n_windows(windows)
+        self.watcher.part(f"generating {name}")
+        if plan.baseline is not None:
+            made = fit_baseline(plan.baseline, windows).sample(n, SET_SEED)
+        else:
+            assert plan.run is not None
+            on = choose_device(self.device)
+            run = load_run(self.path("runs", plan.run), plan.weights, on)
+            if plan.levels is not None:
+                run.network.load_state_dict(rounded(run.network.state_dict(), plan.levels))
+            generator = DiffusionGenerator(
+                run,
+                steps=plan.steps,
+                eta=plan.eta,
+                batch_size=256 if on.type == "cuda" else 16,
+            )
+            with self.watcher.generating(name, n) as progress:
+                gaze = np.concatenate(list(generator.pieces(0, n, SET_SEED, progress)))
+            made = generator.as_windows(gaze, SET_SEED)
+            made = replace(made, provenance={**made.provenance, "levels": plan.levels})
+        made.save(self.path("sets", name))
+
+    def _gaze(self, name: str) -> NDArray[np.float32]:
+        """The windows of a set, or of the people, spread over the tracker's grid."""
+        position = self.windows("position")
+        if name == "real":
+            return GazeSet.of(name, position.held_out).gaze
+        if name == "train":
+            rng = np.random.default_rng(CUT_SEED)
+            return GazeSet.of(name, position.train).cut(self._n_windows(position), rng).gaze
+        return self._set(name).cut()
+
+    def _make_features(self, name: str) -> None:
+        self.watcher.part(f"features of {name}")
+        run = load_run(self.path("runs", self.plan.reference), device=choose_device(self.device))
+        features = reference_features(run)(self._gaze(name)).astype(np.float64)
+        with written_whole(self.path("features", name)) as temporary, open(temporary, "wb") as file:
+            np.save(file, features)
+
+    def _make_levels(self, name: str) -> None:
+        self.watcher.part(f"noise levels of {name}")
+        run = load_run(self.path("runs", name), device=choose_device(self.device))
+        windows = self.windows(run.config.recipe.representation)
+        write_json(self.path("levels", name), loss_by_level(run, windows))
+
+    def _evaluate(self, name: EvaluationName) -> None:
+        windows = self.windows(self.plan.representation_of(name))
+        is_main = name in ("position", "velocity")
+        results = evaluate(
+            windows.held_out,
+            {one: self._set(one) for one in self.plan.evaluations[name]},
+            windows.train,
+            EvaluationConfig(n_bootstrap=self.plan.n_bootstrap, quick=not is_main),
+            progress=lambda part: self.watcher.part(f"{name}: {part}"),
+        )
+        write_json(self.path("evaluations", name), results)

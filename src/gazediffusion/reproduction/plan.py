@@ -1,0 +1,186 @@
+"""The plan of a reproduction: which runs, which sets of windows, which comparisons.
+
+PAPER is the paper's protocol with every seed and ablation; TINY is the same graph with networks
+that train in seconds. A plan only names things; making.py makes what is missing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from gazediffusion.checkpoint import WeightsName
+from gazediffusion.diffusion import Objective
+from gazediffusion.recipes import POSITION, RECIPES, VELOCITY, Recipe
+from gazediffusion.unet import UNetConfig
+
+EvaluationName = Literal["position", "sampling", "weights", "velocity", "velocity-weights"]
+
+BASELINES = ("kinematic-markov", "positional-markov", "uniform", "gaussian")
+STEPS = (10, 25, 50, 100, 200)
+ETAS = (0.0, 0.2, 0.5, 1.0)
+# Quantised weights that are tried for the package: the largest weight of a row is this many steps.
+LEVELS = (127, 31, 15)
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """A network to be trained."""
+
+    name: str
+    recipe: Recipe
+    seed: int
+
+
+@dataclass(frozen=True)
+class SetPlan:
+    """Windows to be generated: by a run and its sampler, or by a baseline.
+
+    steps, eta: None is the recipe's own. levels: weights rounded to so many steps before.
+    """
+
+    name: str
+    run: str | None = None
+    baseline: str | None = None
+    weights: WeightsName = "best"
+    steps: int | None = None
+    eta: float | None = None
+    levels: int | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that is made.
+
+    reference_seed: whose position run is the paper's "single reference run", on which the
+    ablations are done and whose bottleneck gives the features of the Frechet Gaze Distance. The
+    paper does not say which of its seeds that is.
+    n_windows: how many windows a set holds; None is as many as there are of held-out people.
+    """
+
+    position: Recipe = POSITION
+    velocity: Recipe = VELOCITY
+    reference_seed: int = 2024
+    n_bootstrap: int = 200
+    n_windows: int | None = None
+    name: str = "paper"
+
+    @property
+    def reference(self) -> str:
+        """The reference run's name, and that of the set it generates."""
+        return f"position-{self.reference_seed}"
+
+    @property
+    def position_sets(self) -> list[str]:
+        """One set for each seed of the position model, named as its run."""
+        return [f"position-{seed}" for seed in self.position.seeds]
+
+    @property
+    def velocity_sets(self) -> list[str]:
+        """One set for each seed of the velocity model, named as its run."""
+        return [f"velocity-{seed}" for seed in self.velocity.seeds]
+
+    @property
+    def x0(self) -> str:
+        """The run that predicts x0 instead of eps, all else as the reference run."""
+        return f"x0-{self.reference_seed}"
+
+    @property
+    def runs(self) -> dict[str, RunPlan]:
+        """Every network, by name."""
+        other: Objective = "x0" if self.position.objective == "eps" else "eps"
+        ablation = replace(self.position, name=f"{self.position.name}-{other}", objective=other)
+        plans = [
+            *(RunPlan(f"position-{seed}", self.position, seed) for seed in self.position.seeds),
+            RunPlan(self.x0, ablation, self.reference_seed),
+            *(RunPlan(f"velocity-{seed}", self.velocity, seed) for seed in self.velocity.seeds),
+        ]
+        return {plan.name: plan for plan in plans}
+
+    @property
+    def sets(self) -> dict[str, SetPlan]:
+        """Every set of windows, by name."""
+        reference, first_velocity = self.reference, self.velocity_sets[0]
+        plans = [
+            *(SetPlan(name, run=name) for name in (*self.position_sets, self.x0)),
+            *(SetPlan(name, run=name) for name in self.velocity_sets),
+            *(SetPlan(name, baseline=name) for name in BASELINES),
+            *(
+                SetPlan(self.with_steps(steps), run=reference, steps=steps)
+                for steps in STEPS
+                if steps != self.position.sampling_steps
+            ),
+            *(
+                SetPlan(self.with_eta(eta), run=reference, eta=eta)
+                for eta in ETAS
+                if eta != self.position.eta
+            ),
+            SetPlan(self.raw, run=reference, weights="raw"),
+            *(
+                SetPlan(self.with_levels(run, levels), run=run, levels=levels)
+                for run in (reference, first_velocity)
+                for levels in LEVELS
+            ),
+        ]
+        return {plan.name: plan for plan in plans}
+
+    @property
+    def raw(self) -> str:
+        """The reference run's set by weights that are not averaged."""
+        return f"{self.reference}-raw"
+
+    def with_steps(self, steps: int) -> str:
+        """The reference run's set at so many DDIM steps."""
+        same = steps == self.position.sampling_steps
+        return self.reference if same else f"{self.reference}-steps-{steps}"
+
+    def with_eta(self, eta: float) -> str:
+        """The reference run's set at this eta."""
+        return self.reference if eta == self.position.eta else f"{self.reference}-eta-{eta:g}"
+
+    def with_levels(self, run: str, levels: int) -> str:
+        """A run's set by weights rounded to so many levels."""
+        return f"{run}-levels-{levels}"
+
+    @property
+    def evaluations(self) -> dict[EvaluationName, list[str]]:
+        """The sets that are compared with people, together."""
+        ablations = [
+            *(self.with_steps(steps) for steps in STEPS),
+            *(self.with_eta(eta) for eta in ETAS),
+            self.raw,
+            self.x0,
+        ]
+        first_velocity = self.velocity_sets[0]
+        return {
+            "position": [*self.position_sets, *BASELINES],
+            "sampling": list(dict.fromkeys(ablations)),
+            "weights": [
+                self.reference,
+                *(self.with_levels(self.reference, levels) for levels in LEVELS),
+            ],
+            "velocity": self.velocity_sets,
+            "velocity-weights": [
+                first_velocity,
+                *(self.with_levels(first_velocity, levels) for levels in LEVELS),
+            ],
+        }
+
+    def representation_of(self, name: str) -> Literal["position", "velocity"]:
+        """Whose windows a set or an evaluation is compared with."""
+        return "velocity" if name.startswith("velocity") else "position"
+
+    def to_json(self) -> dict[str, Any]:
+        """All settings as plain values."""
+        return asdict(self)
+
+
+PAPER = Plan()
+_SMALL: dict[str, Any] = {"network": UNetConfig(widths=(8, 16, 16), embedding=16), "epochs": 3}
+TINY = Plan(
+    position=replace(RECIPES["position-tiny"], sampling_steps=100, **_SMALL),
+    velocity=replace(RECIPES["velocity-tiny"], **_SMALL),
+    n_bootstrap=20,
+    n_windows=10,
+    name="tiny",
+)

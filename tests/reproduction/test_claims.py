@@ -1,0 +1,299 @@
+"""Every rule can come out either way, and says so by the numbers it was given."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gazediffusion.quantities import FEATURES, TEMPORAL, VELOCITY
+from gazediffusion.reproduction.claims import CLAIMS, FAILS, HOLDS, IN_PART, VERDICTS, judge
+from gazediffusion.reproduction.plan import BASELINES, ETAS
+from gazediffusion.reproduction.tables import make_results
+
+from .made import artefacts
+
+Tables = dict[str, Any]
+SEEDS = ("position-42", "position-123", "position-2024")
+
+
+def put(tables: Tables, table: str, row: str, **cells: Any) -> None:
+    found = [one for one in tables[table]["rows"] if one["name"] == row]
+    assert len(found) == 1, (table, row)
+    assert set(cells) <= set(found[0]), (table, row)
+    found[0].update(cells)
+
+
+def each(table: str, rows: Any, **cells: Any) -> Callable[[Tables], None]:
+    """Put cells in every one of several rows."""
+
+    def doctor(tables: Tables) -> None:
+        for row in [rows] if isinstance(rows, str) else rows:
+            put(tables, table, row, **cells)
+
+    return doctor
+
+
+def both(*doctors: Callable[[Tables], None]) -> Callable[[Tables], None]:
+    def doctor(tables: Tables) -> None:
+        for one in doctors:
+            one(tables)
+
+    return doctor
+
+
+def _seeds(key: str, values: tuple[float, ...]) -> Callable[[Tables], None]:
+    return both(
+        *(each("seeds", name, **{key: one}) for name, one in zip(SEEDS, values, strict=True))
+    )
+
+
+def _steps(**of: tuple[float, float, float]) -> Callable[[Tables], None]:
+    return both(
+        *(
+            each("sampling", f"steps {n}", **{kind: values[place]})
+            for kind, values in of.items()
+            for place, n in enumerate((10, 100, 200))
+        )
+    )
+
+
+EIGHT = [name for name in FEATURES if name != "path_length"]
+X_HARDER = {"x_std_ks": 0.2, "x_std_js": 0.02, "y_std_ks": 0.1, "y_std_js": 0.01}
+Y_HARDER = {"x_std_ks": 0.1, "x_std_js": 0.02, "y_std_ks": 0.2, "y_std_js": 0.01}
+GOOD_ETA = each("sampling", [f"eta {eta:g}" for eta in ETAS], ks=0.5, js=0.5)
+
+CASES: dict[str, dict[str, Callable[[Tables], None]]] = {
+    "size of the network": {
+        IN_PART: each("training", [*SEEDS, "x0-2024", "velocity-0", "velocity-1"], parameters=7),
+        FAILS: each("training", "position-42", parameters=7),
+    },
+    "mean JS over nine features": {
+        HOLDS: each("features", "mean of nine", js={"mean": 0.019, "sd": 0.1}, js_floor=0.001),
+        IN_PART: each("features", "mean of nine", js=0.05, js_floor=0.03),
+        FAILS: each("features", "mean of nine", js=0.05, js_floor=0.02),
+    },
+    "highest feature-wise JS": {
+        HOLDS: each("features", FEATURES, js=0.02, js_floor=0.001),
+        IN_PART: each("features", FEATURES, js=0.03, js_floor=0.02),
+        FAILS: both(
+            each("features", FEATURES, js=0.01, js_floor=0.01), each("features", "x_std", js=0.031)
+        ),
+    },
+    "fixation duration": {
+        HOLDS: each("events", "fixation_duration_s", above_real=-2.4, train_above_real=0.0),
+        IN_PART: each("events", "fixation_duration_s", above_real=4.0, train_above_real=-5.0),
+        FAILS: each("events", "fixation_duration_s", above_real=4.0, train_above_real=3.0),
+    },
+    "fixation count": {
+        HOLDS: each("events", "fixation_count", above_real=2.0, train_above_real=0.0),
+        FAILS: each("events", "fixation_count", above_real=-3.0, train_above_real=2.0),
+    },
+    "saccade peak speed": {
+        HOLDS: each("events", "saccade_peak_speed", above_real=-1.0, train_above_real=0.0),
+        FAILS: each("events", "saccade_peak_speed", above_real=-2.0, train_above_real=0.0),
+    },
+    "FGD far below the baselines": {
+        HOLDS: both(each("fgd", BASELINES, fgd=101.0), each("fgd", "diffusion", fgd=10.0)),
+        IN_PART: both(each("fgd", BASELINES, fgd=99.0), each("fgd", "diffusion", fgd=10.0)),
+        FAILS: each("fgd", "positional-markov", fgd=0.0),
+    },
+    "FGD far below the naive baselines": {
+        HOLDS: both(each("fgd", BASELINES, fgd=101.0), each("fgd", "diffusion", fgd=1.0)),
+        IN_PART: both(each("fgd", BASELINES, fgd=50.0), each("fgd", "diffusion", fgd=1.0)),
+        FAILS: both(each("fgd", BASELINES, fgd=9.0), each("fgd", "diffusion", fgd=1.0)),
+    },
+    "training on synthetic windows alone": {
+        HOLDS: each("downstream", "tstr / trtr", r2=81.0),
+        IN_PART: each("downstream", "tstr / trtr", r2=79.0),
+        FAILS: each("downstream", "tstr / trtr", r2=49.0),
+    },
+    "augmentation matches real data": {
+        HOLDS: both(
+            each("downstream", "trtr", r2={"mean": 0.8, "sd": 0.0}),
+            each("downstream", "aug", r2=0.795),
+        ),
+        IN_PART: both(
+            each("downstream", "trtr", r2={"mean": 0.8, "sd": 0.05}),
+            each("downstream", "aug", r2=0.76),
+        ),
+        FAILS: both(
+            each("downstream", "trtr", r2={"mean": 0.8, "sd": 0.05}),
+            each("downstream", "aug", r2=0.74),
+        ),
+    },
+    "velocity model's mean JS": {
+        HOLDS: each("velocity", "mean of five", js=0.006, js_floor=0.001),
+        IN_PART: each("velocity", "mean of five", js=0.009, js_floor=0.005),
+        FAILS: each("velocity", "mean of five", js=0.011, js_floor=0.005),
+    },
+    "velocity model's highest JS": {
+        HOLDS: each("velocity", VELOCITY, js=0.019, js_floor=0.001),
+        IN_PART: each("velocity", VELOCITY, js=0.03, js_floor=0.016),
+        FAILS: each("velocity", VELOCITY, js=0.03, js_floor=0.01),
+    },
+    "path length worse in velocity space": {
+        HOLDS: both(
+            each("velocity", "path_length", js={"mean": 0.2, "sd": 0.02}),
+            each("features", "path_length", js={"mean": 0.1, "sd": 0.01}),
+        ),
+        IN_PART: both(
+            each("velocity", "path_length", js={"mean": 0.2, "sd": 0.1}),
+            each("features", "path_length", js={"mean": 0.1, "sd": 0.01}),
+        ),
+        FAILS: both(
+            each("velocity", "path_length", js=0.1), each("features", "path_length", js=0.2)
+        ),
+    },
+    "local motion before integrated structure": {
+        HOLDS: both(
+            each("velocity", VELOCITY, js=0.1),
+            each("velocity", "turning_angle", js=0.01),
+            each("velocity", "path_length", js=0.2),
+        ),
+        IN_PART: both(
+            each("velocity", VELOCITY, js=0.1),
+            each("velocity", "turning_angle", js=0.15),
+            each("velocity", "path_length", js=0.2),
+        ),
+        FAILS: both(
+            each("velocity", VELOCITY, js=0.1),
+            each("velocity", "speed", js=0.3),
+            each("velocity", "turning_angle", js=0.15),
+            each("velocity", "path_length", js=0.2),
+        ),
+    },
+    "saccade undercount": {
+        HOLDS: each("events", "saccade_count", above_real=-15.0, above_train=-6.0),
+        IN_PART: each("events", "saccade_count", above_real=-15.0, above_train=4.0),
+        FAILS: each("events", "saccade_count", above_real=-4.0, above_train=4.0),
+    },
+    "x-std harder than y-std": {
+        HOLDS: each("seeds", SEEDS, **X_HARDER),
+        IN_PART: both(each("seeds", SEEDS, **X_HARDER), each("seeds", "position-123", **Y_HARDER)),
+        FAILS: each("seeds", SEEDS, **Y_HARDER),
+    },
+    "validation loss does not rank seeds": {
+        HOLDS: both(_seeds("loss", (1, 2, 3)), _seeds("js_8", (2, 1, 3)), _seeds("fgd", (3, 2, 1))),
+        IN_PART: both(
+            _seeds("loss", (1, 2, 3)), _seeds("js_8", (1, 2, 3)), _seeds("fgd", (3, 2, 1))
+        ),
+        FAILS: both(_seeds("loss", (1, 2, 3)), _seeds("js_8", (1, 2, 3)), _seeds("fgd", (4, 5, 6))),
+    },
+    "little overfitting": {
+        HOLDS: each("training", SEEDS, epoch=375, epochs=500),
+        IN_PART: both(
+            each("training", SEEDS, epoch=100, epochs=500),
+            each("training", "position-42", epoch=400),
+        ),
+        FAILS: each("training", SEEDS, epoch=374, epochs=500),
+    },
+    "better than the kinematic Markov": {
+        HOLDS: each(
+            "markov", [*EIGHT, "mean of eight"], ks=0.5, js=0.5, ks_model=0.1, js_model=0.1
+        ),
+        IN_PART: both(
+            each("markov", [*EIGHT, "mean of eight"], ks=0.5, js=0.5, ks_model=0.1, js_model=0.1),
+            each("markov", "y_std", js_model=0.6),
+        ),
+        FAILS: each(
+            "markov", [*EIGHT, "mean of eight"], ks=0.5, js=0.1, ks_model=0.1, js_model=0.2
+        ),
+    },
+    "speed and turning angle nearer than the Markov": {
+        HOLDS: each("panel", ("speed", "turning_angle"), model=0.1, markov=0.2),
+        IN_PART: both(
+            each("panel", "speed", model=0.1, markov=0.2),
+            each("panel", "turning_angle", model=0.3, markov=0.2),
+        ),
+        FAILS: each("panel", ("speed", "turning_angle"), model=0.3, markov=0.2),
+    },
+    "eps better than x0": {
+        HOLDS: both(each("objective", "eps", fgd=1.0), each("objective", "x0", fgd=10.0)),
+        IN_PART: both(each("objective", "eps", fgd=1.0), each("objective", "x0", fgd=9.0)),
+        FAILS: both(each("objective", "eps", fgd=1.0), each("objective", "x0", fgd=0.9)),
+    },
+    "averaged weights better than raw": {
+        HOLDS: both(
+            each("sampling", "raw", ks=0.2, js=0.2), each("sampling", "ema", ks=0.1, js=0.1)
+        ),
+        IN_PART: both(
+            each("sampling", "raw", ks=0.2, js=0.2), each("sampling", "ema", ks=0.1, js=0.3)
+        ),
+        FAILS: both(
+            each("sampling", "raw", ks=0.2, js=0.2), each("sampling", "ema", ks=0.2, js=0.3)
+        ),
+    },
+    "eta = 0 is best": {
+        HOLDS: both(GOOD_ETA, each("sampling", "eta 0", ks=0.4, js=0.4)),
+        IN_PART: both(GOOD_ETA, each("sampling", "eta 0", ks=0.4, js=0.6)),
+        FAILS: both(GOOD_ETA, each("sampling", "eta 0.5", ks=0.4, js=0.4)),
+    },
+    "saturation near 100 steps": {
+        HOLDS: _steps(ks=(0.2, 0.1, 0.08), js=(0.2, 0.1, 0.11)),
+        IN_PART: _steps(ks=(0.2, 0.1, 0.05), js=(0.2, 0.1, 0.1)),
+        FAILS: _steps(ks=(0.2, 0.1, 0.05), js=(0.1, 0.2, 0.2)),
+    },
+    "lag-one autocorrelations and spectra": {
+        HOLDS: each("velocity", TEMPORAL, rho1=0.05, psd=9e-4),
+        IN_PART: each("velocity", TEMPORAL, rho1=0.05, psd=2e-3),
+        FAILS: each("velocity", TEMPORAL, rho1=0.07, psd=2e-3),
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def tables() -> Tables:
+    made: Tables = make_results(artefacts())["tables"]
+    return made
+
+
+def test_every_claim_is_judged_and_can_come_out_either_way(tables: Tables) -> None:
+    claims = judge(tables)
+    assert [claim["name"] for claim in claims] == list(CLAIMS)
+    assert set(CASES) == set(CLAIMS)
+    natural = {claim["name"]: claim["verdict"] for claim in claims}
+    for name, cases in CASES.items():
+        reached = {*cases, natural[name]}
+        assert {HOLDS, FAILS} <= reached, name
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict"), [(name, verdict) for name, cases in CASES.items() for verdict in cases]
+)
+def test_the_verdict_follows_the_numbers(tables: Tables, name: str, verdict: str) -> None:
+    doctored = copy.deepcopy(tables)
+    CASES[name][verdict](doctored)
+    assert next(one for one in judge(doctored) if one["name"] == name)["verdict"] == verdict
+
+
+def test_claims_are_sentences_with_a_rule(tables: Tables) -> None:
+    for claim in judge(tables):
+        assert claim["verdict"] in VERDICTS
+        for key in ("claim", "ours", "rule"):
+            assert claim[key].endswith("."), claim
+        assert "nan" not in json.dumps(claim)
+        assert "None" not in json.dumps(claim)
+
+
+def test_our_sentence_has_our_number(tables: Tables) -> None:
+    doctored = copy.deepcopy(tables)
+    put(doctored, "features", "mean of nine", js={"mean": 0.0321, "sd": 0.0045})
+    claim = next(one for one in judge(doctored) if one["name"] == "mean JS over nine features")
+    assert "0.0321 ± 0.0045" in claim["ours"]
+    assert "0.016 ± 0.004" in claim["claim"]
+
+
+def test_claims_without_their_table_are_left_out(tables: Tables) -> None:
+    assert judge({}) == []
+    names = {claim["name"] for claim in judge({"features": tables["features"]})}
+    assert names == {"mean JS over nine features", "highest feature-wise JS"}
+
+
+def test_a_seed_without_a_loss_cannot_be_ranked(tables: Tables) -> None:
+    doctored = copy.deepcopy(tables)
+    put(doctored, "seeds", "position-42", loss=None)
+    assert "validation loss does not rank seeds" not in {one["name"] for one in judge(doctored)}

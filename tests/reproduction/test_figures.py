@@ -1,0 +1,356 @@
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from gazediffusion.evaluation import EvaluationConfig, evaluate
+from gazediffusion.figures import house_style
+from gazediffusion.quantities import Protocol
+from gazediffusion.reproduction import figures, paper
+from gazediffusion.reproduction.artefacts import Artefacts
+from gazediffusion.reproduction.figures import FIGURES, draw_figures
+from gazediffusion.reproduction.plan import ETAS, PAPER, STEPS, TINY, Plan
+from gazediffusion.unet import UNet
+
+from ..gaze import as_synthetic, simulated_windows, with_noise
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SIGMAS = (0.01, 0.05, 0.3, 157.0)
+
+
+def evaluated(names: list[str], protocol: Protocol) -> dict[str, Any]:
+    """Simulated people against themselves, each set with a little more noise than the last."""
+    windows = simulated_windows(6, 0.6)
+    sets = {name: with_noise(windows.train, 4e-4 * n) for n, name in enumerate(names)}
+    config = EvaluationConfig(protocols=(protocol,), quick=True)
+    return evaluate(windows.held_out, sets, windows.train, config)
+
+
+def history(plan: Plan, name: str, number: int) -> dict[str, Any]:
+    """A run of six epochs, two of them not validated, best at the fifth."""
+    run = plan.runs[name]
+    size = 0.006 + 0.001 * number
+    validation = [9 * size, None, 3 * size, 2 * size, size, None]
+    return {
+        "run": name,
+        "recipe": run.recipe.name,
+        "objective": run.recipe.objective,
+        "seed": run.seed,
+        "epochs": 6,
+        "best_validation_loss": size,
+        "best_epoch": 4,
+        "validation_loss": validation,
+        "training_loss": [10 * size, 6 * size, 4 * size, 3 * size, 2 * size, 2 * size],
+    }
+
+
+def levels(plan: Plan, name: str, number: int) -> dict[str, Any]:
+    """Losses and shares that differ from run to run, the noisiest level first."""
+    rows = [
+        {
+            "t": 1 + n,
+            "sigma": sigma,
+            "loss": 0.01 / sigma * (1 + number / 10),
+            "unexplained_fixation": (0.9 + number / 100) * 10.0**n,
+        }
+        for n, sigma in enumerate(SIGMAS)
+    ]
+    kind = plan.representation_of(name)
+    return {"representation": kind, "n_windows": 64, "levels": rows[::-1]}
+
+
+@pytest.fixture(scope="module")
+def artefacts() -> Artefacts:
+    plan = PAPER
+    networks = [*plan.position_sets, *plan.velocity_sets]
+    shown = as_synthetic(simulated_windows(6, 0.6)).cut()[:8, :, :496]
+    return Artefacts(
+        plan=plan,
+        evaluations={
+            "position": evaluated([*plan.position_sets, "kinematic-markov"], "position"),
+            "sampling": evaluated(plan.evaluations["sampling"], "position"),
+            "velocity": evaluated(plan.velocity_sets, "velocity"),
+        },
+        features={},
+        histories={name: history(plan, name, n) for n, name in enumerate(plan.runs)},
+        levels={name: levels(plan, name, n) for n, name in enumerate(networks)},
+        shown={plan.reference: shown},
+        about={"rate_hz": 250.0, "screen_px": [1280, 720]},
+    )
+
+
+@pytest.fixture(autouse=True)
+def style() -> Iterator[None]:
+    import matplotlib.pyplot as plt
+
+    with house_style():
+        yield
+    plt.close("all")
+
+
+def drawn(figure: Figure | None) -> Figure:
+    assert figure is not None
+    return figure
+
+
+def lines(axes: Axes) -> dict[str, tuple[list[float], list[float]]]:
+    """The named lines of a panel: x and y by label."""
+    return {
+        str(line.get_label()): (
+            np.asarray(line.get_xdata()).tolist(),
+            np.asarray(line.get_ydata()).tolist(),
+        )
+        for line in axes.lines
+        if not str(line.get_label()).startswith("_")
+    }
+
+
+def texts(figure: Figure) -> str:
+    from matplotlib.text import Text
+
+    found = [item.get_text() for item in figure.findobj(Text) if isinstance(item, Text)]
+    return "\n".join(found)
+
+
+def test_every_figure_is_written_small_enough_for_the_web(
+    artefacts: Artefacts, tmp_path: Path
+) -> None:
+    from matplotlib.image import imread
+
+    assert draw_figures(artefacts, tmp_path / "new") == list(FIGURES)
+    for name in FIGURES:
+        path = tmp_path / "new" / f"{name}.png"
+        height, width = imread(path).shape[:2]
+        assert 900 <= width <= 1400
+        assert 300 <= height <= 1100
+        assert path.stat().st_size < 200_000
+
+
+@pytest.mark.parametrize(
+    ("without", "missing"),
+    [
+        ({"shown": {}}, {"dataset_overview", "architecture", "generated_trajectories"}),
+        ({"histories": {}}, {"training_curves"}),
+        ({"levels": {}}, {"noise_levels"}),
+        (
+            {"evaluations": {}},
+            {
+                "four_metrics",
+                "velocity_marginals",
+                "feature_marginals",
+                "temporal_diagnostics",
+                "sampling_ablation",
+            },
+        ),
+    ],
+    ids=["shown", "histories", "levels", "evaluations"],
+)
+def test_what_was_not_made_costs_its_own_figures_only(
+    artefacts: Artefacts, without: Mapping[str, Any], missing: set[str]
+) -> None:
+    partial = replace(artefacts, **without)
+    assert {name for name, draw in FIGURES.items() if draw(partial) is None} == missing
+
+
+def test_nothing_made_draws_nothing(tmp_path: Path) -> None:
+    empty = Artefacts(PAPER, {}, {}, {}, {}, {}, {})
+    assert draw_figures(empty, tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_noise_levels_shows_the_mean_of_the_runs_and_says_what_is_left(
+    artefacts: Artefacts,
+) -> None:
+    figure = drawn(figures.noise_levels(artefacts))
+    loss_axes, share_axes = figure.axes
+    for kind, names in (("position", PAPER.position_sets), ("velocity", PAPER.velocity_sets)):
+        runs = [artefacts.levels[name]["levels"][::-1] for name in names]
+        for axes, key in ((loss_axes, "loss"), (share_axes, "unexplained_fixation")):
+            (found,) = (xy for label, xy in lines(axes).items() if label.startswith(kind))
+            assert found[0] == list(SIGMAS)
+            expected = np.mean([[level[key] for level in run] for run in runs], axis=0)
+            np.testing.assert_allclose(found[1], expected)
+    shares = [
+        artefacts.levels[n]["levels"][-1]["unexplained_fixation"] for n in PAPER.position_sets
+    ]
+    low, high = share_axes.get_xlim()
+    assert 0.005 < low < SIGMAS[0]
+    assert SIGMAS[-2] < high < 2.0
+    said = texts(figure)
+    assert f"leaves {np.mean(shares):.2f} of fixational motion unexplained" in said
+    assert "nothing recovered" in said
+    assert "n = 64 held-out windows" in said
+    assert "= 0.01" in said
+
+
+def test_training_curves_are_the_histories_with_the_best_epoch_marked(
+    artefacts: Artefacts,
+) -> None:
+    figure = drawn(figures.training_curves(artefacts))
+    for axes, names in zip(
+        figure.axes, (PAPER.position_sets, PAPER.velocity_sets, [PAPER.x0]), strict=True
+    ):
+        curves = [xy for label, xy in lines(axes).items() if label.startswith("seed")]
+        marks = [line for line in axes.lines if line.get_marker() == "o"]
+        for name, curve, mark in zip(names, curves, marks, strict=True):
+            one = artefacts.histories[name]
+            known = [(n, v) for n, v in enumerate(one["validation_loss"], 1) if v is not None]
+            assert list(zip(*curve, strict=True)) == known
+            assert np.asarray(mark.get_xydata()).tolist() == [[5.0, one["best_validation_loss"]]]
+        y = [np.asarray(line.get_ydata()).tolist() for line in axes.lines]
+        training = [values for values in y if len(values) == 6]
+        assert training == [artefacts.histories[name]["training_loss"] for name in names]
+    assert lines(figure.axes[0])["paper's best: 0.0060"][1] == [0.006, 0.006]
+    assert "paper's best: 0.0995" in lines(figure.axes[2])
+
+
+def test_a_run_without_validation_is_still_drawn(artefacts: Artefacts) -> None:
+    one = artefacts.histories[PAPER.reference]
+    bare = {**one, "validation_loss": [None] * 6, "best_validation_loss": None, "best_epoch": None}
+    figure = drawn(figures.training_curves(replace(artefacts, histories={PAPER.reference: bare})))
+    (axes,) = figure.axes
+    assert list(lines(axes)) == ["paper's best: 0.0060"]
+
+
+def test_the_papers_losses_stand_only_beside_its_own_objective(artefacts: Artefacts) -> None:
+    figure = drawn(figures.training_curves(replace(artefacts, plan=TINY)))
+    assert "paper" not in texts(figure)
+    assert "position model, predicting eps" in texts(figure)
+
+
+def test_sampling_ablation_shows_ours_the_floor_and_the_papers(artefacts: Artefacts) -> None:
+    results = artefacts.evaluations["sampling"]
+    figure = drawn(figures.sampling_ablation(artefacts))
+    (speed,) = (one for one in results["quantities"] if one["name"] == "mean_speed")
+    for row, kind in enumerate(("ks", "js")):
+        steps, etas = (lines(axes) for axes in figure.axes[2 * row : 2 * row + 2])
+        cells, means = speed["distances"][kind], results["means"][f"{kind}_8"]
+        x, y = steps["this reproduction"]
+        assert x == list(STEPS)
+        assert y == [cells["synthetic"][PAPER.with_steps(n)]["value"] for n in STEPS]
+        x, y = etas["this reproduction"]
+        assert x == list(ETAS)
+        assert y == [means["synthetic"][PAPER.with_eta(eta)] for eta in ETAS]
+        for found, distance in ((steps, cells), (etas, means)):
+            floor = found["floor: training people against held-out people"][1]
+            assert floor == [distance["floor"]] * 2
+        assert steps["paper, its recordings"][1] == [
+            getattr(paper.STEPS[n], kind).mean for n in STEPS
+        ]
+        assert etas["paper, its recordings"][1] == [getattr(paper.ETAS[e], kind).mean for e in ETAS]
+
+
+def test_sampling_ablation_without_some_sets_leaves_their_places_empty(
+    artefacts: Artefacts,
+) -> None:
+    results = artefacts.evaluations["sampling"]
+    quantities = [
+        {
+            **one,
+            "distances": {
+                kind: {
+                    **cells,
+                    "synthetic": {
+                        PAPER.reference: {"value": 0.2, "interval": [0.1, 0.3], "ratio": 1.0}
+                    },
+                }
+                for kind, cells in one["distances"].items()
+            },
+        }
+        for one in results["quantities"]
+    ]
+    partial = {"sampling": {**results, "quantities": quantities}}
+    figure = drawn(figures.sampling_ablation(replace(artefacts, evaluations=partial)))
+    (y,) = (xy[1] for label, xy in lines(figure.axes[0]).items() if "95 % interval" in label)
+    assert np.isnan(y).tolist() == [n != PAPER.position.sampling_steps for n in STEPS]
+
+
+@pytest.mark.parametrize("plan", [PAPER, TINY], ids=lambda plan: plan.name)
+def test_architecture_says_what_the_network_is(artefacts: Artefacts, plan: Plan) -> None:
+    network = plan.position.network
+    said = texts(drawn(figures.architecture(replace(artefacts, plan=plan))))
+    n_parameters = sum(weight.numel() for weight in UNet(network).parameters())
+    assert f"{n_parameters:,} parameters" in said
+    for level, width in enumerate(network.widths):
+        assert f"residual block\n{width} \u00d7 {496 >> level}" in said
+    assert f"{network.widths[-1]} \u00d7 62" in said
+    assert f"{network.heads} heads of {network.head_width}" in said
+    assert f"conv {network.kernel}" in said
+    assert f"sinusoid {network.embedding}" in said
+    assert f"{plan.position.sampling_steps} steps (position)" in said
+
+
+def test_the_papers_parameter_count_is_drawn(artefacts: Artefacts) -> None:
+    assert f"{paper.N_PARAMETERS:,} parameters" in texts(drawn(figures.architecture(artefacts)))
+
+
+def test_no_two_texts_of_the_architecture_overlap(artefacts: Artefacts) -> None:
+    figure = drawn(figures.architecture(artefacts))
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in figure.axes[0].texts if text.get_text()]
+    canvas = figure.bbox
+    for place, box in enumerate(boxes):
+        assert canvas.x0 <= box.x0 < box.x1 <= canvas.x1
+        assert canvas.y0 <= box.y0 < box.y1 <= canvas.y1
+        assert not any(box.overlaps(other) for other in boxes[place + 1 :])
+
+
+def test_a_generated_window_stands_in_for_the_recording_and_says_so(artefacts: Artefacts) -> None:
+    figure = drawn(figures.dataset_overview(artefacts))
+    said = texts(figure)
+    assert "generated window, position model" in said
+    assert "recordings are not shown: terms of the data" in said
+    window = artefacts.shown[PAPER.reference][0]
+    np.testing.assert_array_equal(figure.axes[1].lines[0].get_ydata(), window[0])
+
+
+def test_paths_have_the_screens_shape_and_as_many_panels_as_windows(artefacts: Artefacts) -> None:
+    figure = drawn(figures.generated_trajectories(artefacts))
+    paths = [axes for axes in figure.axes[:-1] if axes.get_visible()]
+    assert len(paths) == 8
+    assert {axes.get_aspect() for axes in paths} == {720 / 1280}
+    few = {PAPER.reference: artefacts.shown[PAPER.reference][:3]}
+    figure = drawn(figures.generated_trajectories(replace(artefacts, shown=few, about={})))
+    paths = [axes for axes in figure.axes[:-1] if axes.get_visible()]
+    assert len(paths) == 3
+    assert {axes.get_aspect() for axes in paths} == {1.0}
+
+
+def test_feature_marginals_print_the_distances_of_the_reference_run(artefacts: Artefacts) -> None:
+    results = artefacts.evaluations["position"]
+    said = texts(drawn(figures.feature_marginals(artefacts)))
+    features = [one for one in results["quantities"] if one["family"] == "features"]
+    assert len(features) == 9
+    for one in features:
+        ks, js = (
+            one["distances"][kind]["synthetic"][PAPER.reference]["value"] for kind in ("ks", "js")
+        )
+        assert f"KS {ks:.3f}   JS {js:.4f}" in said
+    assert f"every other set: n = {results['about']['n_common']:,} windows" in said
+
+
+def test_wider_bins_keep_all_the_mass(artefacts: Artefacts) -> None:
+    quantity = artefacts.evaluations["position"]["quantities"][0]
+    histogram = figures._coarser(quantity)["histogram"]
+    assert len(histogram["edges"]) == 26
+    mass = np.sum(np.diff(histogram["edges"]) * histogram["real"])
+    assert mass == pytest.approx(1.0)
+
+
+def test_four_metrics_compares_people_the_model_and_markov(artefacts: Artefacts) -> None:
+    results = artefacts.evaluations["position"]
+    figure = drawn(figures.four_metrics(artefacts))
+    curve = results["curves"]["speed_autocorrelation"]["sets"]
+    shown = lines(figure.axes[1])
+    assert shown["held-out people"][1] == curve["real"]
+    assert shown["training people (floor)"][1] == curve["train"]
+    assert shown["kinematic Markov"][1] == curve["kinematic-markov"]
+    assert shown[f"position model, seed {PAPER.reference_seed}"][1] == curve[PAPER.reference]
