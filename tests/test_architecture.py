@@ -41,6 +41,7 @@ ORDER = [
     "batches",
     "learner",
     "training",
+    "side_by_side",
     "noise_levels",
     "events",
     "generator",

@@ -82,15 +82,14 @@ class Learner:
         )
         self._forward: Any = torch.compile(self.network) if compiled else self.network
         self._captured = captured
-        # A stream of its own, so that graphs replayed side by side share no scratch memory.
-        self.stream: Any = torch.cuda.Stream(device) if on_gpu else None  # type: ignore[no-untyped-call]
         self._graph: Any = None
         self._inputs: Batch | None = None
         self._loss = torch.zeros((), device=device)
 
     def step(self, inputs: Batch, learning_rate: float, average_weight: float) -> Tensor:
         """One step on (x0, t, eps); returns the mean loss, a scalar on the device."""
-        self.capture(inputs)
+        if self._captured and self._graph is None:
+            self._capture(inputs)
         self.learning_rate.fill_(learning_rate)
         self.average_weight.fill_(average_weight)
         if self._inputs is None:
@@ -125,27 +124,23 @@ class Learner:
                 recipe.snr_gamma,
             )
 
-    def capture(self, inputs: Batch) -> None:
-        """Record the step as a CUDA graph if it is to be; weights and optimizer stay as they were.
-
-        `step` does it by itself; before learners run side by side each must have done it alone.
-        """
-        if not self._captured or self._graph is not None:
-            return
+    def _capture(self, inputs: Batch) -> None:
+        """Record one step as a CUDA graph, leaving weights and optimizer as they were."""
         kept = {name: tensor.clone() for name, tensor in self.state().items()}
         x0, t, eps = inputs
         self._inputs = (x0.clone(), t.clone(), eps.clone())
         # With a rate of zero the warm-up steps do not move the weights.
         self.learning_rate.zero_()
         self.average_weight.zero_()
-        self.stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self.stream):
+        side: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
             for _ in range(3):
                 self._step(self._inputs)
-        torch.cuda.current_stream().wait_stream(self.stream)
+        torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
         self.optimizer.zero_grad(set_to_none=True)
-        with torch.cuda.graph(graph, stream=self.stream):
+        with torch.cuda.graph(graph):
             self._loss = self._step(self._inputs)
         self._graph = graph
         self.load(kept)

@@ -8,12 +8,9 @@ bytes of one that was not.
 from __future__ import annotations
 
 import json
-import queue
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -78,95 +75,16 @@ def train(
     `on_step(done, total)` counts windows. When `should_stop` answers True, the state is saved and
     the loop ends; the same call then goes on from there.
     """
-    job = Job(windows, Path(folder), recipe, seed)
-    loop = _open(job, choose_device(device), precision, resume, save_every_s)
-    yield from loop.run(should_stop, on_step)
-
-
-@dataclass(frozen=True, eq=False)
-class Job:
-    """One of several runs that are trained side by side."""
-
-    windows: Windows
-    folder: Path
-    recipe: Recipe
-    seed: int
-
-
-def train_side_by_side(
-    jobs: Sequence[Job],
-    *,
-    device: str = "auto",
-    save_every_s: float = 60.0,
-    should_stop: Callable[[], bool] = lambda: False,
-    on_step: Callable[[Job, int, int], None] = lambda job, done, total: None,
-) -> Iterator[tuple[Job, Epoch]]:
-    """Train several runs on one GPU at once, each just as `train` would; yields as they go.
-
-    A small batch leaves most of a large GPU idle, so that three runs take little longer than one.
-    Each has a thread and a stream of its own. On a CPU, which one run keeps busy, they take turns.
-    """
+    folder = Path(folder)
     on = choose_device(device)
-    loops = [_open(job, on, "auto", True, save_every_s) for job in jobs]
-    told = [partial(on_step, job) for job in jobs]
-    if on.type != "cuda":
-        for job, loop, tell in zip(jobs, loops, told, strict=True):
-            for epoch in loop.run(should_stop, tell):
-                yield job, epoch
-        return
-    for loop in loops:
-        loop.capture()
-    torch.cuda.synchronize(on)
-    abandoned = threading.Event()
-    news: queue.SimpleQueue[tuple[Job, Epoch | None, BaseException | None]] = queue.SimpleQueue()
-
-    def work(job: Job, loop: _Loop, tell: Callable[[int, int], None]) -> None:
-        try:
-            with torch.cuda.stream(loop.learner.stream):
-                for epoch in loop.run(lambda: abandoned.is_set() or should_stop(), tell):
-                    news.put((job, epoch, None))
-            news.put((job, None, None))
-        except BaseException as error:  # told to the caller's thread, which raises it
-            abandoned.set()
-            news.put((job, None, error))
-
-    threads = [
-        threading.Thread(target=work, args=arguments, daemon=True)
-        for arguments in zip(jobs, loops, told, strict=True)
-    ]
-    for thread in threads:
-        thread.start()
-    failure: BaseException | None = None
-    n_running = len(threads)
-    try:
-        while n_running:
-            job, epoch_done, error = news.get()
-            if epoch_done is not None:
-                yield job, epoch_done
-            else:
-                n_running -= 1
-                failure = failure or error
-    finally:
-        abandoned.set()
-        for thread in threads:
-            thread.join()
-    if failure is not None:
-        raise failure
-
-
-def _open(
-    job: Job, device: torch.device, precision: str, resume: bool, save_every_s: float
-) -> _Loop:
-    """A run ready to go on from wherever its folder is."""
-    windows, recipe, seed = job.windows, job.recipe, job.seed
-    in_force = choose_precision(precision, recipe, device)
-    config = _checked_config(windows, recipe, seed, in_force, device)
-    _open_folder(job.folder, config, resume)
-    fast = device.type == "cuda"
-    learner = Learner(recipe, seed, device, config.precision, compiled=fast, captured=fast)
-    batches = Batches(windows.train, config, seed, device)
-    held_out = fixed_validation(windows.held_out, config, device)
-    return _Loop(job.folder, config, learner, batches, held_out, save_every_s)
+    config = _checked_config(windows, recipe, seed, choose_precision(precision, recipe, on), on)
+    _open_folder(folder, config, resume)
+    fast = on.type == "cuda"
+    learner = Learner(recipe, seed, on, config.precision, compiled=fast, captured=fast)
+    batches = Batches(windows.train, config, seed, on)
+    held_out = fixed_validation(windows.held_out, config, on)
+    loop = _Loop(folder, config, learner, batches, held_out, save_every_s)
+    yield from loop.run(should_stop, on_step)
 
 
 def held_out_bound(run: Run, windows: Windows, n_windows: int = 16, n_times: int = 50) -> Bound:
@@ -204,11 +122,6 @@ class _Loop:
         self.best: dict[str, Any] = {"validation_loss": None, "epoch": -1}
         self.best_weights: dict[str, Tensor] | None = None
         self._restore()
-
-    def capture(self) -> None:
-        """Record the step as a CUDA graph now, if there is a step left to do."""
-        if self.step < self.config.recipe.epochs * self.batches.per_epoch:
-            self.learner.capture(self.batches.at(self.step))
 
     def run(
         self, should_stop: Callable[[], bool], on_step: Callable[[int, int], None]

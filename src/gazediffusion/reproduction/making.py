@@ -37,7 +37,7 @@ from gazediffusion.noise_levels import loss_by_level
 from gazediffusion.reproduction.artefacts import Artefacts
 from gazediffusion.reproduction.plan import EvaluationName, Plan
 from gazediffusion.set_loading import reference_features
-from gazediffusion.training import Job, train_side_by_side
+from gazediffusion.side_by_side import Job, train_side_by_side
 from gazediffusion.unet import UNet
 from gazediffusion.windows import Windows
 

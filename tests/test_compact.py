@@ -1,0 +1,77 @@
+"""Compact weights: how far rounding moves them, how small the file is, what damage does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from gazediffusion.compact import load_compact, rounded, save_compact
+from gazediffusion.errors import GazeError
+from gazediffusion.unet import UNet
+
+from .test_unet import SMALL
+
+
+def weights() -> dict[str, torch.Tensor]:
+    torch.manual_seed(0)
+    return dict(UNet(SMALL).state_dict())
+
+
+@pytest.mark.parametrize("levels", [15, 31, 127])
+def test_no_weight_moves_by_more_than_half_a_step(levels: int) -> None:
+    for name, tensor in rounded(weights(), levels).items():
+        before = weights()[name]
+        if tensor.ndim < 2:
+            torch.testing.assert_close(tensor, before, rtol=1e-3, atol=1e-4)
+            continue
+        rows = before.flatten(1)
+        step = rows.abs().amax(dim=1, keepdim=True) / levels
+        moved = (tensor.flatten(1) - rows).abs()
+        # Half a step; a hair more, because the step itself is kept in half precision.
+        assert bool((moved <= 0.51 * step + levels * step * 2e-3).all()), name
+        assert int((tensor.flatten(1)[0].unique()).numel()) <= 2 * levels + 1
+
+
+def test_a_file_gives_back_the_rounded_weights_and_its_header(tmp_path: Path) -> None:
+    save_compact(tmp_path / "w.safetensors", weights(), 31, {"epoch": 7})
+    tensors, header = load_compact(tmp_path / "w.safetensors")
+    expected = rounded(weights(), 31)
+    assert set(tensors) == set(expected)
+    assert all(torch.equal(tensors[name], expected[name]) for name in expected)
+    assert header["epoch"] == 7
+
+
+def test_bell_shaped_weights_take_little_more_than_their_entropy(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    tensor = torch.randn(256, 640)
+    save_compact(tmp_path / "w.safetensors", {"w": tensor}, 15, {})
+    codes = (rounded({"w": tensor}, 15)["w"] / (tensor.abs().amax(1, keepdim=True) / 15)).round()
+    share = torch.unique(codes, return_counts=True)[1] / tensor.numel()
+    entropy = float(-(share * share.log2()).sum())
+    bits = 8 * (tmp_path / "w.safetensors").stat().st_size / tensor.numel()
+    assert entropy < bits < entropy + 0.15
+    assert bits < 4.5
+
+
+def test_a_row_of_zeros_stays_zero() -> None:
+    tensor = torch.zeros(2, 8)
+    tensor[1] = torch.arange(8)
+    result = rounded({"w": tensor}, 127)["w"]
+    assert bool((result[0] == 0).all())
+    torch.testing.assert_close(result[1], tensor[1], atol=0.03, rtol=0)
+
+
+@pytest.mark.parametrize("levels", [0, 128])
+def test_levels_must_fit_a_byte(levels: int) -> None:
+    with pytest.raises(GazeError, match="between 1 and 127"):
+        rounded({"w": torch.ones(2, 2)}, levels)
+
+
+def test_a_file_of_plain_weights_is_refused(tmp_path: Path) -> None:
+    from gazediffusion.checkpoint import save_tensors
+
+    save_tensors(tmp_path / "w.safetensors", {"w": torch.ones(2, 2)}, {"epoch": 1})
+    with pytest.raises(GazeError, match="no compact weights"):
+        load_compact(tmp_path / "w.safetensors")
