@@ -38,6 +38,7 @@ ORDER = [
     "recipes",
     "checkpoint",
     "compact",
+    "shipped",
     "batches",
     "learner",
     "training",

@@ -18,7 +18,7 @@ from gazediffusion.reproduction.tables import TABLES
 from gazediffusion.simulation import SimulationConfig, write_simulation
 
 
-def run(*words: str | Path) -> Result:
+def run(*words: object) -> Result:
     return CliRunner().invoke(app, ["reproduce", *map(str, words), "--device", "cpu"])
 
 

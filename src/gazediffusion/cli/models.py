@@ -98,7 +98,10 @@ def generate(
         Path,
         typer.Option("-o", "--output", help="A new folder, or a .parquet, .csv or .npz file."),
     ],
-    model: Annotated[Path, typer.Option(help="A run folder.")],
+    model: Annotated[
+        str,
+        typer.Option(help="A run folder, or a model inside the package: position, velocity."),
+    ],
     n: Annotated[int, typer.Option("-n", help="How many windows.")] = 100,
     steps: Annotated[
         int | None, typer.Option(help="Sampling steps instead of the recipe's.", show_default=False)
@@ -135,9 +138,9 @@ def generate(
 
     Example: [bold]gazediffusion generate -o gaze.parquet --model run -n 1000[/bold]
     """
-    from gazediffusion.checkpoint import load_run
     from gazediffusion.generator import DiffusionGenerator
     from gazediffusion.learner import choose_device
+    from gazediffusion.shipped import load_model
     from gazediffusion.synthetic import SetConfig, write_set
 
     ending = output.suffix[1:]
@@ -151,7 +154,7 @@ def generate(
     if weights not in ("best", "last", "raw"):
         raise GazeError(f"--weights must be best, last or raw, not {weights!r}")
     on = choose_device(device)
-    run = load_run(model, weights, on)  # type: ignore[arg-type]  # checked above
+    run = load_model(model, weights, on)  # type: ignore[arg-type]  # checked above
     generator = DiffusionGenerator(
         run,
         sampler=sampler,  # type: ignore[arg-type]  # checked by the generator

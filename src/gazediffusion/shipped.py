@@ -1,0 +1,81 @@
+"""Models inside the package: compact weights and the configuration to rebuild the network.
+
+models/NAME/config.json holds what a run folder's does, and the SHA-256 of the weights beside it,
+which is checked on loading. A run folder is put there by runs/ship.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gazediffusion.checkpoint import Run, RunConfig, WeightsName, load_run, load_weights
+from gazediffusion.compact import load_compact, save_compact
+from gazediffusion.errors import GazeError, suggestion
+from gazediffusion.files import read_bytes, read_json, write_json
+from gazediffusion.unet import UNet
+
+WEIGHTS, CONFIG = "weights.safetensors", "config.json"
+
+
+def models_folder() -> Path:
+    """Where the package keeps its models."""
+    return Path(str(files("gazediffusion"))) / "models"
+
+
+def shipped_models() -> list[str]:
+    """Names of the models inside the package."""
+    return sorted(path.parent.name for path in models_folder().glob(f"*/{CONFIG}"))
+
+
+def load_model(
+    model: Path | str, weights: WeightsName = "best", device: torch.device | str = "cpu"
+) -> Run:
+    """A run folder, or a model inside the package by its name."""
+    if Path(model).is_dir():
+        return load_run(model, weights, device)
+    names = shipped_models()
+    if str(model) not in names:
+        raise GazeError(
+            f"there is no run folder {model}, and the package holds no model of that name",
+            remedy=suggestion(str(model), names) if names else "train one, and name its run folder",
+        )
+    if weights != "best":
+        raise GazeError(f"the model {model} inside the package has no {weights} weights")
+    return _load(models_folder() / str(model), device)
+
+
+def ship(run: Run, folder: Path, levels: int) -> None:
+    """Write a run's weights and configuration as a model of the package."""
+    header = {"epoch": run.epoch, "validation_loss": run.validation_loss}
+    save_compact(folder / WEIGHTS, run.network.state_dict(), levels, header)
+    sha256 = hashlib.sha256(read_bytes(folder / WEIGHTS)).hexdigest()
+    write_json(folder / CONFIG, {**run.config.to_json(), "weights_sha256": sha256})
+
+
+def _load(folder: Path, device: torch.device | str) -> Run:
+    values: dict[str, Any] = read_json(folder / CONFIG)
+    expected = values.pop("weights_sha256", None)
+    path = folder / WEIGHTS
+    found = hashlib.sha256(read_bytes(path)).hexdigest()
+    if found != expected:
+        raise GazeError(
+            "the weights are not those of this model", path=path, remedy="install it again"
+        )
+    tensors, header = load_compact(path)
+    config = RunConfig.from_json(values)
+    network = UNet(config.recipe.network)
+    load_weights(network, tensors, path)
+    return Run(
+        path=folder,
+        config=config,
+        network=network.to(device).eval().requires_grad_(False),
+        weights="best",
+        weights_sha256=found,
+        epoch=int(header["epoch"]),
+        validation_loss=header["validation_loss"],
+    )

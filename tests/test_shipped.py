@@ -1,0 +1,69 @@
+"""Models inside the package: found by name, checked on loading, the same as their run but for
+rounding."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from gazediffusion import shipped
+from gazediffusion.checkpoint import load_run
+from gazediffusion.compact import rounded
+from gazediffusion.errors import GazeError
+from gazediffusion.generator import DiffusionGenerator
+
+from .runs import trained_run
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package folder that holds one tiny model."""
+    run = load_run(trained_run(tmp_path / "run"))
+    shipped.ship(run, tmp_path / "models" / "small", 31)
+    monkeypatch.setattr(shipped, "models_folder", lambda: tmp_path / "models")
+    return tmp_path
+
+
+def test_a_shipped_model_is_its_run_with_rounded_weights(package: Path) -> None:
+    run, model = load_run(package / "run"), shipped.load_model("small")
+    assert shipped.shipped_models() == ["small"]
+    assert model.config == run.config
+    expected = rounded(run.network.state_dict(), 31)
+    for name, tensor in model.network.state_dict().items():
+        assert torch.equal(tensor, expected[name])
+    assert len(DiffusionGenerator(model).sample(2)) == 2
+
+
+def test_a_run_folder_is_taken_as_it_is(package: Path) -> None:
+    assert shipped.load_model(package / "run").path == package / "run"
+
+
+def test_a_name_that_is_not_there_is_answered_with_one_that_is(package: Path) -> None:
+    with pytest.raises(GazeError, match="did you mean 'small'"):
+        shipped.load_model("smal")
+
+
+def test_damaged_weights_are_refused(package: Path) -> None:
+    path = package / "models" / "small" / shipped.WEIGHTS
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(GazeError, match="not those of this model"):
+        shipped.load_model("small")
+
+
+def test_only_the_averaged_weights_are_shipped(package: Path) -> None:
+    with pytest.raises(GazeError, match="no raw weights"):
+        shipped.load_model("small", "raw")
+
+
+@pytest.mark.parametrize("name", shipped.shipped_models())
+def test_every_model_of_the_package_opens_and_denoises(name: str) -> None:
+    run = shipped.load_model(name)
+    shape = (1, run.config.recipe.network.channels, 64)
+    with torch.no_grad():
+        out = run.network(torch.randn(shape), torch.ones(1, dtype=torch.long))
+    assert out.shape == shape
+    assert bool(torch.isfinite(out).all())
