@@ -3,7 +3,9 @@
 Each row of a weight (its first axis) is divided by a step of its own, such that the row's largest
 weight is `levels` steps, and rounded to whole steps. Trained weights are bell-shaped, so the whole
 numbers need far fewer bits than a byte: deflate's Huffman code alone comes near their entropy.
-Vectors (biases, norms) stay in half precision.
+Vectors and small weights stay in half precision, and those of middling size always have 127
+levels: together they are a seventh of the paper's network, and rounding them coarsely shifts whole
+windows, which a velocity model sums up (runs/rounding.py).
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from gazediffusion.checkpoint import load_tensors, save_tensors
 from gazediffusion.errors import GazeError
 
 MAX_LEVELS = 127
+# Weights with fewer elements than these stay in half precision, or have all levels.
+SMALL, MIDDLING = 20_000, 300_000
 _CODES, _STEPS = ".codes", ".steps"
 
 
@@ -27,11 +31,11 @@ def rounded(tensors: Mapping[str, Tensor], levels: int) -> dict[str, Tensor]:
     """The weights as they come out of a compact file, float32."""
     result = {}
     for name, tensor in tensors.items():
-        if tensor.ndim < 2:
+        if tensor.numel() < SMALL:
             result[name] = tensor.half().float()
         else:
             codes, steps = _quantised(tensor, levels)
-            result[name] = _restored(codes, steps)
+            result[name] = _restored(codes, steps).to(tensor.device)
     return result
 
 
@@ -42,7 +46,7 @@ def save_compact(
     packed: dict[str, Tensor] = {}
     shapes: dict[str, list[int]] = {}
     for name, tensor in tensors.items():
-        if tensor.ndim < 2:
+        if tensor.numel() < SMALL:
             packed[name] = tensor.half()
             continue
         codes, steps = _quantised(tensor, levels)
@@ -77,6 +81,7 @@ def _quantised(tensor: Tensor, levels: int) -> tuple[Tensor, Tensor]:
     """Whole steps, int8 of the tensor's shape, and each row's step, half precision."""
     if not 1 <= levels <= MAX_LEVELS:
         raise GazeError(f"levels must lie between 1 and {MAX_LEVELS}, not {levels}")
+    levels = MAX_LEVELS if tensor.numel() < MIDDLING else levels
     rows = tensor.detach().float().cpu().flatten(1)
     largest = rows.abs().amax(dim=1, keepdim=True)
     # Rounded up by a hair, so that half precision cannot push the largest beyond its level.

@@ -321,12 +321,7 @@ def _sums(summaries: list[TaskSummary]) -> list[str]:
 
 def screen_words(screen: Screen | None) -> str:
     """A screen in words: `1280x720 px, 40x22.5 cm at 45 cm`."""
-    if screen is None:
-        return "unknown"
-    words = f"{screen.width_px}x{screen.height_px} px"
-    if screen.has_degrees:
-        words += f", {screen.width_cm:g}x{screen.height_cm:g} cm at {screen.distance_cm:g} cm"
-    return words
+    return "unknown" if screen is None else screen.in_words()
 
 
 def print_windows(windows: Windows) -> None:

@@ -86,6 +86,13 @@ class Screen:
         size_cm = np.array([[self.width_cm], [self.height_cm]])
         return np.asarray(self.distance_cm * self.size_px / size_cm)
 
+    def in_words(self) -> str:
+        """As `1280x720 px, 40x22.5 cm at 45 cm`; without what is not known."""
+        words = f"{self.width_px}x{self.height_px} px"
+        if self.has_degrees:
+            words += f", {self.width_cm:g}x{self.height_cm:g} cm at {self.distance_cm:g} cm"
+        return words
+
     def to_bids(self) -> dict[str, Any]:
         """The `StimulusPresentation` fields of BIDS (metres); unknown ones are left out."""
         fields: dict[str, Any] = {
@@ -123,3 +130,14 @@ def parse_size(text: str, option: str) -> tuple[float, float]:
     if match is None:
         raise GazeError(f"{option} must look like 1280x720, not {text!r}")
     return float(match[1]), float(match[2])
+
+
+def parse_screen(px: str | None, cm: str | None, distance_cm: float | None) -> Screen | None:
+    """The screen that a user gives as `1280x720`, `40x22.5` and 45; None where none was given."""
+    if px is None:
+        if cm is not None or distance_cm is not None:
+            raise GazeError("--screen-cm and --distance-cm need --screen in pixels as well")
+        return None
+    width_px, height_px = parse_size(px, "--screen")
+    width_cm, height_cm = parse_size(cm, "--screen-cm") if cm is not None else (None, None)
+    return Screen(round(width_px), round(height_px), width_cm, height_cm, distance_cm)

@@ -133,3 +133,15 @@ def test_a_page_without_any_evaluation_can_be_written(results: dict[str, Any]) -
     page = render({**results, "about": about, "tables": {}, "claims": []})
     assert "None" not in page
     assert "no task is named" in page
+
+
+def test_the_published_page_is_what_its_results_say() -> None:
+    import json
+    from pathlib import Path
+
+    folder = Path(__file__).parents[2] / "docs" / "results"
+    results = json.loads((folder / "results.json").read_text())
+    assert (folder / "README.md").read_text() == render(results)
+    for name in results["figures"]:
+        assert (folder / "figures" / f"{name}.png").is_file()
+    assert not results["about"]["tiny"]

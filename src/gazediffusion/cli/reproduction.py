@@ -51,6 +51,10 @@ def reproduce(
         str,
         typer.Option(help="windows (recordings read), samples (all that wants a GPU) or results."),
     ] = "results",
+    so_far: Annotated[
+        bool,
+        typer.Option("--so-far", help="Train nothing; write what the runs at hand allow."),
+    ] = False,
     task: Annotated[
         list[str] | None,
         typer.Option(help="Keep this task only; may be given again.", show_default=False),
@@ -105,6 +109,7 @@ def reproduce(
                 watcher,
                 only=only or (),
                 until=until,
+                so_far=so_far,
                 device=device,
             )
         except StoppedError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -57,12 +57,14 @@ def reproduce(
     *,
     only: Sequence[str] = (),
     until: Stage = "results",
+    so_far: bool = False,
     device: str = "auto",
 ) -> Path | None:
     """Make what is missing in `folder`, up to a stage; returns the folder of the results.
 
     read: a function without arguments that gives the `Data`, called only if they are not yet in
-    the folder. only: names of tables; all of them otherwise.
+    the folder. only: names of tables; all of them otherwise. so_far: train and sample nothing, and
+    make the tables that the runs and sets at hand allow.
     """
     _require_same_plan(folder, plan)
     maker = Maker(plan, folder, watcher, device)
@@ -75,17 +77,23 @@ def reproduce(
         write_json(folder / _DATA, data.described)
     if until == "windows":
         return None
-    wanted = _wanted(plan, only)
+    if so_far:
+        maker = replace(maker, plan=plan.with_seeds(maker.made("sets")))
+        only = [name for name in only or TABLES if maker.can_make(_wanted(maker.plan, [name]))]
+    wanted = _wanted(maker.plan, only)
     maker.samples(wanted)
     if until == "samples":
         return None
     maker.evaluations(wanted.evaluations)
-    return _write_results(maker, wanted, only)
+    missing = sorted(set(plan.runs) - maker.made("histories"))
+    return _write_results(maker, wanted, only, missing)
 
 
-def _write_results(maker: Maker, wanted: Wanted, only: Sequence[str]) -> Path:
+def _write_results(
+    maker: Maker, wanted: Wanted, only: Sequence[str], missing: Sequence[str]
+) -> Path:
     maker.watcher.part("tables, figures and page")
-    artefacts = maker.artefacts(wanted, _about(maker))
+    artefacts = maker.artefacts(wanted, {**_about(maker), "not_yet_run": list(missing)})
     results = make_results(artefacts)
     if only:
         # Parts that several tables share may have made others as well.
@@ -104,7 +112,7 @@ def _about(maker: Maker) -> dict[str, Any]:
     return {
         **read_json(maker.folder / _DATA),
         "data_sha256": windows.provenance["data_sha256"],
-        "screen": str(windows.screen),
+        "screen": windows.screen.in_words(),
         "screen_px": [windows.screen.width_px, windows.screen.height_px],
         "rate_hz": windows.rate_hz,
         "position": maker.counts("position"),

@@ -35,7 +35,7 @@ from gazediffusion.generator import DiffusionGenerator
 from gazediffusion.learner import choose_device
 from gazediffusion.noise_levels import loss_by_level
 from gazediffusion.reproduction.artefacts import Artefacts
-from gazediffusion.reproduction.plan import EvaluationName, Plan
+from gazediffusion.reproduction.plan import BASELINES, EvaluationName, Plan
 from gazediffusion.set_loading import reference_features
 from gazediffusion.side_by_side import Job, train_side_by_side
 from gazediffusion.unet import UNet
@@ -156,6 +156,24 @@ class Maker:
             levels=read("levels", wanted.levels),
             shown={name: self._set(name).cut()[:_N_SHOWN] for name in wanted.shown},
             about=about,
+        )
+
+    def made(self, kind: str) -> set[str]:
+        """The names of the parts of a kind that are there."""
+        ending = _ENDINGS.get(kind, ".json")
+        folder = self.folder / kind
+        return {path.name.removesuffix(ending) for path in folder.glob(f"*{ending}")}
+
+    def can_make(self, wanted: Wanted) -> bool:
+        """Whether all of it is there, or can be made without training or sampling a network."""
+        sets = {name for one in wanted.evaluations for name in self.plan.evaluations[one]}
+        sets |= {name for name in wanted.features if name not in PEOPLE}
+        has_reference = (self.path("runs", self.plan.reference) / "best.safetensors").is_file()
+        return (
+            sets <= self.made("sets") | set(BASELINES)
+            and (has_reference or set(wanted.features) <= self.made("features"))
+            and set(wanted.histories) <= self.made("histories")
+            and set(wanted.levels) <= self.made("levels")
         )
 
     def counts(self, representation: str) -> dict[str, int]:

@@ -49,6 +49,7 @@ def render(results: Results) -> str:
         f"# {TITLE}",
         _summary(results),
         f"Made, with every number and figure on this page, by\n\n    {results['about']['command']}",
+        *_not_yet(results),
         "## Data and protocol",
         *_data(results),
         *_figures(results, "data"),
@@ -63,6 +64,18 @@ def render(results: Results) -> str:
         ]
     blocks += [*_other_figures(results), *_why(results), *_time(tables)]
     return "\n\n".join(blocks) + "\n"
+
+
+def _not_yet(results: Results) -> list[str]:
+    """Which runs of the plan the page is without."""
+    missing = results["about"].get("not_yet_run") or []
+    if not missing:
+        return []
+    return [
+        f"**Not yet run: {', '.join(missing)}.** The tables below are made from the runs at hand "
+        "(`--so-far`); those that need the missing ones are left out, and a mean over fewer seeds "
+        "says so."
+    ]
 
 
 def _markdown(table: Table) -> str:
@@ -229,7 +242,7 @@ def _data(results: Results) -> Iterator[str]:
             f"The {name} model: {recipe['epochs']:,} epochs in batches of {recipe['batch_size']}, "
             f"predicts {recipe['objective']}, {recipe['diffusion_steps']:,} noise levels, averaged "
             f"weights (decay {recipe['ema_decay']:g}), {recipe['sampling_steps']} DDIM steps, eta "
-            f"{recipe['eta']:g}, {len(about['seeds'][name])} seeds ({seeds})."
+            f"{recipe['eta']:g}, {_several(len(about['seeds'][name]), 'seed')} ({seeds})."
         )
     yield (
         f"The reference run is {about['reference']}: ablations and event statistics are its own, "
@@ -365,3 +378,7 @@ def _time(tables: Mapping[str, Table]) -> Iterator[str]:
         )
     yield "Wall times of training, summed over the runs of the table of training:"
     yield "\n".join(lines)
+
+
+def _several(n: int, thing: str) -> str:
+    return f"{n} {thing}" if n == 1 else f"{n} {thing}s"

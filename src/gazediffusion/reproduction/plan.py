@@ -6,11 +6,13 @@ that train in seconds. A plan only names things; making.py makes what is missing
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from gazediffusion.checkpoint import WeightsName
 from gazediffusion.diffusion import Objective
+from gazediffusion.errors import GazeError
 from gazediffusion.recipes import POSITION, RECIPES, VELOCITY, Recipe
 from gazediffusion.unet import UNetConfig
 
@@ -60,7 +62,7 @@ class Plan:
 
     position: Recipe = POSITION
     velocity: Recipe = VELOCITY
-    reference_seed: int = 2024
+    reference_seed: int = 123
     n_bootstrap: int = 200
     n_windows: int | None = None
     name: str = "paper"
@@ -169,6 +171,20 @@ class Plan:
     def representation_of(self, name: str) -> Literal["position", "velocity"]:
         """Whose windows a set or an evaluation is compared with."""
         return "velocity" if name.startswith("velocity") else "position"
+
+    def with_seeds(self, names: Collection[str]) -> Plan:
+        """The plan of those seeds alone whose sets, or runs, are among the names."""
+        position = tuple(s for s in self.position.seeds if f"position-{s}" in names)
+        velocity = tuple(s for s in self.velocity.seeds if f"velocity-{s}" in names)
+        if not position or not velocity:
+            raise GazeError("not one seed of each model has been trained and sampled yet")
+        is_there = self.reference_seed in position
+        return replace(
+            self,
+            position=replace(self.position, seeds=position),
+            velocity=replace(self.velocity, seeds=velocity),
+            reference_seed=self.reference_seed if is_there else position[0],
+        )
 
     def to_json(self) -> dict[str, Any]:
         """All settings as plain values."""
