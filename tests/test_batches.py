@@ -19,8 +19,8 @@ PLAIN = replace(RECIPES["position-tiny"], flip=0.0, reversal=0.0, batch_size=4)
 
 def batches(recipe: Recipe = PLAIN, windows: Windows | None = None, seed: int = 0) -> Batches:
     windows = make_windows() if windows is None else windows
-    config = RunConfig.of(windows, recipe, seed, "fp32", "cpu")
-    return Batches(windows, config, seed, CPU)
+    config = RunConfig.of([windows], recipe, seed, "fp32", "cpu")
+    return Batches([windows], config, seed, CPU)
 
 
 def test_a_step_depends_on_seed_and_number_alone() -> None:
@@ -121,9 +121,9 @@ def test_a_file_smaller_than_a_batch_still_trains() -> None:
 
 def test_validation_noise_is_fixed_and_covers_all_steps() -> None:
     windows = make_windows()
-    config = RunConfig.of(windows, PLAIN, 5, "fp32", "cpu")
-    first = fixed_validation(windows.held_out, config, CPU)
-    again = fixed_validation(windows.held_out, replace(config, seed=6), CPU)
+    config = RunConfig.of([windows], PLAIN, 5, "fp32", "cpu")
+    first = fixed_validation([windows.held_out], config, CPU)
+    again = fixed_validation([windows.held_out], replace(config, seed=6), CPU)
     for one, other in zip(first, again, strict=True):
         for a, b in zip(one, other, strict=True):
             assert torch.equal(a, b)
@@ -135,5 +135,5 @@ def test_validation_noise_is_fixed_and_covers_all_steps() -> None:
 
 def test_nobody_held_out_gives_no_validation() -> None:
     windows = replace(make_windows(), validation=frozenset())
-    config = RunConfig.of(windows, PLAIN, 5, "fp32", "cpu")
-    assert fixed_validation(windows.held_out, config, CPU) == []
+    config = RunConfig.of([windows], PLAIN, 5, "fp32", "cpu")
+    assert fixed_validation([windows.held_out], config, CPU) == []

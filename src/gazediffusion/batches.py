@@ -7,16 +7,22 @@ step to the next, so a resumed run sees what an uninterrupted one would have see
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional
 
 from gazediffusion.checkpoint import RunConfig
+from gazediffusion.recipes import TURNS
 from gazediffusion.seeds import seed_for
 from gazediffusion.windows import CLIP, Windows
 
-Batch = tuple[Tensor, Tensor, Tensor]
+# Clean windows, noise levels and noise; for a conditioned network also what it is told.
+Batch = tuple[Tensor, ...]
 _VALIDATION_BATCH = 64
 # Names of the streams of random numbers.
 _ORDER, _STEP = 1, 2
@@ -26,18 +32,22 @@ class Batches:
     """Training batches on the device, each made from (seed, step) alone."""
 
     def __init__(
-        self, windows: Windows, config: RunConfig, seed: int, device: torch.device
+        self, parts: Sequence[Windows], config: RunConfig, seed: int, device: torch.device
     ) -> None:
         recipe = config.recipe
         self.recipe, self.seed, self.device = recipe, seed, device
-        self.representation = config.representation
-        self.gaze = torch.from_numpy(windows.gaze).to(device)
-        self.grid = torch.from_numpy(windows.grid_normalized).to(device)
-        self.starts = torch.from_numpy(windows.starts).to(device)
-        self.offsets = torch.arange(windows.length, device=device)
-        self.batch_size = min(recipe.batch_size, len(windows))
+        self.representation, self.process = config.representation, recipe.noise()
+        self.gaze = torch.from_numpy(np.concatenate([p.gaze for p in parts], axis=1)).to(device)
+        begins = np.cumsum([0, *(part.gaze.shape[1] for part in parts)])
+        starts = [part.starts + begin for part, begin in zip(parts, begins, strict=False)]
+        self.starts = torch.from_numpy(np.concatenate(starts)).to(device)
+        grids = [np.broadcast_to(part.grid_normalized, (len(part), 2, 1)) for part in parts]
+        self.grid = torch.from_numpy(np.concatenate(grids)).to(device)
+        self.task = torch.from_numpy(_task_numbers(parts, config.tasks)).to(device)
+        self.offsets = torch.arange(config.length, device=device)
+        self.batch_size = min(recipe.batch_size, len(self.starts))
         # Whole batches only, so that every step has one shape; the order is new at each epoch.
-        self.per_epoch = len(windows) // self.batch_size
+        self.per_epoch = len(self.starts) // self.batch_size
         self.generator = torch.Generator(device=device)
         self._order = torch.empty(0, dtype=torch.long)
         self._order_epoch = -1
@@ -47,7 +57,7 @@ class Batches:
         return self.gaze[:, self.starts[indices, None] + self.offsets].transpose(0, 1)
 
     def at(self, step: int) -> Batch:
-        """x0 (batch, channels, time), t (batch,) and eps of training step `step`."""
+        """x0 (batch, channels, time), levels (batch,), eps (and condition) of step `step`."""
         epoch, place = divmod(step, self.per_epoch)
         if epoch != self._order_epoch:
             order = torch.Generator().manual_seed(seed_for(self.seed, _ORDER, epoch))
@@ -55,37 +65,39 @@ class Batches:
             self._order_epoch = epoch
         indices = self._order[place * self.batch_size : (place + 1) * self.batch_size]
         self.generator.manual_seed(seed_for(self.seed, _STEP, step))
-        gaze = self._augmented(self._dequantized(self.clean(indices)))
+        gaze, turns = self._augmented(self._dequantized(self.clean(indices), indices))
         x0 = self.representation.encode(gaze)
-        t, eps = self.noise(x0)
-        return x0, t, eps
+        level = self.process.draw(len(x0), self.generator)
+        eps = self._normal(x0.shape)
+        if not self.recipe.is_conditioned:
+            return x0, level, eps
+        is_told = self._uniform((len(x0), 1)) >= self.recipe.condition_dropout
+        told = torch.cat([self.condition(indices) * is_told, turns.float()], dim=1)
+        return x0, level, eps, told
 
-    def noise(self, x0: Tensor) -> tuple[Tensor, Tensor]:
-        """Steps t, uniform on 1..T, and noise of the shape of x0."""
-        t = torch.randint(
-            1,
-            self.recipe.diffusion_steps + 1,
-            (len(x0),),
-            generator=self.generator,
-            device=self.device,
-        )
-        return t, self._normal(x0.shape)
+    def condition(self, indices: Tensor) -> Tensor:
+        """The windows' tasks, one column for each task the network knows."""
+        n_tasks = self.recipe.network.conditions - TURNS
+        return functional.one_hot(self.task[indices], n_tasks).float()
 
-    def _dequantized(self, gaze: Tensor) -> Tensor:
+    def _dequantized(self, gaze: Tensor, indices: Tensor) -> Tensor:
         """Gaze spread evenly over the tracker's grid cells, anew at every step."""
         spread = self._uniform(gaze.shape) - 0.5
-        return (gaze + spread * self.grid).clamp(-CLIP, CLIP)
+        return (gaze + spread * self.grid[indices]).clamp(-CLIP, CLIP)
 
-    def _augmented(self, gaze: Tensor) -> Tensor:
-        """Each axis mirrored, and time reversed, with the recipe's probabilities."""
+    def _augmented(self, gaze: Tensor) -> tuple[Tensor, Tensor]:
+        """Each axis mirrored, and time reversed, with the recipe's probabilities; and which was."""
         batch = len(gaze)
+        turns = torch.zeros((batch, TURNS), dtype=torch.bool, device=self.device)
         if self.recipe.flip > 0:
             mirrored = self._uniform((batch, 2, 1)) < self.recipe.flip
             gaze = torch.where(mirrored, -gaze, gaze)
+            turns[:, :2] = mirrored[..., 0]
         if self.recipe.reversal > 0:
             backwards = self._uniform((batch, 1, 1)) < self.recipe.reversal
             gaze = torch.where(backwards, gaze.flip(-1), gaze)
-        return gaze
+            turns[:, 2:] = backwards[..., 0]
+        return gaze, turns
 
     def _uniform(self, shape: Any) -> Tensor:
         return torch.rand(shape, generator=self.generator, device=self.device)
@@ -94,23 +106,39 @@ class Batches:
         return torch.randn(shape, generator=self.generator, device=self.device)
 
 
-def fixed_validation(windows: Windows, config: RunConfig, device: torch.device) -> list[Batch]:
+def fixed_validation(
+    parts: Sequence[Windows], config: RunConfig, device: torch.device
+) -> list[Batch]:
     """The held-out windows with noise that is the same at every epoch and in every run.
 
-    Steps t are spread evenly over 1..T rather than drawn, which steadies the loss.
+    Noise levels are spread evenly rather than drawn, which steadies the loss. A conditioned network
+    is told the task.
     """
-    if len(windows) == 0:
+    n = sum(len(part) for part in parts)
+    if n == 0:
         return []
-    batches = Batches(windows.dequantized(seed=0), config, seed=0, device=device)
-    n, total = len(windows), config.recipe.diffusion_steps
+    smooth = [part.dequantized(seed=0) for part in parts]
+    batches = Batches(smooth, config, seed=0, device=device)
     order = torch.randperm(n, generator=torch.Generator().manual_seed(0))
-    spread = ((torch.arange(n) + 0.5) / n * total).long() + 1
-    t = spread[order].to(device)
-    result = []
+    level = config.recipe.noise().spread(n)[order].to(device)
+    result: list[Batch] = []
     for first in range(0, n, _VALIDATION_BATCH):
         indices = torch.arange(first, min(first + _VALIDATION_BATCH, n), device=device)
         x0 = config.representation.encode(batches.clean(indices))
         noise = torch.Generator().manual_seed(seed_for(0, _STEP, first))
         eps = torch.randn(x0.shape, generator=noise).to(device)
-        result.append((x0, t[indices], eps))
+        batch = (x0, level[indices], eps)
+        if config.recipe.is_conditioned:
+            tasks = batches.condition(indices)
+            batch = (*batch, functional.pad(tasks, (0, TURNS)))  # type: ignore[assignment]
+        result.append(batch)
     return result
+
+
+def _task_numbers(parts: Sequence[Windows], tasks: Sequence[str]) -> NDArray[np.int64]:
+    """Each window's place in the network's tasks; zeros for a network that knows none."""
+    if not tasks:
+        return np.zeros(sum(len(part) for part in parts), dtype=np.int64)
+    places = [np.array([tasks.index(task) for task in part.tasks]) for part in parts]
+    numbers = [place[part.task] for place, part in zip(places, parts, strict=True)]
+    return np.concatenate(numbers).astype(np.int64)

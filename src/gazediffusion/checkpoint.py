@@ -9,8 +9,9 @@ metrics.jsonl       one line per epoch; timing.jsonl: the seconds it took
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -22,7 +23,7 @@ from gazediffusion.errors import GazeError
 from gazediffusion.files import read_bytes, read_safetensors, sha256_of, written_whole
 from gazediffusion.geometry import Screen
 from gazediffusion.recipes import Recipe
-from gazediffusion.representation import Position, Velocity
+from gazediffusion.representation import Joint, Position, Velocity
 from gazediffusion.unet import UNet
 from gazediffusion.version import __version__
 from gazediffusion.windows import Windows
@@ -35,7 +36,10 @@ WeightsName = Literal["best", "last", "raw"]
 class RunConfig:
     """What a run was trained with and on.
 
-    data: hash, counts and tasks of the windows file; no participant is named.
+    data: hash, counts and tasks of the windows files; no participant is named.
+    screen: of the first windows file. joint: the scales of the joint representation.
+    tasks: those the network can be told, in the order of its conditions; task_shares: of the
+        training windows; task_screens: the screen each task was recorded on.
     """
 
     recipe: Recipe
@@ -50,41 +54,44 @@ class RunConfig:
     data: Mapping[str, Any]
     gazediffusion_version: str = __version__
     torch_version: str = torch.__version__
+    joint: Joint | None = None
+    tasks: tuple[str, ...] = ()
+    task_shares: tuple[float, ...] = ()
+    task_screens: tuple[Screen, ...] = ()
 
     @classmethod
     def of(
-        cls, windows: Windows, recipe: Recipe, seed: int, precision: str, device: str
+        cls, parts: Sequence[Windows], recipe: Recipe, seed: int, precision: str, device: str
     ) -> RunConfig:
-        """The configuration of training `recipe` on `windows`."""
-        train, held_out = windows.train, windows.held_out
+        """The configuration of training `recipe` on the windows files `parts`."""
+        first = parts[0]
+        tasks = tuple(dict.fromkeys(task for part in parts for task in part.tasks))
+        recipe = recipe.for_tasks(len(tasks))
+        is_joint = recipe.representation == "joint"
         return cls(
             recipe=recipe,
             seed=seed,
-            length=windows.length,
-            rate_hz=windows.rate_hz,
-            screen=windows.screen,
-            velocity_scale=windows.velocity_scale,
-            grid_px=windows.grid_px,
+            length=first.length,
+            rate_hz=first.rate_hz,
+            screen=first.screen,
+            velocity_scale=first.velocity_scale,
+            grid_px=first.grid_px,
             precision=precision,
             device=device,
-            data={
-                "sha256": windows.provenance.get("data_sha256"),
-                "tasks": list(windows.tasks),
-                "n_participants": len(windows.participants),
-                "n_held_out_participants": len(windows.validation),
-                "n_windows": len(train),
-                "n_held_out_windows": len(held_out),
-                "sources": [
-                    source["name"] for source in windows.provenance.get("sources", [])[:20]
-                ],
-            },
+            data=_described(parts, tasks),
+            joint=Joint.fit(parts) if is_joint else None,
+            **(_of_tasks(parts, tasks) if recipe.is_conditioned else {}),
         )
 
     @property
-    def representation(self) -> Position | Velocity:
+    def representation(self) -> Position | Velocity | Joint:
         """How network tensors and gaze belong together."""
         if self.recipe.representation == "position":
             return Position()
+        if self.recipe.representation == "joint":
+            if self.joint is None:
+                raise GazeError("the run does not know its scales")
+            return self.joint
         if self.velocity_scale is None:
             raise GazeError("the run does not know its velocity scale")
         return Velocity(self.velocity_scale, self.rate_hz)
@@ -97,6 +104,8 @@ class RunConfig:
             "data": dict(self.data),
             "recipe": self.recipe.to_json(),
             "screen": asdict(self.screen),
+            "joint": self.joint.to_json() if self.joint else None,
+            "task_screens": [asdict(screen) for screen in self.task_screens],
         }
 
     @classmethod
@@ -105,7 +114,47 @@ class RunConfig:
         plain = {key: value for key, value in values.items() if key != "format"}
         plain["recipe"] = Recipe.from_json(plain["recipe"])
         plain["screen"] = Screen(**plain["screen"])
+        plain["joint"] = Joint.from_json(plain["joint"]) if plain.get("joint") else None
+        plain["tasks"] = tuple(plain.get("tasks", ()))
+        plain["task_shares"] = tuple(plain.get("task_shares", ()))
+        plain["task_screens"] = tuple(Screen(**one) for one in plain.get("task_screens", ()))
         return cls(**plain)
+
+
+def _described(parts: Sequence[Windows], tasks: Sequence[str]) -> dict[str, Any]:
+    hashes = [part.provenance.get("data_sha256") for part in parts]
+    joined = hashlib.sha256(" ".join(map(str, hashes)).encode()).hexdigest()
+    return {
+        "sha256": hashes[0] if len(hashes) == 1 else joined,
+        "tasks": list(tasks),
+        "n_participants": sum(len(part.participants) for part in parts),
+        "n_held_out_participants": sum(len(part.validation) for part in parts),
+        "n_windows": sum(len(part.train) for part in parts),
+        "n_held_out_windows": sum(len(part.held_out) for part in parts),
+        "sources": [
+            source["name"] for part in parts for source in part.provenance.get("sources", [])[:20]
+        ],
+    }
+
+
+def _of_tasks(parts: Sequence[Windows], tasks: Sequence[str]) -> dict[str, Any]:
+    """The tasks with their shares of the training windows and their screens."""
+    n_windows = dict.fromkeys(tasks, 0)
+    screens: dict[str, Screen] = {}
+    for part in parts:
+        for number, task in enumerate(part.tasks):
+            n_windows[task] += int((part.train.task == number).sum())
+            if screens.setdefault(task, part.screen) != part.screen:
+                raise GazeError(
+                    f"task {task!r} was recorded on two screens",
+                    remedy="name the tasks apart with prepare --rename",
+                )
+    total = sum(n_windows.values())
+    return {
+        "tasks": tuple(tasks),
+        "task_shares": tuple(n_windows[task] / total for task in tasks),
+        "task_screens": tuple(screens[task] for task in tasks),
+    }
 
 
 @dataclass(frozen=True)

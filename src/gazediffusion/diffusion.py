@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -130,6 +130,35 @@ def denoising_loss(
     target = eps if objective == "eps" else x0
     error = (predicted.float() - target).square().mean(dim=(1, 2))
     return loss_weight(schedule, t, objective, weighting, gamma) * error
+
+
+@dataclass(frozen=True)
+class Ddpm:
+    """The paper's process: steps 1..T of a schedule, and what the network predicts there."""
+
+    schedule: Schedule
+    objective: Objective = "eps"
+    weighting: Weighting = "standard"
+    gamma: float = 5.0
+
+    def draw(self, n: int, generator: torch.Generator) -> Tensor:
+        """Training steps t (n,), uniform on 1..T."""
+        device = generator.device
+        return torch.randint(1, self.schedule.n_steps + 1, (n,), generator=generator, device=device)
+
+    def spread(self, n: int) -> Tensor:
+        """n steps t, even over 1..T."""
+        return ((torch.arange(n) + 0.5) / n * self.schedule.n_steps).long() + 1
+
+    def losses(self, network: Denoiser, x0: Tensor, t: Tensor, eps: Tensor) -> Tensor:
+        """Each sample's weighted mean squared error, (batch,)."""
+        return denoising_loss(
+            network, self.schedule, x0, t, eps, self.objective, self.weighting, self.gamma
+        )
+
+    def to(self, device: torch.device | str) -> Ddpm:
+        """The same process with its schedule on another device."""
+        return replace(self, schedule=self.schedule.to(device))
 
 
 @dataclass(frozen=True)

@@ -8,18 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
+from gazediffusion import solvers
 from gazediffusion.checkpoint import Run
-from gazediffusion.errors import GazeError
-from gazediffusion.sampling import Sampler, WindowNoise, ddim_times, sample
+from gazediffusion.errors import GazeError, suggestion
+from gazediffusion.geometry import Screen
+from gazediffusion.recipes import TURNS
+from gazediffusion.sampling import WindowNoise, ddim_times, sample
+from gazediffusion.seeds import seed_for
 from gazediffusion.windows import Windows
 
 Progress = Callable[[float], None]
+SamplerName = Literal["auto", "ddim", "ancestral", "multistep", "heun"]
+_SAMPLERS = {"ddpm": ("ddim", "ancestral"), "edm": ("multistep", "heun")}
+# Sampler and steps along the trade of speed for fidelity.
+QUALITIES: dict[str, dict[str, tuple[SamplerName, int]]] = {
+    "ddpm": {"fast": ("ddim", 25), "default": ("ddim", 100), "best": ("ddim", 200)},
+    "edm": {"fast": ("multistep", 8), "default": ("multistep", 12), "best": ("heun", 24)},
+}
+_TASK = 3  # names the stream of random numbers that tasks are drawn from
 
 
 class Generator(Protocol):
@@ -38,34 +51,100 @@ class Generator(Protocol):
 
 @dataclass(frozen=True)
 class DiffusionGenerator:
-    """A trained run with its sampler. `batch_size` changes speed, never the windows."""
+    """A trained run with its sampler. `batch_size` changes speed, never the windows.
+
+    sampler: ddim or ancestral for the paper's recipes, multistep or heun for the joint one.
+    steps, eta: None is the recipe's own; eta is of ddim alone.
+    task: what the person is doing, for a model that was told; None draws each window's task with
+        the shares of the training windows.
+    guidance: above 1 exaggerates what the task changes, at twice the cost.
+    bf16: arithmetic of half the width, for speed; of the joint recipe alone.
+    """
 
     run: Run
-    sampler: Sampler = "ddim"
+    sampler: SamplerName = "auto"
     steps: int | None = None
     eta: float | None = None
     batch_size: int = 16
+    task: str | None = None
+    guidance: float = 1.0
+    bf16: bool = False
 
     def __post_init__(self) -> None:
-        if self.sampler not in ("ddim", "ancestral"):
-            raise GazeError(f"--sampler must be ddim or ancestral, not {self.sampler!r}")
+        config, recipe = self.run.config, self.run.config.recipe
+        allowed = _SAMPLERS[recipe.process]
+        if self.sampler not in ("auto", *allowed):
+            raise GazeError(
+                f"--sampler must be {' or '.join(allowed)} for this model, not {self.sampler!r}"
+            )
         if self.batch_size < 1:
             raise GazeError(f"--batch-size must be 1 or more, not {self.batch_size}")
-        if not 0 <= self.settings["eta"] <= 1:
-            raise GazeError(f"--eta must lie between 0 and 1, not {self.settings['eta']:g}")
-        ddim_times(self.settings["steps"], self.run.config.recipe.diffusion_steps)
+        if self.task is not None and self.task not in config.tasks:
+            known = list(config.tasks)
+            raise GazeError(
+                f"the model knows no task {self.task!r}",
+                remedy=suggestion(self.task, known) if known else "it knows no tasks at all",
+            )
+        if not 0 <= self.guidance <= 20:
+            raise GazeError(f"--guidance must lie between 0 and 20, not {self.guidance:g}")
+        if recipe.process == "ddpm":
+            if not 0 <= self.settings["eta"] <= 1:
+                raise GazeError(f"--eta must lie between 0 and 1, not {self.settings['eta']:g}")
+            ddim_times(self.settings["steps"], recipe.diffusion_steps)
+        else:
+            if self.eta is not None:
+                raise GazeError("--eta is for the paper's recipes alone")
+            recipe.edm.grid(self.settings["steps"])
+
+    @classmethod
+    def of_quality(cls, run: Run, quality: str, **settings: Any) -> DiffusionGenerator:
+        """A generator that is fast, best, or the recipe's default."""
+        recipe = run.config.recipe
+        known = QUALITIES[recipe.process]
+        if quality not in known:
+            raise GazeError(f"no quality {quality!r}", remedy=suggestion(quality, list(known)))
+        sampler, steps = known[quality]
+        steps = min(recipe.sampling_steps if quality == "default" else steps, recipe.most_steps)
+        return cls(run, sampler=sampler, steps=steps, **settings)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Sampler, steps and eta in force; ancestral sampling takes every step."""
+        """Sampler and its settings in force; ancestral sampling takes every step."""
         recipe = self.run.config.recipe
-        if self.sampler == "ancestral":
+        sampler = _SAMPLERS[recipe.process][0] if self.sampler == "auto" else self.sampler
+        steps = recipe.sampling_steps if self.steps is None else self.steps
+        if recipe.process == "edm":
+            told = {"task": self.task, "guidance": self.guidance}
+            return {"sampler": sampler, "steps": steps, "bf16": self.bf16, **told}
+        if sampler == "ancestral":
             return {"sampler": "ancestral", "steps": recipe.diffusion_steps, "eta": 1.0}
         return {
-            "sampler": "ddim",
-            "steps": recipe.sampling_steps if self.steps is None else self.steps,
+            "sampler": sampler,
+            "steps": steps,
             "eta": recipe.eta if self.eta is None else self.eta,
         }
+
+    @property
+    def screen(self) -> Screen:
+        """The screen that the task was recorded on, or the model's."""
+        config = self.run.config
+        if self.task is None:
+            return config.screen
+        return config.task_screens[config.tasks.index(self.task)]
+
+    def tasks(self, first: int, stop: int, seed: int) -> list[str | None]:
+        """The tasks of windows first..stop-1; None each for a model that knows none."""
+        config = self.run.config
+        if not config.tasks:
+            return [None] * (stop - first)
+        if self.task is not None:
+            return [self.task] * (stop - first)
+        edges = np.cumsum(config.task_shares)
+        drawn = [
+            np.random.default_rng(seed_for(seed, index, _TASK)).uniform(0, edges[-1])
+            for index in range(first, stop)
+        ]
+        return [config.tasks[int(np.searchsorted(edges, value, side="right"))] for value in drawn]
 
     def pieces(
         self, first: int, stop: int, seed: int, progress: Progress = lambda done: None
@@ -73,7 +152,7 @@ class DiffusionGenerator:
         """Windows in batches; `progress` hears how many windows are done, in fractions."""
         for start in range(first, stop, self.batch_size):
             end = min(start + self.batch_size, stop)
-            yield self._batch(list(range(start, end)), seed, progress)
+            yield self._batch(start, end, seed, progress)
 
     def sample(self, n: int, seed: int = 0) -> Windows:
         """The first n windows of this seed, in memory."""
@@ -87,32 +166,64 @@ class DiffusionGenerator:
         return Windows.of_array(
             gaze,
             rate_hz=config.rate_hz,
-            screen=config.screen,
-            recipe=config.recipe.representation,
+            screen=self.screen,
+            recipe=config.recipe.windows,
             provenance={"seed": seed, "weights_sha256": self.run.weights_sha256, **self.settings},
         )
 
-    @torch.no_grad()
-    def _batch(self, indices: list[int], seed: int, progress: Progress) -> NDArray[np.float32]:
+    @torch.inference_mode()
+    def _batch(self, first: int, stop: int, seed: int, progress: Progress) -> NDArray[np.float32]:
         config, network = self.run.config, self.run.network
-        recipe = config.recipe
         device = next(network.parameters()).device
-        shape = (recipe.network.channels, config.length)
-        noise = WindowNoise(seed, indices, shape, device)
-        steps = sample(
-            network, recipe.schedule().to(device), noise, recipe.objective, **self._how()
-        )
+        shape = (config.recipe.network.channels, config.length)
+        noise = WindowNoise(seed, range(first, stop), shape, device)
+        is_paper = config.recipe.process == "ddpm"
+        steps = self._ddpm(noise) if is_paper else self._edm(noise, self.tasks(first, stop, seed))
         x = torch.empty(0)
         for number, after in enumerate(steps, start=1):
             x = after
-            progress(indices[0] + len(indices) * number / self.settings["steps"])
+            progress(first + (stop - first) * number / self.settings["steps"])
         gaze: NDArray[np.float32] = config.representation.decode(x).float().cpu().numpy()
         return gaze
 
-    def _how(self) -> dict[str, Any]:
-        settings = self.settings
-        return {
-            "sampler": settings["sampler"],
-            "n_steps": settings["steps"],
-            "eta": settings["eta"],
-        }
+    def _ddpm(self, noise: WindowNoise) -> Iterator[Tensor]:
+        recipe, settings = self.run.config.recipe, self.settings
+        return sample(
+            self.run.network,
+            recipe.schedule().to(noise.device),
+            noise,
+            recipe.objective,
+            settings["sampler"],
+            settings["steps"],
+            settings["eta"],
+        )
+
+    def _edm(self, noise: WindowNoise, tasks: list[str | None]) -> Iterator[Tensor]:
+        process, settings = self.run.config.recipe.edm, self.settings
+        levels: list[float] = process.grid(settings["steps"]).tolist()
+        told = self._condition(tasks, noise.device)
+
+        def denoise(x: Tensor, sigma: float) -> Tensor:
+            level = torch.full((len(x),), sigma, device=x.device)
+            with torch.autocast(x.device.type, torch.bfloat16, enabled=self.bf16):
+                clean = process.denoise(self.run.network, x, level, told)
+                if self.guidance == 1 or told is None:
+                    return clean
+                without = process.denoise(self.run.network, x, level, torch.zeros_like(told))
+            return without + self.guidance * (clean - without)
+
+        x = noise.draw() * levels[0]
+        if settings["sampler"] == "heun":
+            return solvers.heun(denoise, x, levels)
+        return solvers.multistep(denoise, x, levels)
+
+    def _condition(self, tasks: list[str | None], device: torch.device) -> Tensor | None:
+        """What the network is told of each window, (window, conditions): its task, no turn."""
+        config = self.run.config
+        if not config.tasks:
+            return None
+        told = torch.zeros((len(tasks), len(config.tasks) + TURNS))
+        for row, task in enumerate(tasks):
+            if task is not None:
+                told[row, config.tasks.index(task)] = 1
+        return told.to(device)

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from gazediffusion.batches import Batch
-from gazediffusion.diffusion import denoising_loss
 from gazediffusion.errors import GazeError
 from gazediffusion.recipes import Recipe
 from gazediffusion.unet import UNet
@@ -66,7 +65,7 @@ class Learner:
             network = UNet(recipe.network)
         self.network = network.to(device)
         self.average = copy.deepcopy(self.network).eval().requires_grad_(False)
-        self.schedule = recipe.schedule().to(device)
+        self.process: Any = recipe.noise().to(device)
         self.parameters: Any = list(self.network.parameters())
         self.averages: Any = list(self.average.parameters())
         # Numbers that change from step to step live on the device, where a graph reads them.
@@ -87,7 +86,7 @@ class Learner:
         self._loss = torch.zeros((), device=device)
 
     def step(self, inputs: Batch, learning_rate: float, average_weight: float) -> Tensor:
-        """One step on (x0, t, eps); returns the mean loss, a scalar on the device."""
+        """One step on a batch; returns the mean loss, a scalar on the device."""
         if self._captured and self._graph is None:
             self._capture(inputs)
         self.learning_rate.fill_(learning_rate)
@@ -113,22 +112,14 @@ class Learner:
 
     def _losses(self, denoiser: Any, batch: Batch) -> Tensor:
         """Each sample's loss, (batch,)."""
-        recipe = self.recipe
         with self._autocast():
-            return denoising_loss(
-                denoiser,
-                self.schedule,
-                *batch,
-                recipe.objective,
-                recipe.weighting,
-                recipe.snr_gamma,
-            )
+            losses: Tensor = self.process.losses(denoiser, *batch)
+        return losses
 
     def _capture(self, inputs: Batch) -> None:
         """Record one step as a CUDA graph, leaving weights and optimizer as they were."""
         kept = {name: tensor.clone() for name, tensor in self.state().items()}
-        x0, t, eps = inputs
-        self._inputs = (x0.clone(), t.clone(), eps.clone())
+        self._inputs = tuple(tensor.clone() for tensor in inputs)
         # With a rate of zero the warm-up steps do not move the weights.
         self.learning_rate.zero_()
         self.average_weight.zero_()

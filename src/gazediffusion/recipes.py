@@ -3,6 +3,9 @@
 `position` and `velocity` hold every value of the paper's hyper-parameter table. The tiny ones try
 the whole way on a laptop in a minute with a small network that predicts x0, since predicting eps
 needs far longer before samples stay on the screen; they are no models of gaze.
+
+`joint` goes beyond the paper: position and velocity together, continuous noise levels, and a
+network that is told the task.
 """
 
 from __future__ import annotations
@@ -11,11 +14,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from gazediffusion.diffusion import Objective, Schedule, Weighting
+from gazediffusion.diffusion import Ddpm, Objective, Schedule, Weighting
+from gazediffusion.edm import Edm
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.unet import UNetConfig
 
-RepresentationName = Literal["position", "velocity"]
+RepresentationName = Literal["position", "velocity", "joint"]
+# Numbers told to a conditioned network beside the task: whether x, y, time were turned round.
+TURNS = 3
 
 
 @dataclass(frozen=True)
@@ -25,6 +31,11 @@ class Recipe:
     flip: probability of mirroring each axis. reversal: probability of playing a window backwards.
     mixed_precision: bfloat16 arithmetic where the device has it.
     sampling_steps, eta: the default of `generate`.
+    process: ddpm takes the schedule's settings (diffusion_steps, betas, objective, weighting), edm
+        those of `edm`.
+    is_conditioned: the network is told the task, and whether a window was mirrored or reversed, so
+        that it learns from turned windows without making them.
+    condition_dropout: share of windows whose task is not told, for the mixture and for guidance.
     """
 
     name: str
@@ -49,20 +60,46 @@ class Recipe:
     sampling_steps: int = 100
     eta: float = 0.0
     seeds: tuple[int, ...] = (42, 123, 2024)
+    process: Literal["ddpm", "edm"] = "ddpm"
+    edm: Edm = field(default_factory=Edm)
+    is_conditioned: bool = False
+    condition_dropout: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("diffusion_steps", "batch_size", "epochs", "sampling_steps"):
             if getattr(self, name) < 1:
                 raise GazeError(f"{name.replace('_', ' ')} must be 1 or more")
-        if self.sampling_steps > self.diffusion_steps:
+        if self.process == "ddpm" and self.sampling_steps > self.diffusion_steps:
             raise GazeError(
                 f"{self.sampling_steps} sampling steps are more than the "
                 f"{self.diffusion_steps} diffusion steps"
             )
 
     def schedule(self) -> Schedule:
-        """The noise schedule."""
+        """The noise schedule of a ddpm recipe."""
         return Schedule(self.diffusion_steps, self.beta_first, self.beta_last)
+
+    def noise(self) -> Ddpm | Edm:
+        """The process: how noise is drawn and what is lost."""
+        if self.process == "edm":
+            return self.edm
+        return Ddpm(self.schedule(), self.objective, self.weighting, self.snr_gamma)
+
+    @property
+    def most_steps(self) -> int:
+        """Sampling steps beyond which there are none."""
+        return self.diffusion_steps if self.process == "ddpm" else 1000
+
+    @property
+    def windows(self) -> str:
+        """How windows are cut for this recipe."""
+        return "velocity" if self.representation == "velocity" else "position"
+
+    def for_tasks(self, n_tasks: int) -> Recipe:
+        """The recipe with a network that can be told so many tasks, if it is to be told any."""
+        if not self.is_conditioned:
+            return self
+        return replace(self, network=replace(self.network, conditions=n_tasks + TURNS))
 
     def to_json(self) -> dict[str, Any]:
         """All settings as plain values."""
@@ -76,6 +113,7 @@ class Recipe:
             **{
                 **values,
                 "network": UNetConfig(**network),
+                "edm": Edm(**values.get("edm", {})),
                 "seeds": tuple(values["seeds"]),
             }
         )
@@ -94,6 +132,22 @@ VELOCITY = Recipe(
     sampling_steps=50,
     seeds=(0, 1, 2),
 )
+JOINT = Recipe(
+    name="joint",
+    representation="joint",
+    network=UNetConfig(channels=4, widths=(64, 128, 256)),
+    process="edm",
+    batch_size=64,
+    epochs=250,
+    learning_rate=3e-4,
+    weight_decay=0.0,
+    reversal=0.0,
+    ema_decay=0.9995,
+    sampling_steps=12,
+    is_conditioned=True,
+    condition_dropout=0.1,
+    seeds=(0, 1, 2),
+)
 _TINY: dict[str, Any] = {
     "network": UNetConfig(widths=(16, 32, 64), embedding=64),
     "objective": "x0",
@@ -110,8 +164,20 @@ RECIPES: dict[str, Recipe] = {
     for recipe in (
         POSITION,
         VELOCITY,
+        JOINT,
         replace(POSITION, name="position-tiny", **_TINY),
         replace(VELOCITY, name="velocity-tiny", **_TINY),
+        replace(
+            JOINT,
+            name="joint-tiny",
+            network=UNetConfig(channels=4, widths=(16, 32, 64), embedding=64),
+            epochs=40,
+            batch_size=16,
+            learning_rate=1e-3,
+            warmup_epochs=1,
+            mixed_precision=False,
+            ema_decay=0.98,
+        ),
     )
 }
 

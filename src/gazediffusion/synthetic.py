@@ -40,6 +40,7 @@ class SetConfig:
     """What set to make: how many windows, from which seed, on which screen, in which format.
 
     grid_px: round pixels to the tracker's grid; None keeps them as generated.
+    seconds: keep so much of every window from its start; None keeps all.
     """
 
     n: int
@@ -47,6 +48,7 @@ class SetConfig:
     format: str = "parquet"
     screen: Screen | None = None
     grid_px: float | None = None
+    seconds: float | None = None
 
     def __post_init__(self) -> None:
         if self.n < 1:
@@ -59,6 +61,18 @@ class SetConfig:
             )
         if self.grid_px is not None and not self.grid_px > 0:
             raise GazeError(f"--grid must be a positive number of pixels, not {self.grid_px:g}")
+
+    def n_samples(self, generator: DiffusionGenerator) -> int:
+        """Samples kept of every window that the generator makes."""
+        length, rate_hz = generator.run.config.length, generator.run.config.rate_hz
+        if self.seconds is None:
+            return length
+        if not 1 <= self.seconds <= length / rate_hz:
+            raise GazeError(
+                f"--seconds must lie between 1 and {length / rate_hz:g} for this model, "
+                f"not {self.seconds:g}"
+            )
+        return round(self.seconds * rate_hz)
 
 
 def write_set(
@@ -90,14 +104,14 @@ def write_set(
 def make_card(generator: DiffusionGenerator, config: SetConfig) -> dict[str, Any]:
     """What the set is and how it was made; the same for the same command."""
     run = generator.run
-    screen = config.screen or run.config.screen
+    screen = config.screen or generator.screen
     return {
         "format": "gazediffusion-synthetic",
         "synthetic": True,
         "gazediffusion_version": __version__,
         "n_windows": config.n,
         "seed": config.seed,
-        "window_samples": run.config.length,
+        "window_samples": config.n_samples(generator),
         "rate_hz": run.config.rate_hz,
         "screen": vars(screen),
         "grid_px": config.grid_px,
@@ -119,6 +133,7 @@ def readme_of(card: dict[str, Any], format: str) -> str:
     model, sampling = card["model"], card["sampling"]
     data = model["trained_on"]
     seconds = card["window_samples"] / card["rate_hz"]
+    how = ", ".join(f"{key} {value}" for key, value in sampling.items() if value is not None)
     return f"""# Synthetic gaze
 
 These are **{card["n_windows"]} synthetic windows** of {seconds:g} s at {card["rate_hz"]:g} Hz.
@@ -130,8 +145,7 @@ of people.
 - trained on: {data["n_windows"]} windows of
   {data["n_participants"] - data["n_held_out_participants"]} people,
   tasks {", ".join(data["tasks"])}
-- sampling: {sampling["sampler"]}, {sampling["steps"]} steps, eta {sampling["eta"]:g},
-  seed {card["seed"]}
+- sampling: {how}, seed {card["seed"]}
 - made by gazediffusion {card["gazediffusion_version"]}, written as {format}
 
 Gaze is in pixels, origin top left and y down; times are in milliseconds. Tables also give degrees
@@ -193,10 +207,11 @@ def _spans(generator: DiffusionGenerator, config: SetConfig) -> list[tuple[int, 
 def _stored(
     work: Path, generator: DiffusionGenerator, config: SetConfig
 ) -> Iterator[NDArray[np.float32]]:
-    """The pieces in order, (window, 2, time) of normalized gaze."""
+    """The pieces in order, (window, 2, time) of normalized gaze, as long as wanted."""
+    n_samples = config.n_samples(generator)
     for first, stop in _spans(generator, config):
         piece: NDArray[np.float32] = np.load(work / f"{first:09d}-{stop:09d}.npy")
-        yield piece
+        yield piece[:, :, :n_samples]
 
 
 def _write(
@@ -207,12 +222,13 @@ def _write(
     card: dict[str, Any],
 ) -> None:
     """Write the stored pieces in the wanted format, with card and README."""
-    screen = config.screen or generator.run.config.screen
+    screen = config.screen or generator.screen
     rate_hz = generator.run.config.rate_hz
     if config.format == "npz":
         _write_npz(folder / "windows.npz", work, generator, config, screen, card)
     else:
-        labelled = _labelled(_stored(work, generator, config), screen, rate_hz, config)
+        tasks = generator.tasks(0, config.n, config.seed)
+        labelled = _labelled(_stored(work, generator, config), tasks, screen, rate_hz, config)
         if config.format in ("csv", "parquet"):
             write_table = write_csv if config.format == "csv" else write_parquet
             write_table(labelled, folder, all_units=True)
@@ -225,7 +241,11 @@ def _write(
 
 
 def _labelled(
-    pieces: Iterator[NDArray[np.float32]], screen: Screen, rate_hz: float, config: SetConfig
+    pieces: Iterator[NDArray[np.float32]],
+    tasks: list[str | None],
+    screen: Screen,
+    rate_hz: float,
+    config: SetConfig,
 ) -> Iterator[Labelled]:
     """Each window as a trial, with events for the formats that hold them."""
     number = 0
@@ -234,7 +254,7 @@ def _labelled(
         for gaze in _pixels(piece, screen, config):
             recording = Recording(
                 participant="synthetic",
-                task="synthetic",
+                task=tasks[number] or "synthetic",
                 trial=str(number),
                 time_ms=time_ms,
                 gaze_px={"cyclopean": gaze},
@@ -264,7 +284,7 @@ def _write_npz(
     card: dict[str, Any],
 ) -> None:
     """Arrays `gaze` (normalized), `gaze_px`, `gaze_deg` (window, 2, time), `time_ms`, `card`."""
-    length, rate_hz = generator.run.config.length, generator.run.config.rate_hz
+    length, rate_hz = config.n_samples(generator), generator.run.config.rate_hz
     shape = (config.n, 2, length)
 
     def normalized(piece: NDArray[np.float32]) -> NDArray[np.float32]:

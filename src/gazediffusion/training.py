@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,7 +58,7 @@ class Epoch:
 
 
 def train(
-    windows: Windows,
+    windows: Windows | Sequence[Windows],
     folder: Path | str,
     recipe: Recipe,
     *,
@@ -72,17 +72,19 @@ def train(
 ) -> Iterator[Epoch]:
     """Train into a run folder, yielding each epoch as it is done.
 
+    windows: a windows file, or for the joint recipe several, whose tasks are told apart.
     `on_step(done, total)` counts windows. When `should_stop` answers True, the state is saved and
     the loop ends; the same call then goes on from there.
     """
     folder = Path(folder)
     on = choose_device(device)
-    config = _checked_config(windows, recipe, seed, choose_precision(precision, recipe, on), on)
+    parts = [windows] if isinstance(windows, Windows) else list(windows)
+    config = _checked_config(parts, recipe, seed, choose_precision(precision, recipe, on), on)
     _open_folder(folder, config, resume)
     fast = on.type == "cuda"
-    learner = Learner(recipe, seed, on, config.precision, compiled=fast, captured=fast)
-    batches = Batches(windows.train, config, seed, on)
-    held_out = fixed_validation(windows.held_out, config, on)
+    learner = Learner(config.recipe, seed, on, config.precision, compiled=fast, captured=fast)
+    batches = Batches([part.train for part in parts], config, seed, on)
+    held_out = fixed_validation([part.held_out for part in parts], config, on)
     loop = _Loop(folder, config, learner, batches, held_out, save_every_s)
     yield from loop.run(should_stop, on_step)
 
@@ -234,22 +236,30 @@ class _Loop:
 
 
 def _checked_config(
-    windows: Windows, recipe: Recipe, seed: int, precision: Precision, device: torch.device
+    parts: list[Windows], recipe: Recipe, seed: int, precision: Precision, device: torch.device
 ) -> RunConfig:
     """The run's configuration; windows it cannot be trained on are refused."""
-    _require_fit(windows, recipe)
-    if len(windows.train) == 0:
-        raise GazeError("there are no training windows in this file")
-    return RunConfig.of(windows, recipe, seed, precision, str(device.type))
+    if len(parts) > 1 and recipe.representation != "joint":
+        raise GazeError(f"recipe {recipe.name} takes one windows file, not {len(parts)}")
+    for windows in parts:
+        _require_fit(windows, recipe)
+        if len(windows.train) == 0:
+            raise GazeError("there are no training windows in this file")
+        if (windows.length, windows.rate_hz) != (parts[0].length, parts[0].rate_hz):
+            raise GazeError(
+                "the windows files differ in length or rate",
+                remedy="prepare them with the same --rate and --seconds",
+            )
+    return RunConfig.of(parts, recipe, seed, precision, str(device.type))
 
 
 def _require_fit(windows: Windows, recipe: Recipe) -> None:
     """Refuse windows of another recipe or of a length the network cannot take."""
-    if windows.recipe != recipe.representation:
+    if windows.recipe != recipe.windows:
         raise GazeError(
             f"these are {windows.recipe} windows, and recipe {recipe.name} takes "
-            f"{recipe.representation} windows",
-            remedy=f"prepare them with --recipe {recipe.representation}",
+            f"{recipe.windows} windows",
+            remedy=f"prepare them with --recipe {recipe.windows}",
         )
     stride = recipe.network.stride
     if windows.length % stride:

@@ -22,7 +22,10 @@ from gazediffusion.errors import GazeError
 
 @dataclass(frozen=True)
 class UNetConfig:
-    """The network's shape; the defaults are the paper's."""
+    """The network's shape; the defaults are the paper's.
+
+    conditions: numbers that are told to the network beside the step, 0 in the paper.
+    """
 
     channels: int = 2
     widths: tuple[int, ...] = (128, 256, 512)
@@ -31,6 +34,7 @@ class UNetConfig:
     head_width: int = 32
     groups: int = 8
     kernel: int = 5
+    conditions: int = 0
 
     @property
     def stride(self) -> int:
@@ -43,7 +47,10 @@ class UNetConfig:
 
 
 class UNet(nn.Module):
-    """eps or x0 from (x_t, t): x (batch, channels, time), t (batch,), time divisible by 8."""
+    """eps or x0 from (x_t, t): x (batch, channels, time), t (batch,), time divisible by 8.
+
+    condition: (batch, conditions); None, and all zeros, is to know nothing.
+    """
 
     def __init__(self, config: UNetConfig | None = None) -> None:
         super().__init__()
@@ -55,6 +62,9 @@ class UNet(nn.Module):
 
         self.step_embedding = nn.Sequential(
             nn.Linear(embedding, 4 * embedding), nn.SiLU(), nn.Linear(4 * embedding, embedding)
+        )
+        self.condition = (
+            nn.Linear(config.conditions, embedding, bias=False) if config.conditions else None
         )
         self.stem = nn.Conv1d(config.channels, widths[0], 7, padding=3)
         self.encoder = nn.ModuleList(block(width, width) for width in widths)
@@ -77,9 +87,9 @@ class UNet(nn.Module):
             nn.Conv1d(widths[0], config.channels, 7, padding=3),
         )
 
-    def forward(self, x: Tensor, t: Tensor) -> Tensor:
+    def forward(self, x: Tensor, t: Tensor, condition: Tensor | None = None) -> Tensor:
         """The prediction, of the shape of x."""
-        embedding = self._embed(t)
+        embedding = self._embed(t, condition)
         h, skips = self._encode(x, embedding)
         for up, block, skip in zip(self.up, self.decoder, reversed(skips), strict=True):
             h = block(torch.cat([up(h), skip], dim=1), embedding)
@@ -90,8 +100,10 @@ class UNet(nn.Module):
         """The bottleneck's output, (batch, widths[-1], time / 8)."""
         return self._encode(x, self._embed(t))[0]
 
-    def _embed(self, t: Tensor) -> Tensor:
+    def _embed(self, t: Tensor, condition: Tensor | None = None) -> Tensor:
         embedding: Tensor = self.step_embedding(sinusoid(t, self.config.embedding))
+        if self.condition is not None and condition is not None:
+            embedding = embedding + self.condition(condition)
         return embedding
 
     def _encode(self, x: Tensor, embedding: Tensor) -> tuple[Tensor, list[Tensor]]:

@@ -1,0 +1,101 @@
+"""Diffusion in continuous noise levels: preconditioning and loss of Karras et al. (2022, "EDM").
+
+A window is noised as x = x_0 + sigma eps. The network F sees scaled input and gives scaled output,
+so that both have unit variance at every level (table 1 there):
+
+    D(x, sigma) = c_skip x + c_out F(c_in x, level)
+    c_skip = s^2 / (sigma^2 + s^2)    c_out = sigma s / sqrt(sigma^2 + s^2)
+    c_in   = 1 / sqrt(sigma^2 + s^2)  s = the data's standard deviation
+
+D estimates x_0. Its squared error is weighted by 1 / c_out^2, and ln sigma is drawn from a normal
+distribution. Unlike the paper's schedule, nothing bounds the smallest level at a hundredth of the
+screen: sigma_min lies below fixational motion.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gazediffusion.errors import GazeError
+
+# (x, level, condition) to a tensor of x's shape; condition is (batch, conditions) or None.
+Network = Callable[[Tensor, Tensor, Tensor | None], Tensor]
+_LEVELS = 1000.0
+
+
+@dataclass(frozen=True)
+class Edm:
+    """Noise levels, how they are drawn in training, and how the network is wrapped.
+
+    log_mean, log_std: of ln sigma in training. rho: how much closer together the sampler's levels
+    lie at low noise.
+    """
+
+    sigma_data: float = 0.5
+    log_mean: float = -1.2
+    log_std: float = 1.6
+    sigma_min: float = 0.002
+    sigma_max: float = 20.0
+    rho: float = 7.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.sigma_min < self.sigma_max or not self.sigma_data > 0:
+            raise GazeError("noise levels need 0 < sigma_min < sigma_max and sigma_data > 0")
+
+    def draw(self, n: int, generator: torch.Generator) -> Tensor:
+        """Training levels sigma (n,), ln sigma normal."""
+        return self._level(torch.randn(n, generator=generator, device=generator.device))
+
+    def spread(self, n: int) -> Tensor:
+        """n levels at even quantiles of the training distribution, for a steady validation loss."""
+        quantiles = (torch.arange(n, dtype=torch.float64) + 0.5) / n
+        return self._level(math.sqrt(2) * torch.erfinv(2 * quantiles - 1)).float()
+
+    def to(self, device: torch.device | str) -> Edm:
+        """The same; nothing of it lies on a device."""
+        return self
+
+    def grid(self, n: int) -> Tensor:
+        """The sampler's n levels from sigma_max down to sigma_min, and zero: (n + 1,) float64."""
+        if n < 1:
+            raise GazeError(f"--steps must be 1 or more, not {n}")
+        low, high = self.sigma_min ** (1 / self.rho), self.sigma_max ** (1 / self.rho)
+        place = torch.linspace(0, 1, n, dtype=torch.float64) if n > 1 else torch.zeros(1).double()
+        levels = (high + place * (low - high)) ** self.rho
+        return torch.cat([levels, torch.zeros(1, dtype=torch.float64)])
+
+    def denoise(
+        self, network: Network, x: Tensor, sigma: Tensor, condition: Tensor | None = None
+    ) -> Tensor:
+        """D(x, sigma) for x (batch, channels, time) and sigma (batch,)."""
+        level = sigma.float().view(-1, *[1] * (x.ndim - 1))
+        total = (level.square() + self.sigma_data**2).sqrt()
+        out = network(x / total, self._embedded(sigma), condition).float()
+        return (self.sigma_data / total).square() * x + (level * self.sigma_data / total) * out
+
+    def losses(
+        self,
+        network: Network,
+        x0: Tensor,
+        sigma: Tensor,
+        eps: Tensor,
+        condition: Tensor | None = None,
+    ) -> Tensor:
+        """Each sample's weighted mean squared error of D, (batch,); about 1 for a new network."""
+        level = sigma.view(-1, *[1] * (x0.ndim - 1))
+        clean = self.denoise(network, x0 + level * eps, sigma, condition)
+        weight = (sigma.square() + self.sigma_data**2) / (sigma * self.sigma_data).square()
+        return weight * (clean - x0).square().mean(dim=tuple(range(1, x0.ndim)))
+
+    def _level(self, normal: Tensor) -> Tensor:
+        return (self.log_mean + self.log_std * normal).exp()
+
+    def _embedded(self, sigma: Tensor) -> Tensor:
+        """ln sigma, spread over the range a network made for steps 1..1000 is used to."""
+        low, high = math.log(self.sigma_min), math.log(self.sigma_max)
+        return (sigma.float().log() - low) * (_LEVELS / (high - low))
