@@ -1,0 +1,144 @@
+"""How long one window takes: the paper's sampler, the joint recipe's, and peers', in one run.
+
+    python benchmarks/generate.py [--device auto] [-n 4]
+
+Weights are untrained, which changes no time. "paper" is the 19.35 M network with 100 DDIM steps, as
+`generate --model position` runs it; "diffusers" steps the same network with diffusers' scheduler;
+"denoising-diffusion-pytorch" is that package's own 1-D network and sampler, where it is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from gazediffusion.checkpoint import Run, RunConfig
+from gazediffusion.generator import QUALITIES, DiffusionGenerator
+from gazediffusion.geometry import Screen
+from gazediffusion.learner import choose_device
+from gazediffusion.recipes import JOINT, POSITION, Recipe
+from gazediffusion.representation import Joint
+from gazediffusion.unet import UNet
+
+TASKS = ("movies", "reading", "dots", "stills", "trailers", "stop-motion")
+LENGTH, RATE_HZ = 2000, 250.0
+
+
+def untrained(recipe: Recipe, device: torch.device) -> Run:
+    """A run with new weights."""
+    recipe = recipe.for_tasks(len(TASKS))
+    is_joint = recipe.representation == "joint"
+    screen = Screen(1280, 720, 40.0, 22.5, 45.0)
+    config = RunConfig(
+        recipe=recipe,
+        seed=0,
+        length=LENGTH,
+        rate_hz=RATE_HZ,
+        screen=screen,
+        velocity_scale=None,
+        grid_px=None,
+        precision="fp32",
+        device=device.type,
+        data={},
+        joint=Joint(0.33, (0.33, 0.41), (1.15, 1.18), RATE_HZ) if is_joint else None,
+        tasks=TASKS if is_joint else (),
+        task_shares=(1 / len(TASKS),) * len(TASKS) if is_joint else (),
+        task_screens=(screen,) * len(TASKS) if is_joint else (),
+    )
+    torch.manual_seed(0)
+    network = UNet(recipe.network).to(device).eval().requires_grad_(False)
+    return Run(Path("untrained"), config, network, "best", "", 0, None)
+
+
+def by_generator(generator: DiffusionGenerator) -> Callable[[int], object]:
+    return lambda n: list(generator.pieces(0, n, 0))
+
+
+def by_diffusers(run: Run, device: torch.device) -> Callable[[int], object]:
+    from diffusers import DDIMScheduler
+
+    recipe = run.config.recipe
+    scheduler = DDIMScheduler(
+        num_train_timesteps=recipe.diffusion_steps,
+        beta_start=recipe.beta_first,
+        beta_end=recipe.beta_last,
+        clip_sample=False,
+        timestep_spacing="trailing",
+    )
+
+    @torch.inference_mode()
+    def generate(n: int) -> Tensor:
+        scheduler.set_timesteps(100)
+        x = torch.randn(n, 2, LENGTH, device=device)
+        for t in scheduler.timesteps:
+            eps = run.network(x, torch.full((n,), int(t) + 1, device=device))
+            x = scheduler.step(eps, t, x).prev_sample
+        return x
+
+    return generate
+
+
+def by_lucidrains(device: torch.device) -> Callable[[int], object] | None:
+    try:
+        from denoising_diffusion_pytorch import (  # type: ignore[import-not-found]
+            GaussianDiffusion1D,
+            Unet1D,
+        )
+    except ImportError:
+        return None
+    network = Unet1D(dim=64, dim_mults=(1, 2, 4, 8), channels=2)
+    model = GaussianDiffusion1D(network, seq_length=LENGTH, sampling_timesteps=100).to(device)
+    return lambda n: model.sample(batch_size=n)
+
+
+def seconds_per_window(generate: Callable[[int], object], n: int, device: torch.device) -> float:
+    generate(n)
+    _wait(device)
+    begun = time.perf_counter()
+    generate(n)
+    _wait(device)
+    return (time.perf_counter() - begun) / n
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("-n", type=int, default=None, help="windows at a time")
+    arguments = parser.parse_args()
+    device = choose_device(arguments.device)
+    n = arguments.n or (256 if device.type == "cuda" else 4)
+    paper, joint = untrained(POSITION, device), untrained(JOINT, device)
+    ways: dict[str, Callable[[int], object] | None] = {
+        "paper: 19.35 M, DDIM 100": by_generator(DiffusionGenerator(paper, batch_size=n)),
+        "diffusers' DDIM, same network": by_diffusers(paper, device),
+        "denoising-diffusion-pytorch 1-D, 100": by_lucidrains(device),
+    }
+    for quality in QUALITIES["edm"]:
+        for bf16 in (False, True):
+            generator = DiffusionGenerator.of_quality(joint, quality, bf16=bf16, batch_size=n)
+            ways[f"joint, {quality}, {'bf16' if bf16 else 'fp32'}"] = by_generator(generator)
+    name = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
+    print(f"{name}, {torch.get_num_threads()} threads, {n} windows at a time")
+    print(f"{'':38} {'s/window':>9} {'faster':>8}")
+    first: float | None = None
+    for label, generate in ways.items():
+        if generate is None:
+            print(f"{label:38} {'not installed':>18}")
+            continue
+        seconds = seconds_per_window(generate, n, device)
+        first = first or seconds
+        print(f"{label:38} {seconds:9.4f} {first / seconds:7.1f}x", flush=True)
+
+
+if __name__ == "__main__":
+    main()
