@@ -3,7 +3,7 @@
     python runs/fidelity.py RUN WINDOWS.safetensors ... [-n 800] [--quality default] [-o FILE]
 
 For each windows file the model generates the training people's mixture of that file's tasks, as
-many windows as people are held out (at most n), and every distance to the held-out people is divided by
+many windows as are held out (at most n), and every distance to the held-out people is divided by
 the training people's own. Printed: the median and the worst of these ratios, saccade count, path
 length and main-sequence slope against the training people's, and a classifier's accuracy.
 """

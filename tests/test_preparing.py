@@ -169,6 +169,25 @@ def test_names_of_one_person_stay_together(
         assert len(kept & {"p0", "p1", "p2"}) in (0, 3)
 
 
+def test_tasks_get_the_names_they_are_given(
+    make_recording: MakeRecording, source_file: Path
+) -> None:
+    recordings = [
+        make_recording(participant=name, task=task, n=2600)
+        for name in ("anna", "bert")
+        for task in ("film a", "film b", "dots")
+    ]
+    names = (("film a", "films"), ("film b", "films"))
+    windows = prepare(sources(source_file, *recordings), PrepareConfig(task_names=names))
+    assert windows.tasks == ("dots", "films")
+    plain = prepare(sources(source_file, *recordings), PrepareConfig())
+    assert len(windows.of_task("films")) == len(plain) - len(plain.of_task("dots"))
+    only = PrepareConfig(task_names=names, tasks=("films",))
+    assert prepare(sources(source_file, *recordings), only).tasks == ("films",)
+    with pytest.raises(GazeError, match="--rename names task 'film c'"):
+        prepare(sources(source_file, *recordings), PrepareConfig(task_names=(("film c", "x"),)))
+
+
 def test_one_task_can_be_chosen(make_recording: MakeRecording, source_file: Path) -> None:
     recordings = people(make_recording, n=3, task="dots") + people(make_recording, n=3)
     windows = prepare(sources(source_file, *recordings), PrepareConfig(tasks=("dots",)))

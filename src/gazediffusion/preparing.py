@@ -42,6 +42,7 @@ class PrepareConfig:
     stride: samples between window starts; None is 250 for position windows and the window's
         own length for velocity windows.
     tasks: keep these tasks only; empty keeps all.
+    task_names: pairs of a task's name in the recordings and the name it gets here; two may get one.
     same_person: groups of participant names that must stay on one side of the split.
     """
 
@@ -50,6 +51,7 @@ class PrepareConfig:
     seconds: float = 8.0
     stride: int | None = None
     tasks: tuple[str, ...] = ()
+    task_names: tuple[tuple[str, str], ...] = ()
     validation_fraction: float = 0.2
     split_seed: int = 42
     same_person: tuple[tuple[str, ...], ...] = ()
@@ -148,11 +150,15 @@ class _Builder:
         self.eyes: dict[str, int] = {}
         self.rates: dict[str, int] = {}
         self.tasks_of: dict[str, set[str]] = {}
+        self.recorded_tasks: set[str] = set()
         self.n_off_screen = 0
         self.longest_s = 0.0
         self.longest_where = ""
 
     def add(self, recording: Recording) -> None:
+        names = dict(self.config.task_names)
+        self.recorded_tasks.add(recording.task)
+        recording = replace(recording, task=names.get(recording.task, recording.task))
         self.tasks_of.setdefault(recording.participant, set()).add(recording.task)
         if self.config.tasks and recording.task not in self.config.tasks:
             return
@@ -277,6 +283,12 @@ class _Builder:
         for task in self.config.tasks:
             if task not in found:
                 raise GazeError(f"no recording of task {task!r}", remedy=suggestion(task, found))
+        for old, _ in self.config.task_names:
+            if old not in self.recorded_tasks:
+                raise GazeError(
+                    f"--rename names task {old!r}, which was not recorded",
+                    remedy=suggestion(old, sorted(self.recorded_tasks)),
+                )
         for name in (name for group in self.config.same_person for name in group):
             if name not in self.tasks_of:
                 raise GazeError(

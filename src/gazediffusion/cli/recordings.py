@@ -126,6 +126,13 @@ def prepare(
         list[str] | None,
         typer.Option(help="Keep this task only; may be given again.", show_default=False),
     ] = None,
+    rename: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Another name for a task, as OLD=NEW; two tasks may get one name.",
+            show_default=False,
+        ),
+    ] = None,
     format: Format = "auto",
     columns: Columns = None,
     participant_pattern: ParticipantPattern = None,
@@ -167,6 +174,7 @@ def prepare(
         seconds=seconds,
         stride=stride,
         tasks=tuple(task or ()),
+        task_names=tuple(_pair(one) for one in rename or ()),
         validation_fraction=val_fraction,
         split_seed=split_seed,
         same_person=tuple(_names(group) for group in same_person or ()),
@@ -186,6 +194,13 @@ def prepare(
     out.print(
         f"wrote {plain(output)}: {len(windows)} windows, {output.stat().st_size / 1e6:.1f} MB"
     )
+
+
+def _pair(words: str) -> tuple[str, str]:
+    old, equals, new = (word.strip() for word in words.partition("="))
+    if not equals or not old or not new:
+        raise GazeError(f"--rename must look like OLD=NEW, not {words!r}")
+    return old, new
 
 
 def _names(group: str) -> tuple[str, ...]:
