@@ -11,7 +11,9 @@ length and main-sequence slope against the training people's, and a classifier's
 from __future__ import annotations
 
 import argparse
+import importlib.util
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from gazediffusion.checkpoint import Run
 from gazediffusion.evaluation import EvaluationConfig, evaluate
 from gazediffusion.files import write_json
 from gazediffusion.generator import DiffusionGenerator
+from gazediffusion.geometry import Screen
 from gazediffusion.learner import choose_device
 from gazediffusion.shipped import load_model
 from gazediffusion.windows import Windows
@@ -92,6 +95,10 @@ def line(label: str, found: dict[str, Any]) -> str:
 def judge(run: Run, path: Path, n: int, quick: bool, **settings: Any) -> dict[str, Any]:
     """Scores of a model on one windows file."""
     windows = Windows.load(path)
+    if importlib.util.find_spec("pymovements") is None:
+        # Events in degrees are found by pymovements, which a bare GPU machine has not.
+        bare = Screen(windows.screen.width_px, windows.screen.height_px)
+        windows = replace(windows, screen=bare)
     real = windows.held_out
     made = mixture(run, windows, min(n, len(real)), 0, **settings)
     config = EvaluationConfig(n_bootstrap=0, quick=quick)

@@ -79,7 +79,7 @@ class RunConfig:
             precision=precision,
             device=device,
             data=_described(parts, tasks),
-            joint=Joint.fit(parts) if is_joint else None,
+            joint=Joint.fit(parts, recipe.knee_share) if is_joint else None,
             **(_of_tasks(parts, tasks) if recipe.is_conditioned else {}),
         )
 

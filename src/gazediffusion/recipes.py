@@ -17,6 +17,7 @@ from typing import Any, Literal
 from gazediffusion.diffusion import Ddpm, Objective, Schedule, Weighting
 from gazediffusion.edm import Edm
 from gazediffusion.errors import GazeError, suggestion
+from gazediffusion.representation import KNEE
 from gazediffusion.unet import UNetConfig
 
 RepresentationName = Literal["position", "velocity", "joint"]
@@ -33,6 +34,7 @@ class Recipe:
     sampling_steps, eta: the default of `generate`.
     process: ddpm takes the schedule's settings (diffusion_steps, betas, objective, weighting), edm
         those of `edm`.
+    knee_share: of the joint representation.
     is_conditioned: the network is told the task, and whether a window was mirrored or reversed, so
         that it learns from turned windows without making them.
     condition_dropout: share of windows whose task is not told, for the mixture and for guidance.
@@ -62,6 +64,7 @@ class Recipe:
     seeds: tuple[int, ...] = (42, 123, 2024)
     process: Literal["ddpm", "edm"] = "ddpm"
     edm: Edm = field(default_factory=Edm)
+    knee_share: float = KNEE
     is_conditioned: bool = False
     condition_dropout: float = 0.0
 

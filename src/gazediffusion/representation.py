@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 VELOCITY_QUANTILE = 0.995  # paper: "the joint training-set 99.5th percentile"
 JOINT_STD = 0.5  # of every channel
-KNEE = 0.02  # share of c_v at which velocities begin to be compressed
+KNEE = 0.02  # share of c_v at which velocities begin to be compressed, if not said otherwise
 SLOW_S = 0.1  # standard deviation of the filter that tells slow from fast
 
 
@@ -110,12 +110,15 @@ class Joint:
         return cls(**plain)
 
     @classmethod
-    def fit(cls, parts: Sequence[Windows]) -> Joint:
-        """Scales from the training participants of all the windows files together."""
+    def fit(cls, parts: Sequence[Windows], knee_share: float = KNEE) -> Joint:
+        """Scales from the training participants of all the windows files together.
+
+        knee_share: the knee as a share of c_v.
+        """
         gaze = [part.train.dequantized(seed=0).cut() for part in parts]
         rate_hz = parts[0].rate_hz
         velocity = np.concatenate([np.diff(one, axis=-1) for one in gaze]) * rate_hz
-        knee = KNEE * float(np.quantile(np.abs(velocity).ravel(), VELOCITY_QUANTILE))
+        knee = knee_share * float(np.quantile(np.abs(velocity).ravel(), VELOCITY_QUANTILE))
         if not knee > 0:
             raise GazeError("the training gaze does not move, so its velocity has no scale")
         position_std = np.concatenate(gaze).std(axis=(0, 2))

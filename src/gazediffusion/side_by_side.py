@@ -34,9 +34,9 @@ OnStep = Callable[["Job", int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """One of the runs."""
+    """One of the runs; windows as `training.train` takes them."""
 
-    windows: Windows
+    windows: Windows | Sequence[Windows]
     folder: Path
     recipe: Recipe
     seed: int

@@ -192,16 +192,17 @@ class Maker:
 
     def _train(self, names: Sequence[str]) -> None:
         jobs = []
+        n_windows = 0
         for name in names:
             plan = self.plan.runs[name]
             if len(read_metrics(self.path("runs", name))) >= plan.recipe.epochs:
                 continue
             windows = self.windows(plan.recipe.representation)
             jobs.append(Job(windows, self.path("runs", name), plan.recipe, plan.seed))
+            n_windows += len(windows.train) * plan.recipe.epochs
         if not jobs:
             return
         self.watcher.part("training " + ", ".join(job.folder.name for job in jobs))
-        n_windows = sum(len(job.windows.train) * job.recipe.epochs for job in jobs)
         with self.watcher.training(len(jobs), n_windows) as update:
             epochs = train_side_by_side(
                 jobs,

@@ -1,0 +1,83 @@
+"""Variants of the joint recipe, trained side by side and judged against the floor.
+
+    python runs/joint.py WINDOWS.safetensors ... -o FOLDER --variants base k3 ... [--epochs 250]
+
+Each variant changes one thing of `base`. Runs are kept in FOLDER and resumed; what was learned from
+them is in docs/log.md. Print: one line for each variant and windows file (see runs/fidelity.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from fidelity import judge, line
+from gazediffusion.checkpoint import load_run, read_metrics
+from gazediffusion.edm import Edm
+from gazediffusion.files import write_json
+from gazediffusion.learner import choose_device
+from gazediffusion.recipes import JOINT, Recipe
+from gazediffusion.side_by_side import Job, train_side_by_side
+from gazediffusion.unet import UNetConfig
+from gazediffusion.windows import Windows
+
+VARIANTS: dict[str, Recipe] = {
+    "base": JOINT,
+    "k3": replace(JOINT, network=replace(JOINT.network, kernel=3)),
+    "narrow": replace(JOINT, network=UNetConfig(channels=4, widths=(48, 96, 192))),
+    "wide": replace(JOINT, network=UNetConfig(channels=4, widths=(128, 256, 512))),
+    "sigma-low": replace(JOINT, edm=Edm(log_mean=-2.0)),
+    "sigma-wide": replace(JOINT, edm=Edm(log_std=2.0)),
+    "knee-small": replace(JOINT, knee_share=0.005),
+    "knee-large": replace(JOINT, knee_share=0.06),
+    "no-flips": replace(JOINT, flip=0.0),
+    "reversal": replace(JOINT, reversal=0.3),
+    "ema-long": replace(JOINT, ema_decay=0.9999),
+    "lr-high": replace(JOINT, learning_rate=1e-3),
+}
+
+
+def main() -> None:
+    """Train what is missing, then judge all."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("windows", type=Path, nargs="+")
+    parser.add_argument("-o", "--output", type=Path, required=True)
+    parser.add_argument("--variants", nargs="+", default=["base"], choices=list(VARIANTS))
+    parser.add_argument("--epochs", type=int)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop training after")
+    parser.add_argument("-n", type=int, default=800)
+    parser.add_argument("--quality", default="default")
+    parser.add_argument("--device", default="auto")
+    given = parser.parse_args()
+    parts = [Windows.load(path) for path in given.windows]
+    begun = time.monotonic()
+    jobs = []
+    for name in given.variants:
+        recipe = VARIANTS[name]
+        recipe = replace(recipe, epochs=given.epochs or recipe.epochs)
+        jobs.append(Job(parts, given.output / f"{name}-{given.seed}", recipe, given.seed))
+    waiting = [job for job in jobs if len(read_metrics(job.folder)) < job.recipe.epochs]
+    epochs = train_side_by_side(
+        waiting,
+        device=given.device,
+        should_stop=lambda: time.monotonic() - begun > given.seconds,
+    )
+    for job, epoch in epochs:
+        if epoch.epoch % 20 == 0:
+            print(f"{job.folder.name} {json.dumps(vars(epoch))}", flush=True)
+    device = choose_device(given.device)
+    settings = {"quality": given.quality, "batch_size": 256 if device.type == "cuda" else 16}
+    for job in jobs:
+        run = load_run(job.folder, device=device)
+        for path in given.windows:
+            found = judge(run, path, given.n, True, **settings)
+            write_json(given.output / "scores" / f"{job.folder.name}-{path.stem}.json", found)
+            print(line(f"{job.folder.name} {path.stem}", found), flush=True)
+
+
+if __name__ == "__main__":
+    main()
