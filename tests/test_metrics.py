@@ -24,7 +24,6 @@ from gazediffusion.metrics import (
     js_from_counts,
     ks,
     ks_from_counts,
-    l1,
     mae,
     r2,
     w1_from_counts,
@@ -197,11 +196,6 @@ def test_r2_and_mae_are_those_of_scikit_learn() -> None:
     assert r2(constant, 2 * constant) == r2_score(constant, 2 * constant) == 0.0
 
 
-def test_l1_of_separate_spectra_is_two() -> None:
-    assert l1([1.0, 0.0], [0.0, 1.0]) == 2.0
-    assert l1([0.5, 0.5], [0.25, 0.75]) == 0.5
-
-
 def slow_coverage(real: Floats, synthetic: Floats, k: int) -> tuple[float, float, float, float]:
     """Precision, recall, density, coverage as their papers write them, with scikit-learn."""
     from sklearn.neighbors import NearestNeighbors  # type: ignore[import-untyped,unused-ignore]
@@ -254,7 +248,7 @@ def test_coverage_takes_a_feature_that_never_changes() -> None:
     assert density_coverage(real, real).coverage == 1.0
 
 
-DISTANCES: list[Callable[[Any, Any], float]] = [ks, js, wasserstein1, l1, r2, mae]
+DISTANCES: list[Callable[[Any, Any], float]] = [ks, js, wasserstein1, r2, mae]
 
 
 @pytest.mark.parametrize("distance", DISTANCES, ids=lambda f: f.__name__)

@@ -59,17 +59,6 @@ class CountTask:
         )
 
 
-def downstream(
-    real: CountTask, real_groups: Ints, synthetic: CountTask, seed: int
-) -> dict[str, dict[str, float]]:
-    """Scores of `trtr`, `tstr` and `aug` under these names; real_groups are participants (n,)."""
-    return {
-        "trtr": trtr(real, real_groups, seed),
-        "tstr": tstr(real, synthetic, seed),
-        "aug": aug(real, real_groups, synthetic, seed),
-    }
-
-
 def trtr(real: CountTask, real_groups: Ints, seed: int) -> dict[str, float]:
     """Trained on real, tested on real people not trained on: r2 and mae with SD over the folds."""
     return _over_folds("TRTR", real, real_groups, None, seed)

@@ -209,7 +209,7 @@ def autocorrelation(series: Floats, max_lag: int) -> Floats:
     """The normalized autocorrelation of each window's series (window, time) for lags 0..max_lag.
 
     r_k = sum_i (x_i - m)(x_{i+k} - m) / sum_i (x_i - m)^2, shape (window, max_lag + 1). NaN for
-    a constant series; average with `mean_of_defined`.
+    a constant series.
     """
     from scipy.fft import irfft, next_fast_len, rfft
 
@@ -244,7 +244,7 @@ def normalized_spectra(series: Floats, rate_hz: float) -> tuple[Floats, Floats]:
 
     The plain one-sided periodogram of the series (window, time) less its mean, each window's
     summing to one; frequency zero, empty by construction, is left out. NaN for a constant
-    series; average with `mean_of_defined`.
+    series.
     """
     from scipy.signal import periodogram
 
@@ -256,14 +256,6 @@ def normalized_spectra(series: Floats, rate_hz: float) -> tuple[Floats, Floats]:
         power = np.where((centred != 0).any(axis=1, keepdims=True), power[:, 1:], 0.0)
         parts.append(_divided(power, power.sum(axis=1)))
     return np.asarray(frequency[1:], dtype=np.float64), np.concatenate(parts)
-
-
-def mean_of_defined(rows: Floats) -> Floats:
-    """The mean over windows of rows (window, ...), leaving out those that hold NaN."""
-    is_defined = ~np.isnan(rows.reshape(len(rows), -1)).any(axis=1)
-    if not is_defined.any():
-        raise GazeError("no values: every window's series is constant")
-    return np.asarray(rows[is_defined].mean(axis=0))
 
 
 def _centred(series: Floats) -> Floats:

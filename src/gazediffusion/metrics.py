@@ -117,15 +117,6 @@ def w1_from_counts(p: Counts, q: Counts, edges: Floats) -> Floats:
     return np.asarray(np.abs(gap) @ np.diff(centres))
 
 
-def l1(p: ArrayLike, q: ArrayLike) -> float:
-    """The sum of |p - q|, lower is better; 0 to 2 for two spectra that each sum to one.
-
-    The paper's D_PSD of order 1e-4 is of the size of the mean over the thousand frequencies.
-    """
-    first, second = _pair(p, q)
-    return float(np.abs(first - second).sum())
-
-
 def frechet(mean1: Floats, cov1: Floats, mean2: Floats, cov2: Floats) -> float:
     """Frechet distance of two Gaussians, in the features' unit squared, 0 or more, lower is better.
 
