@@ -152,3 +152,39 @@ def test_the_papers_plan_is_the_papers_protocol() -> None:
     assert [PAPER.runs[name].recipe.epochs for name in PAPER.runs] == [500] * 7
     assert PAPER.runs[PAPER.x0].recipe.objective == "x0"
     assert PAPER.n_windows is None
+
+
+def test_a_folder_of_an_older_version_is_gone_on_with(made: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(made, folder)
+    plan = json.loads((folder / "plan.json").read_text())
+    del plan["position"]["knee_share"]
+    (folder / "plan.json").write_text(json.dumps(plan))
+    assert run("--tiny", "-o", folder, "--only", "features").exit_code == 0
+    plan["position"]["epochs"] += 1
+    (folder / "plan.json").write_text(json.dumps(plan))
+    assert "another plan" in str(run("--tiny", "-o", folder).exception)
+
+
+def test_so_far_writes_what_the_runs_at_hand_allow(made: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(made, folder, ignore=shutil.ignore_patterns("results", "evaluations"))
+    for kind in ("runs", "sets", "histories", "levels"):
+        for path in (folder / kind).iterdir():
+            name = path.name.partition(".")[0] if kind != "runs" else path.name
+            if name.startswith(("position-123", "position-2024", "x0")):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+    assert run("--tiny", "-o", folder, "--so-far").exit_code == 0
+    results = results_of(folder)
+    assert results["about"]["seeds"]["position"] == [42]
+    assert results["about"]["not_yet_run"] == ["position-123", "position-2024", "x0-123"]
+    assert {"features", "fgd", "velocity", "levels"} <= set(results["tables"])
+    assert not {"sampling", "objective", "weights", "training"} & set(results["tables"])
+    page = (folder / "results" / "README.md").read_text()
+    assert "Not yet run: position-123, position-2024, x0-123" in page
+    assert not (folder / "runs" / "position-123").exists()
+    # When the others are there, nothing of the smaller reproduction is taken for theirs.
+    for kind in ("runs", "sets", "histories", "levels"):
+        shutil.copytree(made / kind, folder / kind, dirs_exist_ok=True)
+    assert run("--tiny", "-o", folder).exit_code == 0
+    assert results_of(folder)["tables"] == results_of(made)["tables"]

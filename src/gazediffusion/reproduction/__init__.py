@@ -144,12 +144,19 @@ def _require_same_plan(folder: Path, plan: Plan) -> None:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise GazeError("this is not an empty folder", path=folder, remedy="name a new one")
         write_json(path, here)
-    elif read_json(path) != here:
+    elif not _is_same(read_json(path), here):
         raise GazeError(
             "this folder holds a reproduction by another plan",
             path=folder,
             remedy="name another folder, or give the options it was begun with",
         )
+
+
+def _is_same(there: Any, here: Any) -> bool:
+    """Whether settings agree; those an older version did not write down were the same for all."""
+    if isinstance(there, dict) and isinstance(here, dict):
+        return all(key in here and _is_same(there[key], here[key]) for key in there)
+    return bool(there == here)
 
 
 def _require_people(windows: Windows) -> None:

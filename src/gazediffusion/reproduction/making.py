@@ -3,7 +3,7 @@
 windows/      position.safetensors, velocity.safetensors
 runs/         one run folder for each network
 sets/         generated windows
-features/     bottleneck features of a set, for the Frechet Gaze Distance
+features/RUN/ bottleneck features of a set in that run, for the Frechet Gaze Distance
 histories/    how a run went: losses by epoch, time, device
 levels/       what a run recovers at each noise level
 evaluations/  sets compared with people
@@ -95,13 +95,11 @@ class Maker:
 
     def path(self, kind: str, name: str) -> Path:
         """Where a part lies."""
-        endings = {
-            "windows": ".safetensors",
-            "sets": ".safetensors",
-            "runs": "",
-            "features": ".npy",
-        }
-        return self.folder / kind / (name + endings.get(kind, ".json"))
+        return self._home(kind) / (name + _ENDINGS.get(kind, ".json"))
+
+    def _home(self, kind: str) -> Path:
+        home = self.folder / kind
+        return home / self.plan.reference if kind == "features" else home
 
     def windows(self, representation: str) -> Windows:
         """The prepared recordings."""
@@ -139,8 +137,14 @@ class Maker:
 
     def evaluations(self, names: Iterable[EvaluationName]) -> None:
         """Compare sets with people."""
-        for name in self._missing("evaluations", names):
-            self._evaluate(name)  # type: ignore[arg-type]  # a name from the plan
+        for name in names:
+            path = self.path("evaluations", name)
+            # One made so far, of fewer seeds, is another evaluation.
+            is_there = path.is_file() and (
+                list(read_json(path)["sets"]["synthetic"]) == self.plan.evaluations[name]
+            )
+            if not is_there:
+                self._evaluate(name)
 
     def artefacts(self, wanted: Wanted, about: dict[str, Any]) -> Artefacts:
         """Read back what was made."""
@@ -161,8 +165,7 @@ class Maker:
     def made(self, kind: str) -> set[str]:
         """The names of the parts of a kind that are there."""
         ending = _ENDINGS.get(kind, ".json")
-        folder = self.folder / kind
-        return {path.name.removesuffix(ending) for path in folder.glob(f"*{ending}")}
+        return {path.name.removesuffix(ending) for path in self._home(kind).glob(f"*{ending}")}
 
     def can_make(self, wanted: Wanted) -> bool:
         """Whether all of it is there, or can be made without training or sampling a network."""
