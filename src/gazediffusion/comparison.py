@@ -25,6 +25,8 @@ from gazediffusion.quantities import Quantity
 Floats = NDArray[np.float64]
 DISTANCES = ("js", "ks", "w1")
 BINS = {"window": 50, "pooled": 100}
+# Of a set without a single such value (no fixation at all, say).
+FARTHEST = {"js": math.log(2), "ks": 1.0, "w1": math.inf}
 # Percentiles, KS and W1 of millions of numbers are computed from so many of them, evenly chosen;
 # the error of KS is then below 0.005.
 MAX_SORTED = 100_000
@@ -98,8 +100,7 @@ def distances_with_intervals(
     """
     if len(other.values) == 0:
         n = 0 if draws is None else len(draws.real)
-        farthest = {"js": math.log(2), "ks": 1.0, "w1": math.inf}
-        return {name: Distance(value, np.full(n, value)) for name, value in farthest.items()}
+        return {name: Distance(value, np.full(n, value)) for name, value in FARTHEST.items()}
     values = distances(real, other)
     if draws is None:
         return {name: Distance(value, np.empty(0)) for name, value in values.items()}

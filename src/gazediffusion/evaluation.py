@@ -9,7 +9,7 @@ real one is cut to the same number of windows, because histogram distances shrin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -37,6 +37,7 @@ from gazediffusion.quantities import (
     FEATURES,
     TEMPORAL,
     GroupMeans,
+    Measured,
     Protocol,
     Quantity,
     Temporal,
@@ -85,7 +86,7 @@ def evaluate(
     results: dict[str, Any] = {
         "format": FORMAT,
         "format_version": 1,
-        "about": _about(config, sets, train is None),
+        "about": about_of(config, sets.n_common, _notes(sets, train is None)),
         "sets": {
             "real": sets.real.described,
             "train": sets.train.described if sets.train else None,
@@ -101,40 +102,42 @@ def evaluate(
     quantities, replicates = _quantities(sets, config, draws)
     scalars = _scalars(sets, draws)
     means = means_of(quantities, sets.names)
+    shown = {one.name: sets.measured[one.name] for one in sets.shown}
     results |= {
         "quantities": quantities,
         "scalars": scalars,
-        "curves": _curves(sets),
-        "main_sequence": _main_sequence(sets, screen),
+        "curves": curves_of(shown),
+        "main_sequence": main_sequence_of(shown, screen),
         "ratios": ratios_of(quantities, scalars, sets.names),
         "means": means,
         "differences": differences_of(replicates, means),
         "tests": compute_tests(sets, rate_hz, config.seed, config.quick, reference, progress),
     }
-    plain: dict[str, Any] = _plain(results)
+    plain: dict[str, Any] = plain_values(results)
     return plain
 
 
-def _plain(value: Any) -> Any:
+def plain_values(value: Any) -> Any:
     """Numbers that do not exist, as of a set in which nothing moves, are None."""
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: plain_values(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_plain(item) for item in value]
+        return [plain_values(item) for item in value]
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
-def _about(config: EvaluationConfig, sets: GazeSets, without_train: bool) -> dict[str, Any]:
-    notes = [
-        f"{one.name} was resampled from {rate} to the real windows' rate"
-        for one in sets.shown
-        for rate in one.described["resampled_from"]
-    ]
+def _notes(sets: GazeSets, without_train: bool) -> list[str]:
+    notes = [note for one in sets.shown for note in one.notes]
     if without_train:
         notes.append(
             "no training windows were given: the floor is between two halves of the real people's "
             "recordings, lower than the floor between people"
         )
+    return notes
+
+
+def about_of(config: EvaluationConfig, n_common: int, notes: list[str]) -> dict[str, Any]:
+    """How an evaluation was made: settings, versions, the windows of each set, notes."""
     return {
         "gazediffusion_version": __version__,
         "protocols": list(config.protocols),
@@ -142,7 +145,7 @@ def _about(config: EvaluationConfig, sets: GazeSets, without_train: bool) -> dic
         "seed": config.seed,
         "n_bootstrap": config.n_replicates,
         "bins": dict(BINS),
-        "n_common": sets.n_common,
+        "n_common": n_common,
         "versions": {name: version(name) for name in ("numpy", "scipy", "torch", "pymovements")},
         "notes": notes,
     }
@@ -227,20 +230,19 @@ def _histogram(of: dict[str, Quantity]) -> dict[str, list[float]]:
 
 def _scalars(sets: GazeSets, draws: dict[str, Draws]) -> list[dict[str, Any]]:
     """Temporal distances: one number per pair of sets."""
-    rows = []
-    for name in TEMPORAL:
-        title = name.replace("_", " ")
-        of_lag, of_spectrum = _lag_one(name), _spectrum(name)
-        lag = ("rho1_" + name, f"lag-one autocorrelation of {title}")
-        spectrum = ("psd_" + name, f"spectrum of {title} (L1 per frequency)")
-        rows.append(_scalar(sets, draws, *lag, of_lag))
-        rows.append(_scalar(sets, draws, *spectrum, of_spectrum))
-    name, title = "autocorrelation", "speed autocorrelation to 400 ms"
-    rows.append(_scalar(sets, draws, name, title, lambda t: t.autocorrelation))
-    return rows
+    return [_scalar(sets, draws, name, title, curve) for name, title, curve in scalar_curves()]
 
 
 Curve = Callable[[Temporal], GroupMeans]
+
+
+def scalar_curves() -> Iterator[tuple[str, str, Curve]]:
+    """Name, title and curve of each temporal distance."""
+    for name in TEMPORAL:
+        title = name.replace("_", " ")
+        yield f"rho1_{name}", f"lag-one autocorrelation of {title}", _lag_one(name)
+        yield f"psd_{name}", f"spectrum of {title} (L1 per frequency)", _spectrum(name)
+    yield "autocorrelation", "speed autocorrelation to 400 ms", lambda t: t.autocorrelation
 
 
 def _lag_one(name: str) -> Curve:
@@ -287,21 +289,21 @@ def _scalar(
     }
 
 
-def _curves(sets: GazeSets) -> dict[str, Any]:
-    shown = [one.name for one in sets.shown]
-    temporal = {name: sets.measured[name].temporal for name in shown}
-    real = temporal["real"]
-    seconds = np.arange(len(real.speed_profile)) * float(real.lag_ms[1]) / 1000
+def curves_of(measured: Mapping[str, Measured]) -> dict[str, Any]:
+    """The mean curves of some sets, by name, over the x they share."""
+    temporal = {name: one.temporal for name, one in measured.items()}
+    first = next(iter(temporal.values()))
+    seconds = np.arange(len(first.speed_profile)) * float(first.lag_ms[1]) / 1000
     thin = slice(None, None, 10)
     return {
         "speed_autocorrelation": {
-            "x": real.lag_ms.tolist(),
+            "x": first.lag_ms.tolist(),
             "x_label": "lag (ms)",
             "y_label": "autocorrelation",
             "sets": {name: t.autocorrelation.mean().tolist() for name, t in temporal.items()},
         },
         "speed_spectrum": {
-            "x": real.frequency_hz.tolist(),
+            "x": first.frequency_hz.tolist(),
             "x_label": "frequency (Hz)",
             "y_label": "share of power",
             "sets": {name: t.spectra["speed"].mean().tolist() for name, t in temporal.items()},
@@ -315,18 +317,19 @@ def _curves(sets: GazeSets) -> dict[str, Any]:
     }
 
 
-def _main_sequence(sets: GazeSets, screen: Screen) -> dict[str, Any]:
+def main_sequence_of(measured: Mapping[str, Measured], screen: Screen) -> dict[str, Any]:
+    """The main sequence of each set that has twenty saccades: the fit, and some of its points."""
     if not screen.has_degrees:
         return {"not_computable": "the screen's size and distance are not known (--screen-cm)"}
     rows = {}
-    for one in sets.shown:
-        events = sets.measured[one.name].degrees
+    for name, one in measured.items():
+        events = one.degrees
         if events is None or len(events.saccade_window) < 20:
             continue
         amplitude, peak = events.saccade_amplitude_deg, events.saccade_peak_deg_s
         fit = main_sequence_fit(amplitude, peak)
         step = max(1, len(amplitude) // _MAX_POINTS)
-        rows[one.name] = {
+        rows[name] = {
             **vars(fit),
             "amplitude_deg": amplitude[::step][:_MAX_POINTS].tolist(),
             "peak_deg_s": peak[::step][:_MAX_POINTS].tolist(),

@@ -8,18 +8,42 @@ or for synthetic windows a block.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.comparison import synthetic_groups
 from gazediffusion.errors import GazeError
+from gazediffusion.geometry import Screen
 from gazediffusion.quantities import Measured
 from gazediffusion.windows import Windows, spread_over_grid
 
 # More windows than this change no number that is reported, and would not fit any memory.
 MAX_WINDOWS = 10_000
+
+
+class Like(Protocol):
+    """What sets that are compared share: length and rate; and the real ones' number and screen."""
+
+    @property
+    def length(self) -> int:
+        """Samples of a window."""
+        ...
+
+    @property
+    def rate_hz(self) -> float:
+        """Samples per second."""
+        ...
+
+    @property
+    def screen(self) -> Screen:
+        """What the real people looked at."""
+        ...
+
+    def __len__(self) -> int:
+        """The number of windows."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +86,14 @@ class GazeSet:
         }
         return cls(name, gaze, group, described)
 
+    @property
+    def notes(self) -> list[str]:
+        """What a reader must know about this set."""
+        return [
+            f"{self.name} was resampled from {rate} to the real windows' rate"
+            for rate in self.described["resampled_from"]
+        ]
+
     def cut(self, n: int, rng: np.random.Generator) -> GazeSet:
         """n of the windows, drawn without replacement, in their order; all if there are fewer."""
         if n >= len(self.gaze):
@@ -101,12 +133,13 @@ class GazeSets:
         return [one.name for one in self.synthetic]
 
 
-def require_comparable(real: Windows, synthetic: dict[str, Windows], train: Windows | None) -> None:
+def require_comparable(real: Like, synthetic: dict[str, Windows], train: Windows | None) -> None:
     """Refuse sets of another rate or length, and sets without windows."""
     if not synthetic:
         raise GazeError("there is no synthetic set to evaluate")
     others = dict(synthetic) | ({"the training windows": train} if train is not None else {})
-    for name, windows in {"the real windows": real, **others}.items():
+    given: dict[str, Like] = {"the real windows": real, **others}
+    for name, windows in given.items():
         if len(windows) < 2:
             raise GazeError(f"{name} hold {len(windows)} windows, and a comparison needs two")
         if (windows.length, windows.rate_hz) != (real.length, real.rate_hz):
@@ -124,10 +157,7 @@ def arrange(
     rng = np.random.default_rng(seed)
     full_real = GazeSet.of("real", real)
     people = None if train is None else GazeSet.of("train", train)
-    made = [
-        GazeSet.of(name, windows.select(_some(len(windows), rng)), True)
-        for name, windows in synthetic.items()
-    ]
+    made = synthetic_sets(synthetic, rng)
     first, second = _halves(real if train is None else train, rng)
     others = [*made, first, second, *([people] if people else [])]
     n_common = min(len(one.gaze) for one in others)
@@ -139,6 +169,14 @@ def arrange(
         halves=(first.cut(n_common, rng), second.cut(n_common, rng)),
         n_common=n_common,
     )
+
+
+def synthetic_sets(synthetic: dict[str, Windows], rng: np.random.Generator) -> list[GazeSet]:
+    """The synthetic sets, each of at most MAX_WINDOWS windows."""
+    return [
+        GazeSet.of(name, windows.select(_some(len(windows), rng)), True)
+        for name, windows in synthetic.items()
+    ]
 
 
 def _some(n: int, rng: np.random.Generator) -> NDArray[np.int64]:

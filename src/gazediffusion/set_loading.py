@@ -16,6 +16,7 @@ import numpy as np
 from gazediffusion.checkpoint import Run, load_run
 from gazediffusion.cleaning import CleaningConfig
 from gazediffusion.errors import GazeError
+from gazediffusion.gaze_sets import Like
 from gazediffusion.generator import DiffusionGenerator, Progress
 from gazediffusion.learner import choose_device
 from gazediffusion.set_tests import FeatureMap
@@ -32,14 +33,14 @@ _SECONDS, _RATE_HZ = 8.0, 250.0
 def load_set(
     path: Path | str,
     side: Side,
-    like: Windows | None = None,
+    like: Like | None = None,
     read_options: object = None,
     progress: Progress = lambda done: None,
 ) -> Windows:
     """Windows of a set; of a windows file the held-out people are real, the others training.
 
-    like: the real windows, whose rate and length recordings are brought to, and whose number a
-    run folder generates. read_options: a `ReadOptions` for recordings.
+    like: the real windows, or a summary of them, whose rate and length recordings are brought to,
+    and whose number a run folder generates. read_options: a `ReadOptions` for recordings.
     """
     path = Path(path)
     if (path / "config.json").is_file():
@@ -83,7 +84,7 @@ def reference_features(run: Run, batch_size: int = 16) -> FeatureMap:
     return features
 
 
-def _generated(path: Path, like: Windows | None, progress: Progress) -> Windows:
+def _generated(path: Path, like: Like | None, progress: Progress) -> Windows:
     if like is None:
         raise GazeError("a run folder cannot be the real set", path=path)
     generator = DiffusionGenerator(load_run(path, device=choose_device("auto")))
@@ -100,7 +101,7 @@ def _part(windows: Windows, side: Side, path: Path) -> Windows:
     return part
 
 
-def _from_npz(path: Path, like: Windows | None) -> Windows:
+def _from_npz(path: Path, like: Like | None) -> Windows:
     """Our own NPZ, or any with an array `gaze` (window, 2, time) of normalized positions."""
     try:
         with np.load(path) as arrays:
@@ -115,7 +116,7 @@ def _from_npz(path: Path, like: Windows | None) -> Windows:
     return Windows.of_array(gaze.astype(np.float32), rate_hz, like.screen, "position")
 
 
-def _from_recordings(path: Path, side: Side, like: Windows | None, read_options: object) -> Windows:
+def _from_recordings(path: Path, side: Side, like: Like | None, read_options: object) -> Windows:
     from gazediffusion.preparing import PrepareConfig, prepare
     from gazediffusion.readers import ReadOptions, find_sources
 

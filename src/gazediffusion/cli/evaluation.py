@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,19 +25,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from gazediffusion.evaluation import EvaluationConfig
+    from gazediffusion.gaze_sets import Like
     from gazediffusion.set_tests import FeatureMap
     from gazediffusion.windows import Windows
 
 
 def evaluate(
-    real: Annotated[
-        str,
-        typer.Option(
-            help="Real gaze of people nobody trained on: a windows file (its held-out people) "
-            "or recordings.",
-            show_default=False,
-        ),
-    ],
     synthetic: Annotated[
         list[str],
         typer.Option(
@@ -49,6 +43,22 @@ def evaluate(
     output: Annotated[Path, typer.Option("-o", "--output", help="A new folder.")],
     more: Annotated[
         list[str] | None, typer.Argument(help="More synthetic sets.", show_default=False)
+    ] = None,
+    real: Annotated[
+        str | None,
+        typer.Option(
+            help="Real gaze of people nobody trained on: a windows file (its held-out people) "
+            "or recordings; without it a summary of real gaze inside the package.",
+            show_default=False,
+        ),
+    ] = None,
+    summary: Annotated[
+        str | None,
+        typer.Option(
+            help="Which summary, where there is no --real: gazecom, bioeye, or NAME/task; by "
+            "default that of the synthetic sets' task, or gazecom.",
+            show_default=False,
+        ),
     ] = None,
     train: Annotated[
         str | None,
@@ -82,48 +92,50 @@ def evaluate(
 
     Writes report.html (one page, opens offline), report.md, results.json and the figures. The
     headline is the ratio to the floor: 1.0 means as near to unseen people as other people are.
+    Without --real, the people are those of a summary inside the package (histograms and means):
+    no recordings are needed, but intervals and the tests of whole sets are left out.
 
     Example: [bold]gazediffusion evaluate --real windows.safetensors --synthetic ours=gaze.parquet
     theirs=other.csv -o report[/bold]
     """
     from gazediffusion.evaluation import EvaluationConfig
-    from gazediffusion.evaluation import evaluate as evaluate_sets
     from gazediffusion.report import write_report
-    from gazediffusion.set_loading import load_set
 
     protocols = {"position": ("position",), "velocity": ("velocity",)}
     if protocol not in (*protocols, "both"):
         raise GazeError(f"--protocol must be position, velocity or both, not {protocol!r}")
     if bootstrap < 0 or seed < 0:
         raise GazeError("--bootstrap and --seed must be 0 or more")
+    if real is None and (train is not None or reference is not None):
+        raise GazeError("--train and --reference need recordings", remedy="give them with --real")
+    if real is not None and summary is not None:
+        raise GazeError("--summary is for comparing without --real", remedy="give one of them")
     if output.is_dir() and any(output.iterdir()):
         raise GazeError("this folder is not empty", path=output, remedy="name a new one")
     require_writable(output)
     options = read_options_of(
         columns, participant_pattern, screen, screen_cm, distance_cm, data_dir
     )
+    config = EvaluationConfig(
+        protocols=protocols.get(protocol, ("position", "velocity")),  # type: ignore[arg-type]
+        n_bootstrap=bootstrap,
+        quick=quick,
+        seed=seed,
+    )
+    given = [*synthetic, *(more or [])]
     with console.steps_line() as step:
-        step(f"reading {real}")
-        people = load_set(real, "real", read_options=options)
-        sets = _synthetic_sets([*synthetic, *(more or [])], people, options, step)
-        trained = _training_people(train, real, options)
-        results = evaluate_sets(
-            people,
-            sets,
-            trained,
-            EvaluationConfig(
-                protocols=protocols.get(protocol, ("position", "velocity")),  # type: ignore[arg-type]
-                n_bootstrap=bootstrap,
-                quick=quick,
-                seed=seed,
-            ),
-            _reference(reference, [*synthetic, *(more or [])]),
-            step,
-        )
+        if real is None:
+            results, gallery = _against_summary(summary, given, options, config, step)
+        else:
+            results, gallery = _against_people(real, train, given, options, config, reference, step)
         step("report")
-        gallery = {"real, held out": _four(people), **{n: _four(w) for n, w in sets.items()}}
         write_report(results, output, gallery)
     console.print_evaluation(results)
+    if real is None:
+        people = results["sets"]["real"]["name"]
+        out.print(
+            f"real people: the {plain(people)} inside the package; the report says whom to cite"
+        )
     out.print(f"wrote {plain(output)}: report.html, report.md, results.json, figures")
 
 
@@ -162,8 +174,60 @@ def baseline(
     out.print(f"wrote {plain(output)}: {n} windows by {name}, seed {seed}")
 
 
+def _against_people(
+    real: str,
+    train: str | None,
+    given: list[str],
+    options: object,
+    config: EvaluationConfig,
+    reference: Path | None,
+    step: console.Step,
+) -> tuple[dict[str, Any], dict[str, NDArray[np.float32]]]:
+    """The results, and some windows to show."""
+    from gazediffusion.evaluation import evaluate as evaluate_sets
+    from gazediffusion.set_loading import load_set
+
+    step(f"reading {real}")
+    people = load_set(real, "real", read_options=options)
+    sets = _synthetic_sets(given, people, options, step)
+    trained = _training_people(train, real, options)
+    network = _reference(reference, given)
+    results = evaluate_sets(people, sets, trained, config, network, step)
+    return results, {"real, held out": _four(people), **{n: _four(w) for n, w in sets.items()}}
+
+
+def _against_summary(
+    summary: str | None,
+    given: list[str],
+    options: object,
+    config: EvaluationConfig,
+    step: console.Step,
+) -> tuple[dict[str, Any], dict[str, NDArray[np.float32]]]:
+    """The results, and some windows to show; of the real people there are none."""
+    from gazediffusion.real_summary import evaluate_against, find_summary, summary_for
+
+    people = find_summary(summary or summary_for(_tasks_of(given)))
+    sets = _synthetic_sets(given, people, options, step)
+    results = evaluate_against(people.summary, sets, config, people.task, step)
+    return results, {name: _four(windows) for name, windows in sets.items()}
+
+
+def _tasks_of(given: list[str]) -> set[str]:
+    """The tasks of synthetic sets, as their cards say; a set that does not say counts as one."""
+    from gazediffusion.set_loading import name_of
+    from gazediffusion.synthetic import read_card
+
+    tasks: set[str] = set()
+    for one in given:
+        card = read_card(Path(name_of(one)[1])) or {}
+        chosen = card.get("sampling", {}).get("task")
+        learned = card.get("model", {}).get("trained_on", {}).get("tasks", [])
+        tasks |= {chosen} if chosen else set(learned) or {""}
+    return tasks
+
+
 def _synthetic_sets(
-    given: list[str], real: Windows, options: object, step: console.Step
+    given: list[str], real: Like, options: object, step: console.Step
 ) -> dict[str, Windows]:
     from gazediffusion.set_loading import load_set, name_of
 
