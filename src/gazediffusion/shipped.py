@@ -9,15 +9,15 @@ from __future__ import annotations
 import hashlib
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-
-from gazediffusion.checkpoint import Run, RunConfig, WeightsName, load_run, load_weights
-from gazediffusion.compact import load_compact, save_compact
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.files import read_bytes, read_json, write_json
-from gazediffusion.unet import UNet
+
+if TYPE_CHECKING:
+    import torch
+
+    from gazediffusion.checkpoint import Run, WeightsName
 
 WEIGHTS, CONFIG = "weights.safetensors", "config.json"
 
@@ -32,25 +32,37 @@ def shipped_models() -> list[str]:
     return sorted(path.parent.name for path in models_folder().glob(f"*/{CONFIG}"))
 
 
-def load_model(
-    model: Path | str, weights: WeightsName = "best", device: torch.device | str = "cpu"
-) -> Run:
-    """A run folder, or a model inside the package by its name."""
+def find_model(model: Path | str) -> Path:
+    """The folder of a run, or of a model inside the package by its name."""
     if Path(model).is_dir():
-        return load_run(model, weights, device)
+        return Path(model)
     names = shipped_models()
     if str(model) not in names:
         raise GazeError(
             f"there is no run folder {model}, and the package holds no model of that name",
             remedy=suggestion(str(model), names) if names else "train one, and name its run folder",
         )
+    return models_folder() / str(model)
+
+
+def load_model(
+    model: Path | str, weights: WeightsName = "best", device: torch.device | str = "cpu"
+) -> Run:
+    """A run folder, or a model inside the package by its name."""
+    from gazediffusion.checkpoint import load_run
+
+    folder = find_model(model)
+    if folder.parent != models_folder():
+        return load_run(folder, weights, device)
     if weights != "best":
         raise GazeError(f"the model {model} inside the package has no {weights} weights")
-    return _load(models_folder() / str(model), device)
+    return _load(folder, device)
 
 
 def ship(run: Run, folder: Path, levels: int) -> None:
     """Write a run's weights and configuration as a model of the package."""
+    from gazediffusion.compact import save_compact
+
     header = {"epoch": run.epoch, "validation_loss": run.validation_loss}
     save_compact(folder / WEIGHTS, run.network.state_dict(), levels, header)
     sha256 = hashlib.sha256(read_bytes(folder / WEIGHTS)).hexdigest()
@@ -58,6 +70,10 @@ def ship(run: Run, folder: Path, levels: int) -> None:
 
 
 def _load(folder: Path, device: torch.device | str) -> Run:
+    from gazediffusion.checkpoint import Run, RunConfig, load_weights
+    from gazediffusion.compact import load_compact
+    from gazediffusion.unet import UNet
+
     values: dict[str, Any] = read_json(folder / CONFIG)
     expected = values.pop("weights_sha256", None)
     path = folder / WEIGHTS

@@ -14,6 +14,7 @@ import shutil
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -228,8 +229,13 @@ def _write(
         _write_npz(folder / "windows.npz", work, generator, config, screen, card)
     else:
         tasks = generator.tasks(0, config.n, config.seed)
-        labelled = _labelled(_stored(work, generator, config), tasks, screen, rate_hz, config)
-        if config.format in ("csv", "parquet"):
+        # Tables keep the order of windows; in the other formats each task is a file of its own.
+        is_table = config.format in ("csv", "parquet")
+        labelled = chain.from_iterable(
+            _labelled(_stored(work, generator, config), tasks, wanted, screen, rate_hz, config)
+            for wanted in ([set(tasks)] if is_table else [{task} for task in dict.fromkeys(tasks)])
+        )
+        if is_table:
             write_table = write_csv if config.format == "csv" else write_parquet
             write_table(labelled, folder, all_units=True)
         else:
@@ -243,15 +249,19 @@ def _write(
 def _labelled(
     pieces: Iterator[NDArray[np.float32]],
     tasks: list[str | None],
+    wanted: set[str | None],
     screen: Screen,
     rate_hz: float,
     config: SetConfig,
 ) -> Iterator[Labelled]:
-    """Each window as a trial, with events for the formats that hold them."""
-    number = 0
+    """Each window of the wanted tasks as a trial, with events for the formats that hold them."""
+    number = -1
     for piece in pieces:
         time_ms = np.arange(piece.shape[2], dtype=np.float64) * (1000.0 / rate_hz)
         for gaze in _pixels(piece, screen, config):
+            number += 1
+            if tasks[number] not in wanted:
+                continue
             recording = Recording(
                 participant="synthetic",
                 task=tasks[number] or "synthetic",
@@ -265,7 +275,6 @@ def _labelled(
             )
             has_events = config.format in ("asc", "bids")
             yield recording, detect_events(gaze, time_ms, screen) if has_events else []
-            number += 1
 
 
 def _pixels(piece: NDArray[np.float32], screen: Screen, config: SetConfig) -> NDArray[np.float32]:

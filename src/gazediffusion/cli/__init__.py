@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from gazediffusion.cli import about, evaluation, models, recordings, reproduction
+from gazediffusion.cli import about, evaluation, models, recordings, reproduction, web
 from gazediffusion.console import err, out, plain
 from gazediffusion.errors import GazeError
 from gazediffusion.version import __version__
@@ -51,6 +51,7 @@ for command in (
     evaluation.evaluate,
     evaluation.baseline,
     reproduction.reproduce,
+    web.serve,
     about.info,
 ):
     app.command()(command)

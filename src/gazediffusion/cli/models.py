@@ -15,14 +15,17 @@ from gazediffusion.errors import GazeError
 
 def train(
     windows: Annotated[
-        Path, typer.Argument(help="A windows file made by prepare.", show_default=False)
+        list[Path],
+        typer.Argument(
+            help="A windows file made by prepare; joint takes several.", show_default=False
+        ),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="The run folder.")],
     recipe: Annotated[
         str | None,
         typer.Option(
-            help="position, velocity, or the small position-tiny, velocity-tiny; "
-            "by default what the windows were prepared for.",
+            help="position, velocity, joint, or the small position-tiny, velocity-tiny, "
+            "joint-tiny; by default what the windows were prepared for.",
             show_default=False,
         ),
     ] = None,
@@ -61,8 +64,8 @@ def train(
     from gazediffusion.windows import Windows
 
     _require_seed(seed)
-    loaded = Windows.load(windows)
-    chosen = find_recipe(recipe or loaded.recipe)
+    loaded = [Windows.load(path) for path in windows]
+    chosen = find_recipe(recipe or loaded[0].recipe)
     chosen = replace(
         chosen,
         epochs=chosen.epochs if epochs is None else epochs,
@@ -103,6 +106,9 @@ def generate(
         typer.Option(help="A run folder, or a model inside the package: position, velocity."),
     ],
     n: Annotated[int, typer.Option("-n", help="How many windows.")] = 100,
+    quality: Annotated[
+        str, typer.Option(help="fast, default or best; --steps and --sampler go before it.")
+    ] = "default",
     steps: Annotated[
         int | None, typer.Option(help="Sampling steps instead of the recipe's.", show_default=False)
     ] = None,
@@ -110,7 +116,23 @@ def generate(
         float | None,
         typer.Option(help="0 is deterministic, 1 as random as DDPM.", show_default=False),
     ] = None,
-    sampler: Annotated[str, typer.Option(help="ddim, or ancestral over every step.")] = "ddim",
+    sampler: Annotated[
+        str,
+        typer.Option(
+            help="ddim, or ancestral over every step, for the paper's recipes; multistep or heun "
+            "for joint; auto is the first."
+        ),
+    ] = "auto",
+    task: Annotated[
+        str | None,
+        typer.Option(
+            help="What the person is doing, for a model that was told tasks; a mixture otherwise.",
+            show_default=False,
+        ),
+    ] = None,
+    guidance: Annotated[
+        float, typer.Option(help="Above 1 exaggerates what the task changes.")
+    ] = 1.0,
     seed: Annotated[int, typer.Option(help="Window k of a seed is always the same.")] = 0,
     format: Annotated[
         str | None,
@@ -122,6 +144,10 @@ def generate(
     weights: Annotated[str, typer.Option(help="best, last, or raw (not averaged).")] = "best",
     batch_size: Annotated[
         int | None, typer.Option(help="Windows at a time; changes speed only.", show_default=False)
+    ] = None,
+    seconds: Annotated[
+        float | None,
+        typer.Option(help="Keep so much of every window from its start.", show_default=False),
     ] = None,
     screen: ScreenPx = None,
     screen_cm: ScreenCm = None,
@@ -138,6 +164,8 @@ def generate(
 
     Example: [bold]gazediffusion generate -o gaze.parquet --model run -n 1000[/bold]
     """
+    from dataclasses import replace
+
     from gazediffusion.generator import DiffusionGenerator
     from gazediffusion.learner import choose_device
     from gazediffusion.shipped import load_model
@@ -150,25 +178,31 @@ def generate(
         format=format or (ending if ending in ("csv", "npz") else "parquet"),
         screen=screen_of(screen, screen_cm, distance_cm),
         grid_px=grid,
+        seconds=seconds,
     )
     if weights not in ("best", "last", "raw"):
         raise GazeError(f"--weights must be best, last or raw, not {weights!r}")
     on = choose_device(device)
     run = load_model(model, weights, on)  # type: ignore[arg-type]  # checked above
-    generator = DiffusionGenerator(
+    generator = DiffusionGenerator.of_quality(
         run,
-        sampler=sampler,  # type: ignore[arg-type]  # checked by the generator
-        steps=steps,
+        quality,
         eta=eta,
+        task=task,
+        guidance=guidance,
         batch_size=(256 if on.type == "cuda" else 16) if batch_size is None else batch_size,
     )
+    if sampler != "auto":
+        generator = replace(generator, sampler=sampler)  # type: ignore[arg-type]  # checked there
+    if steps is not None:
+        generator = replace(generator, steps=steps)
     with console.generation_bar(n) as progress:
         written = write_set(generator, config, output, progress)
     settings = generator.settings
     out.print(
         f"wrote {plain(written[0])}: {n} synthetic windows of "
-        f"{run.config.length / run.config.rate_hz:g} s by {run.config.recipe.name}, "
-        f"{settings['sampler']} {settings['steps']} steps, eta {settings['eta']:g}, seed {seed}"
+        f"{config.n_samples(generator) / run.config.rate_hz:g} s by {run.config.recipe.name}, "
+        f"{settings['sampler']} {settings['steps']} steps, seed {seed}"
     )
     out.print(f"card: {plain(written[1])}, in words: {plain(written[2])}")
 

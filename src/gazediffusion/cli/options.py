@@ -120,12 +120,6 @@ def _column_names(text: str | None) -> dict[str, str]:
 
 def screen_of(px: str | None, cm: str | None, distance_cm: float | None) -> Screen | None:
     """The screen given on the command line; None where none was."""
-    from gazediffusion.geometry import Screen, parse_size
+    from gazediffusion.geometry import parse_screen
 
-    if px is None:
-        if cm is not None or distance_cm is not None:
-            raise GazeError("--screen-cm and --distance-cm need --screen in pixels as well")
-        return None
-    width_px, height_px = parse_size(px, "--screen")
-    width_cm, height_cm = parse_size(cm, "--screen-cm") if cm is not None else (None, None)
-    return Screen(round(width_px), round(height_px), width_cm, height_cm, distance_cm)
+    return parse_screen(px, cm, distance_cm)

@@ -1,0 +1,64 @@
+"""The server: one address, one process, until Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import webbrowser
+from collections.abc import Callable
+from urllib.parse import quote
+
+import uvicorn
+
+from gazediffusion.errors import GazeError
+from gazediffusion.web.app import create_app
+from gazediffusion.web.settings import Settings
+
+_LEAVE_S = 2  # how long open streams may go on after Ctrl-C
+
+
+def listen(settings: Settings) -> socket.socket:
+    """The socket, bound before anything is loaded: a port in use is told at once."""
+    host = settings.host.strip("[]")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((host, settings.port))
+    except OSError as error:
+        found.close()
+        raise GazeError(
+            f"cannot listen on {settings.host} port {settings.port} ({error.strerror})",
+            remedy="choose another with --port",
+        ) from error
+    found.listen(128)
+    return found
+
+
+def address(settings: Settings, port: int) -> str:
+    """Where the page is, with the token it needs."""
+    name = f"[{settings.host.strip('[]')}]" if ":" in settings.host else settings.host
+    token = f"?token={quote(settings.token, safe='')}" if settings.token else ""
+    return f"http://{name}:{port}/{token}"
+
+
+def serve(settings: Settings, say: Callable[[str], None], opens: bool = False) -> None:
+    """Serve until interrupted. say: hears the page's address."""
+    # Threads of torch that wait for each other by spinning make a server on a busy machine twenty
+    # times slower. Read when torch is loaded, which is later.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    app = create_app(settings)
+    with listen(settings) as bound:
+        url = address(settings, bound.getsockname()[1])
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=_LEAVE_S,
+        )
+        say(url)
+        if opens:
+            threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
+        uvicorn.Server(config).run(sockets=[bound])

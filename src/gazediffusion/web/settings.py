@@ -1,0 +1,70 @@
+"""What the server is told: where to listen, what to offer, and how much one request may ask."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gazediffusion.errors import GazeError
+from gazediffusion.geometry import Screen
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much is too much. max_jobs counts running and waiting ones together."""
+
+    max_windows: int = 500
+    max_jobs: int = 16
+    max_upload_mb: int = 100
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if value < 1:
+                raise GazeError(f"--{name.replace('_', '-')} must be 1 or more, not {value}")
+
+    @property
+    def max_upload_bytes(self) -> int:
+        """The largest body of a request that carries recordings."""
+        return self.max_upload_mb * 2**20
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything `serve` is told.
+
+    model: a run folder to offer beside the models of the package, or the one of them to begin with.
+    real: recordings to compare with; screen: theirs, where the file is silent.
+    token: what every request to /api must bring along.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    model: str | None = None
+    real: Path | None = None
+    screen: Screen | None = None
+    token: str | None = field(default=None, repr=False)
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65535:
+            raise GazeError(f"--port must lie between 0 and 65535, not {self.port}")
+        if self.token is not None and not self.token.strip():
+            raise GazeError("--token must not be empty")
+        if not self.is_loopback and self.token is None:
+            raise GazeError(
+                f"{self.host} can be reached by others, and there is no token",
+                remedy="give one with --token, or listen on 127.0.0.1",
+            )
+        if self.real is not None and not self.real.exists():
+            raise GazeError("there is no such file or folder", path=self.real)
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach the server."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host.strip("[]")).is_loopback
+        except ValueError:
+            return False

@@ -1,0 +1,100 @@
+// The server, as functions: every request carries the page's token; every failure is one clear line.
+
+const token = new URLSearchParams(location.search).get("token");
+
+export class ServerError extends Error {
+  constructor(message, status = 0) {
+    super(message);
+    this.status = status;
+  }
+
+  get isOffline() {
+    return this.status === 0;
+  }
+}
+
+export function address(path, parameters = {}) {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value !== null && value !== undefined && value !== "") query.set(name, value);
+  }
+  if (token) query.set("token", token);
+  const text = query.toString();
+  return text ? `${path}?${text}` : path;
+}
+
+async function ask(path, options = {}, parameters = {}) {
+  let response;
+  try {
+    response = await fetch(address(path, parameters), options);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ServerError("The server does not answer. Is `gazediffusion serve` still running?");
+  }
+  if (!response.ok) throw new ServerError(await errorLine(response), response.status);
+  return response;
+}
+
+async function errorLine(response) {
+  if (response.status === 401) {
+    return "This playground needs its token: open the address that `gazediffusion serve` printed.";
+  }
+  const body = await response.json().catch(() => ({}));
+  const line = typeof body.error === "string" ? body.error : `The server answered ${response.status}.`;
+  const wait = response.status === 429 && response.headers.get("Retry-After");
+  return wait ? `${line} (try again in ${wait} s)` : line;
+}
+
+export const getModels = async () => (await ask("api/models")).json();
+
+export const getReal = async (seconds) => (await ask("api/real", {}, { seconds })).json();
+
+const posted = (form, signal) => ({ method: "POST", body: form, signal });
+
+export const postReal = async (form, signal) => (await ask("api/real", posted(form, signal))).json();
+
+export const evaluate = async (form, signal) => (await ask("api/evaluate", posted(form, signal))).json();
+
+export const fullReport = async (form) => (await ask("api/report", posted(form))).blob();
+
+export const cancelJob = (id) => ask(`api/jobs/${encodeURIComponent(id)}/cancel`, { method: "POST" });
+
+// A generated set as a file: its bytes and the name the server gives it.
+export async function generateFile(settings, format) {
+  const response = await ask("api/generate", {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ ...settings, format }),
+  });
+  const named = /filename="?([^";]+)"?/.exec(response.headers.get("Content-Disposition") || "");
+  return { blob: await response.blob(), name: named ? named[1] : `gaze.${format}` };
+}
+
+// Server-sent events of a generation, as they come. Read by fetch and not by EventSource, which
+// hides the server's error line and would silently start a broken job again.
+export async function* generateStream(settings, signal) {
+  const response = await ask("api/generate/stream", { signal }, settings);
+  const reader = response.body.getReader();
+  const decoder = new TextDecoder();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const blocks = (rest + decoder.decode(value, { stream: true })).replace(/\r\n?/g, "\n").split("\n\n");
+    rest = blocks.pop();
+    for (const block of blocks) {
+      const event = parseEvent(block);
+      if (event) yield event;
+    }
+  }
+}
+
+export function parseEvent(block) {
+  let name = "message";
+  const data = [];
+  for (const line of block.split("\n")) {
+    if (line.startsWith("event:")) name = line.slice(6).trim();
+    else if (line.startsWith("data:")) data.push(line.slice(5).trimStart());
+  }
+  return data.length ? { name, data: JSON.parse(data.join("\n")) } : null;
+}

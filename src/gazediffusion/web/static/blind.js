@@ -1,0 +1,241 @@
+// The blind test: which one is real? Pairs play side by side; no answer is told before the end.
+
+import { generateStream } from "./api.js";
+import { Clock } from "./clock.js";
+import { $, colours, fitted, make, onTheme, say, wantsLessMotion } from "./dom.js";
+import { drawPath, drawPoint, drawScreen, drawThumbnail, drawTrail } from "./draw.js";
+import { acceptFiles } from "./drop.js";
+import { cutTo, durationOf, gazeWindow, ratioOf } from "./gaze.js";
+import { describeReal, readReal, wantReal } from "./real.js";
+import { roll } from "./settings.js";
+import { modelOf, screenOf, store } from "./state.js";
+import { binomialInterval, verdict } from "./statistics.js";
+import { onTab } from "./tabs.js";
+import { isRight, pairOf, partner, scoreOf, shuffled } from "./trial.js";
+
+const PAIRS = 20;
+const SIDES = ["left", "right"];
+const clock = new Clock();
+const status = $("#blind-status");
+let pairs = []; // those that are there already
+let mistakes = [];
+let total = 0;
+let place = 0;
+let isRunning = false;
+let shown = null; // the pair in view
+let abort = null;
+
+const choiceOf = (side) => $(`#choose-${side}`);
+
+function show(part) {
+  for (const id of ["intro", "test", "score"]) $(`#blind-${id}`).hidden = !part.split(" ").includes(id);
+}
+
+// Both sides on the frame of one screen and drawn alike: nothing but the gaze may tell.
+function draw() {
+  if (!shown) return;
+  const palette = colours();
+  for (const side of SIDES) {
+    const gaze = shown[side];
+    const surface = fitted($("canvas", choiceOf(side)), ratioOf(gaze.screen));
+    if (!surface.width) continue;
+    drawScreen(surface, palette);
+    drawPath(surface, gaze, clock.time, palette);
+    drawTrail(surface, gaze, 0, Math.min(clock.time, durationOf(gaze)), palette);
+    drawPoint(surface, gaze, clock.time, palette);
+  }
+}
+
+function present(pair, isRevealed = false) {
+  shown = pair;
+  for (const side of SIDES) {
+    const isReal = pair.realSide === side;
+    choiceOf(side).disabled = isRevealed;
+    choiceOf(side).style.setProperty("--ratio", ratioOf(pair[side].screen));
+    $(".tag", choiceOf(side)).textContent = isRevealed ? (isReal ? "real" : "synthetic") : "";
+    choiceOf(side).classList.toggle("is-real", isRevealed && isReal);
+  }
+  clock.load(Math.min(durationOf(pair.left), durationOf(pair.right)));
+  // Who wants less motion starts the replay by hand; the test cannot do without it.
+  if (!wantsLessMotion()) clock.play();
+}
+
+function showRound() {
+  $("#blind-round").textContent = `Pair ${place + 1} of ${total}`;
+  $("#blind-dots").replaceChildren(...Array.from({ length: total }, (_, i) =>
+    make("i", { class: i < place ? "past" : i === place ? "now" : "" })));
+  const pair = pairs[place];
+  if (pair) present(pair);
+  else {
+    shown = null;
+    clock.pause();
+    $("#blind-round").textContent += ": one moment, it is still being made…";
+    for (const side of SIDES) choiceOf(side).disabled = true;
+  }
+}
+
+function choose(side) {
+  if (!isRunning || !shown) return;
+  shown.choice = side;
+  place += 1;
+  if (place < total) showRound();
+  else finish();
+}
+
+function finish() {
+  isRunning = false;
+  const right = scoreOf(pairs);
+  const [low, high] = binomialInterval(right, total);
+  const percent = (share) => `${Math.round(100 * share)} %`;
+  $("#score").textContent = `${right} of ${total}`;
+  $("#score-words").textContent = verdict(right, total);
+  $("#score-note").textContent =
+    `You found the real one in ${percent(right / total)} of the pairs; the 95 % interval of that share ` +
+    `is ${percent(low)} to ${percent(high)}. Guessing gives 50 %.`;
+  const line = $("#interval");
+  line.setAttribute("aria-label", `${percent(right / total)}, interval ${percent(low)} to ${percent(high)}`);
+  $(".reach", line).style.left = `${100 * low}%`;
+  $(".reach", line).style.width = `${100 * (high - low)}%`;
+  $(".point", line).style.left = `${(100 * right) / total}%`;
+  show("score test");
+  showMistakes();
+  $("#again").focus();
+}
+
+function showMistakes() {
+  mistakes = pairs.filter((pair) => !isRight(pair));
+  $("#mistakes-box").hidden = mistakes.length === 0;
+  $("#blind-help").hidden = true;
+  $("#blind-dots").replaceChildren(...pairs.map((pair) => make("i", { class: isRight(pair) ? "right" : "wrong" })));
+  const buttons = mistakes.map((pair) => {
+    const number = pairs.indexOf(pair) + 1;
+    const button = make("button", { class: "mistake", "aria-label": `Replay pair ${number}`, "aria-pressed": "false" },
+      make("canvas"), make("canvas"), make("span", {}, `pair ${number}`));
+    button.style.setProperty("--ratio", ratioOf(pair.left.screen));
+    button.addEventListener("click", () => reveal(pair, button));
+    return button;
+  });
+  $("#mistakes").replaceChildren(...buttons);
+  drawMistakes();
+  reveal(mistakes[0] || pairs[0], buttons[0]);
+}
+
+function drawMistakes() {
+  [...$("#mistakes").children].forEach((button, i) => {
+    [...button.querySelectorAll("canvas")].forEach((canvas, side) => {
+      const gaze = mistakes[i][SIDES[side]];
+      if (canvas.clientWidth) drawThumbnail(fitted(canvas, ratioOf(gaze.screen)), { ...gaze, events: [] }, colours());
+    });
+  });
+}
+
+function reveal(pair, button) {
+  for (const other of $("#mistakes").children) other.setAttribute("aria-pressed", String(other === button));
+  $("#blind-round").textContent = `Pair ${pairs.indexOf(pair) + 1}: you took the ${isRight(pair) ? "person for the person" : "synthetic one for the person"}`;
+  present(pair, true);
+}
+
+// Pairs are made as synthetic windows arrive, so that the test starts with the first.
+async function start() {
+  const { summary } = store.get("real");
+  const settings = { ...store.get("settings"), seed: roll() };
+  const model = modelOf(settings.model);
+  const screen = screenOf(model, settings.task);
+  const unused = shuffled(summary.windows).map((one) => gazeWindow(one, summary.rate_hz, screen));
+  total = Math.min(PAIRS, unused.length, store.get("server").limits.max_windows);
+  pairs = [];
+  mistakes = [];
+  $("#mistakes").replaceChildren();
+  place = 0;
+  abort?.abort();
+  abort = new AbortController();
+  $("#blind-start").disabled = true;
+  say(status, "Making synthetic gaze for the test…");
+  try {
+    for await (const { name, data } of generateStream({ ...settings, n: total }, abort.signal)) {
+      if (name === "queued" && data.ahead) say(status, `Waiting: ${data.ahead} ahead of you.`);
+      if (name === "failed") throw new Error(data.error);
+      if (name !== "window") continue;
+      const synthetic = gazeWindow(data, model.rate_hz, screen);
+      const person = cutTo(partner(unused, synthetic.task), synthetic.x.length);
+      pairs.push(pairOf(person, synthetic));
+      if (pairs.length === 1) open();
+      else if (isRunning && !shown && pairs[place]) showRound();
+    }
+    if (pairs.length < total) throw new Error("The server stopped before the test was made.");
+    say(status, "");
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    isRunning = false;
+    show("intro");
+    say(status, error.message, true);
+  } finally {
+    $("#blind-start").disabled = !store.get("real");
+  }
+}
+
+function open() {
+  isRunning = true;
+  show("test");
+  $("#blind-help").hidden = false;
+  showRound();
+  $("#blind").focus();
+}
+
+function showReal() {
+  const real = store.get("real");
+  const enough = real && real.summary.windows.length > 0;
+  $("#blind-start").disabled = !enough || isRunning;
+  $("#blind-drop").classList.toggle("small", Boolean(real));
+  $("#blind-drop strong").textContent = real ? "Drop another recording here" : "Drop a recording here";
+  const count = enough ? Math.min(PAIRS, real.summary.windows.length) : PAIRS;
+  $("#blind-explain").textContent = real
+    ? `${describeReal(real)} You will see ${count} pairs: one window of a person, one of the model, sides at random. Which is the person?`
+    : "Twenty pairs, one window of a person beside one of the model. Can you tell? For this a real recording is " +
+      "needed: drop one here, or start the server with --real FILE.";
+}
+
+async function takeFiles(files) {
+  say(status, "Reading…");
+  try {
+    await readReal(files);
+    say(status, "");
+  } catch (error) {
+    say(status, error.message, true);
+  }
+}
+
+export function handleBlindKey(event) {
+  if ($("#blind-test").hidden) return false;
+  if (event.key === " ") clock.toggle();
+  else if (event.key === "ArrowLeft" && isRunning) choose("left");
+  else if (event.key === "ArrowRight" && isRunning) choose("right");
+  else return false;
+  return true;
+}
+
+export function startBlind() {
+  clock.addEventListener("tick", draw);
+  for (const side of SIDES) choiceOf(side).addEventListener("click", () => choose(side));
+  acceptFiles($("#blind-drop"), $("#blind-files"), takeFiles);
+  $("#blind-start").addEventListener("click", start);
+  $("#again").addEventListener("click", () => {
+    show("intro");
+    start();
+  });
+  store.on("real", showReal);
+  onTheme(() => {
+    draw();
+    drawMistakes();
+  });
+  new ResizeObserver(() => {
+    draw();
+    drawMistakes();
+  }).observe($("#blind-test"));
+  onTab(async (name) => {
+    if (name !== "blind") return clock.pause();
+    await wantReal().catch((error) => say(status, error.message, true));
+    showReal();
+    if (shown && !wantsLessMotion()) clock.play();
+  });
+}

@@ -1,0 +1,145 @@
+// The pictures of a comparison: floor-ratio bars, the main sequence, marginals side by side.
+
+import { colours, make } from "./dom.js";
+import { axis, CONFIG, look, plotly } from "./plots.js";
+
+const MOST_STEPS = 5; // The bars' axis ends at 2 ** 5 floors and begins at 2 ** -1.
+const LEAST_STEPS = 1;
+
+const share = (ratio) => {
+  const steps = Math.min(Math.max(Math.log2(ratio), -LEAST_STEPS), MOST_STEPS);
+  return ((steps + LEAST_STEPS) / (LEAST_STEPS + MOST_STEPS)) * 100;
+};
+
+const MARKS = { 0.5: "½×", 1: "1×", 2: "2×", 4: "4×", 8: "8×", 16: "16×", 32: "32×" };
+
+const number = (value) => (value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2));
+
+// The one number of a set: results may be keyed by the set's name.
+const single = (value) => (value !== null && typeof value === "object" ? Object.values(value)[0] : value);
+
+export function drawBars(box, ratios) {
+  const rows = [["overall", single(ratios.overall)], ...Object.entries(ratios.families || {}).map(([name, value]) => [name, single(value)])];
+  box.replaceChildren(...rows.map(([name, ratio], place) => {
+    const isKnown = Number.isFinite(ratio);
+    const track = make("span", { class: "track" });
+    const [one, here] = [share(1), isKnown ? share(ratio) : share(1)];
+    const reach = make("i", { class: ratio > 1 ? "reach far" : "reach near" });
+    reach.style.left = `${Math.min(one, here)}%`;
+    reach.style.width = `${Math.abs(here - one)}%`;
+    const floor = make("i", { class: "floor" });
+    floor.style.left = `${one}%`;
+    track.append(reach, floor);
+    return make("div", { class: place ? "bar" : "bar overall" },
+      make("span", { class: "name" }, name), track, make("b", {}, isKnown ? `${number(ratio)}×` : "–"));
+  }), scale());
+}
+
+function scale() {
+  const marks = make("span", { class: "marks" });
+  for (const [ratio, text] of Object.entries(MARKS)) {
+    const mark = make("span", {}, text);
+    mark.style.left = `${share(Number(ratio))}%`;
+    marks.append(mark);
+  }
+  return make("div", { class: "bar scale", "aria-hidden": "true" }, make("span"), marks);
+}
+
+export function overallRatio(ratios) {
+  return single(ratios.overall);
+}
+
+export async function drawMainSequence(plot, sequence) {
+  const { ink, blue } = colours();
+  const sets = sequence.sets || sequence;
+  const traces = [];
+  for (const [name, color] of [["real", ink], ["synthetic", blue]]) {
+    const set = sets[name];
+    if (!set || !set.amplitude_deg) continue;
+    traces.push({
+      x: set.amplitude_deg, y: set.peak_deg_s, name, type: "scatter", mode: "markers",
+      marker: { color, size: 5, opacity: 0.45, symbol: name === "real" ? "circle-open" : "circle", line: { width: 1, color } },
+      hovertemplate: `${name}: %{x:.2f}°, %{y:.0f} °/s<extra></extra>`,
+    });
+    if (Number.isFinite(set.slope) && Number.isFinite(set.intercept)) {
+      const ends = [Math.min(...set.amplitude_deg), Math.max(...set.amplitude_deg)];
+      traces.push({
+        x: ends, y: ends.map((amplitude) => 10 ** (set.intercept + set.slope * Math.log10(amplitude))),
+        type: "scatter", mode: "lines", line: { color, width: 2, dash: name === "real" ? "solid" : "dash" },
+        name: `${name}: slope ${set.slope.toFixed(2)}`, hoverinfo: "skip", showlegend: true,
+      });
+    }
+  }
+  for (const trace of traces) trace.showlegend ??= false;
+  const log = { type: "log", dtick: undefined, nticks: undefined, exponentformat: "none" };
+  const layout = look({
+    margin: { l: 52, r: 8, t: 6, b: 42 }, showlegend: true, hovermode: "closest", dragmode: false,
+    legend: { x: 1, xanchor: "right", y: 0.02, yanchor: "bottom", bgcolor: "rgba(0,0,0,0)" },
+    xaxis: axis({ ...log, title: { text: "amplitude, °", standoff: 6 }, tickvals: [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50], fixedrange: true }),
+    yaxis: axis({ ...log, title: { text: "peak velocity, °/s", standoff: 4 }, tickvals: [10, 20, 50, 100, 200, 500, 1000, 2000], fixedrange: true }),
+  });
+  await (await plotly()).react(plot, traces, layout, CONFIG);
+}
+
+// Few windows fill few bins: neighbours are joined until about 2 sqrt(n) are left.
+export function coarser({ edges, ...densities }, n) {
+  const factor = Math.max(1, Math.floor((edges.length - 1) / Math.max(10, 2 * Math.sqrt(n))));
+  const joined = { edges: edges.filter((_, i) => i % factor === 0) };
+  const bins = joined.edges.length - 1;
+  const mean = (values) => values.reduce((a, b) => a + b, 0) / values.length;
+  for (const [set, values] of Object.entries(densities)) {
+    joined[set] = Array.from({ length: bins }, (_, i) => mean(values.slice(i * factor, (i + 1) * factor)));
+  }
+  return joined;
+}
+
+const name = (quantity) => (quantity.unit ? `${quantity.title}, ${quantity.unit}` : quantity.title);
+
+// Small multiples in a grid that fits the width, of n synthetic windows.
+export async function drawMarginals(plot, quantities, n) {
+  const { ink, blue } = colours();
+  const columns = Math.max(1, Math.min(Math.floor(plot.clientWidth / 230), quantities.length, 5));
+  const rows = Math.ceil(quantities.length / columns);
+  plot.style.height = `${rows * 170 + 10}px`;
+  const traces = [];
+  const layout = look({ margin: { l: 8, r: 8, t: 4, b: 22 }, hovermode: "x", dragmode: false, annotations: [] });
+  quantities.forEach((quantity, place) => {
+    const [column, row] = [place % columns, Math.floor(place / columns)];
+    const [left, right] = [column / columns + 0.012, (column + 1) / columns - 0.012];
+    const top = 1 - row / rows;
+    const bottom = top - 1 / rows;
+    const suffix = place ? place + 1 : "";
+    const pad = 30 / (rows * 170);
+    layout[`xaxis${suffix}`] = axis({ domain: [left, right], anchor: `y${suffix}`, fixedrange: true, showgrid: false, showline: true });
+    layout[`yaxis${suffix}`] = axis({ domain: [bottom + pad, top - pad], anchor: `x${suffix}`, fixedrange: true, showticklabels: false, showgrid: false, rangemode: "tozero" });
+    layout.annotations.push({
+      text: name(quantity), x: left, xref: "paper", xanchor: "left", y: top - 2 / (rows * 170), yref: "paper", yanchor: "top",
+      showarrow: false, font: { size: 12, color: ink },
+    });
+    const histogram = quantity.level === "window" ? coarser(quantity.histogram, n) : quantity.histogram;
+    for (const [set, color] of [["synthetic", blue], ["real", ink]]) {
+      const density = histogram[set];
+      if (!density) continue;
+      traces.push({
+        x: histogram.edges, y: [...density, density.at(-1)], name: set, type: "scatter", mode: "lines",
+        line: { color, width: set === "real" ? 1.6 : 1.4, shape: "hv" },
+        fill: set === "synthetic" ? "tozeroy" : "none", fillcolor: transparent(blue, 0.14),
+        xaxis: `x${suffix}`, yaxis: `y${suffix}`, hovertemplate: `${set} %{y:.3g}<extra></extra>`,
+      });
+    }
+  });
+  await (await plotly()).react(plot, traces, layout, CONFIG);
+}
+
+function transparent(hex, alpha) {
+  const [r, g, b] = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+  return `rgba(${r},${g},${b},${alpha})`;
+}
+
+export const hasMainSequence = (sequence) =>
+  Boolean(sequence && !sequence.not_computable && Object.keys(sequence.sets || sequence).length);
+
+export const sequenceNote = (sequence) =>
+  hasMainSequence(sequence)
+    ? "Peak velocity of each saccade over its amplitude, both on logarithmic axes."
+    : `Not computable: ${(sequence && sequence.not_computable) || "too few saccades"}.`;

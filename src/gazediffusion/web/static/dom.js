@@ -1,0 +1,47 @@
+// Small helpers for the document: finding, making and filling elements, and colours of the theme.
+
+export const $ = (selector, root = document) => root.querySelector(selector);
+
+export function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value);
+  }
+  element.append(...children);
+  return element;
+}
+
+// One line about what is going on; errors look like errors and are read out.
+export function say(element, text, isError = false) {
+  element.textContent = text;
+  element.classList.toggle("error", isError);
+}
+
+export function colours() {
+  const style = getComputedStyle(document.documentElement);
+  const of = (name) => style.getPropertyValue(`--${name}`).trim();
+  return {
+    ink: of("ink"), quiet: of("quiet"), paper: of("paper"), line: of("line"), shade: of("shade"),
+    link: of("link"), screen: of("screen"), blue: of("blue"), orange: of("orange"), green: of("green"),
+    fixation: of("fixation"), saccade: of("saccade"),
+  };
+}
+
+export const onTheme = (callback) => document.addEventListener("themechange", callback);
+
+export const wantsLessMotion = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+// Fit a canvas to the size it is shown at, in device pixels; returns its context in CSS pixels.
+export function fitted(canvas, ratio) {
+  const width = canvas.clientWidth;
+  const height = width / ratio;
+  const density = Math.min(window.devicePixelRatio || 1, 3);
+  const [across, down] = [Math.round(width * density), Math.round(height * density)];
+  if (canvas.width !== across || canvas.height !== down) {
+    canvas.width = across;
+    canvas.height = down;
+  }
+  const context = canvas.getContext("2d");
+  context.setTransform(density, 0, 0, density, 0, 0);
+  return { context, width, height };
+}

@@ -1,0 +1,87 @@
+// The gallery: one small picture for each window, in its place before it is there. A list box, so
+// that one Tab enters it and arrows walk through it.
+
+import { $, colours, fitted, make, onTheme } from "./dom.js";
+import { drawThumbnail } from "./draw.js";
+import { ratioOf } from "./gaze.js";
+import { store } from "./state.js";
+
+const box = $("#gallery");
+const drawn = new Set();
+
+const options = () => [...box.children];
+
+// Empty places for n windows of a screen.
+export function reserve(n, ratio) {
+  drawn.clear();
+  box.replaceChildren();
+  for (let i = 0; i < n; i++) {
+    const option = make("div", { role: "option", class: "thumb", "aria-selected": "false", "aria-disabled": "true" });
+    option.style.setProperty("--ratio", ratio);
+    option.setAttribute("aria-label", `Window ${i + 1}, not made yet`);
+    option.append(make("canvas", { "aria-hidden": "true" }));
+    option.addEventListener("click", () => select(i));
+    box.append(option);
+  }
+}
+
+function select(index) {
+  if (store.get("windows")[index]) store.set({ selected: index });
+}
+
+function fill() {
+  const windows = store.get("windows");
+  const palette = colours();
+  windows.forEach((gaze, i) => {
+    const option = box.children[i];
+    if (!gaze || !option || drawn.has(i)) return;
+    drawn.add(i);
+    drawThumbnail(fitted(option.firstChild, ratioOf(gaze.screen)), gaze, palette);
+    option.classList.add("ready");
+    option.removeAttribute("aria-disabled");
+    option.setAttribute("aria-label", `Window ${i + 1}${gaze.task ? `, ${gaze.task}` : ""}`);
+  });
+  mark();
+}
+
+function mark() {
+  const selected = store.get("selected");
+  options().forEach((option, i) => {
+    option.setAttribute("aria-selected", String(i === selected));
+    option.tabIndex = i === (selected ?? 0) ? 0 : -1;
+  });
+}
+
+function walk(event) {
+  const n = store.get("windows").length;
+  const now = store.get("selected") ?? 0;
+  const moves = { ArrowRight: now + 1, ArrowDown: now + 1, ArrowLeft: now - 1, ArrowUp: now - 1, Home: 0, End: n - 1 };
+  if (!(event.key in moves)) return;
+  event.preventDefault();
+  event.stopPropagation();
+  select(Math.min(Math.max(moves[event.key], 0), n - 1));
+  box.children[store.get("selected")]?.focus();
+}
+
+function redraw() {
+  drawn.clear();
+  fill();
+}
+
+// Places that never got a window go, as after a cancel.
+export function dropEmpty() {
+  for (const option of options()) if (!option.classList.contains("ready")) option.remove();
+}
+
+export function startGallery() {
+  store.on("windows", fill);
+  store.on("selected", mark);
+  box.addEventListener("keydown", walk);
+  onTheme(redraw);
+  let width = box.clientWidth;
+  new ResizeObserver(() => {
+    if (box.clientWidth === width) return;
+    width = box.clientWidth;
+    redraw();
+  }).observe(box);
+}

@@ -1,0 +1,96 @@
+// Generate: send the form, take windows as they come, show progress, cancel.
+
+import { cancelJob, generateStream } from "./api.js";
+import { $, say } from "./dom.js";
+import { dropEmpty, reserve } from "./gallery.js";
+import { gazeWindow, ratioOf } from "./gaze.js";
+import { readSettings } from "./settings.js";
+import { modelOf, screenOf, store } from "./state.js";
+
+const status = $("#status");
+const progress = $("#progress");
+let job = null; // {id, abort} while one is under way
+
+function showBusy(isBusy) {
+  $("#make").disabled = isBusy;
+  $("#make").textContent = isBusy ? "Generating…" : "Generate";
+  $("#cancel").hidden = !isBusy;
+  $("#first").disabled = isBusy;
+  progress.classList.toggle("busy", isBusy);
+}
+
+function begin(settings, model) {
+  store.set({ windows: [], selected: null, made: null });
+  reserve(settings.n, ratioOf(screenOf(model, settings.task)));
+}
+
+const words = (n) => `${n} ${n === 1 ? "window" : "windows"}`;
+
+// What each event of the stream does to the page.
+function take({ name, data }, settings, model) {
+  if (name === "queued") {
+    job.id = data.job;
+    say(status, data.ahead ? `Waiting: ${data.ahead} ahead of you.` : "Starting…");
+  } else if (name === "started") {
+    job.id = data.job;
+    say(status, "Drawing the first windows…");
+  } else if (name === "progress") {
+    progress.value = data.done / data.n;
+  } else if (name === "window") {
+    const windows = [...store.get("windows")];
+    windows[data.index] = gazeWindow(data, model.rate_hz, screenOf(model, settings.task));
+    store.set({ windows });
+    if (store.get("selected") === null) store.set({ selected: data.index });
+    say(status, `${windows.filter(Boolean).length} of ${words(settings.n)}`);
+  } else if (name === "done") {
+    progress.value = 1;
+    store.set({ made: { ...data, settings } });
+    say(status, `${words(data.n)} in ${data.seconds_taken.toFixed(1)} s.`);
+  } else if (name === "failed") {
+    throw new Error(data.error);
+  }
+}
+
+async function generate(event) {
+  event?.preventDefault();
+  if (job) return;
+  const settings = readSettings();
+  const model = modelOf(settings.model);
+  job = { id: null, abort: new AbortController(), isCancelled: false };
+  showBusy(true);
+  progress.value = 0;
+  say(status, "Asking…");
+  let hasBegun = false;
+  try {
+    for await (const one of generateStream(settings, job.abort.signal)) {
+      // The windows in view stay until the server has taken the new order.
+      if (!hasBegun && one.name !== "failed") begin(settings, model);
+      hasBegun = true;
+      take(one, settings, model);
+    }
+    if (!store.get("made") && !job.isCancelled) throw new Error("The server stopped before the set was done.");
+  } catch (error) {
+    if (!job.isCancelled) {
+      progress.value = 0;
+      say(status, error.message, true);
+    }
+  }
+  if (job.isCancelled) say(status, `Cancelled after ${words(store.get("windows").filter(Boolean).length)}.`);
+  if (hasBegun) dropEmpty();
+  job = null;
+  showBusy(false);
+}
+
+async function cancel() {
+  if (!job) return;
+  const { id, abort } = job;
+  job.isCancelled = true;
+  if (id) await cancelJob(id).catch(() => null); // It may have ended in the meantime.
+  abort.abort();
+}
+
+export function startGenerate() {
+  $("#generate").addEventListener("submit", generate);
+  $("#first").addEventListener("click", () => generate());
+  $("#cancel").addEventListener("click", cancel);
+}

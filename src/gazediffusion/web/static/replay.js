@@ -1,0 +1,151 @@
+// The replay: the selected window on its screen, with the controls of time and of what is shown.
+
+import { Clock } from "./clock.js";
+import { $, colours, fitted, onTheme, say, wantsLessMotion } from "./dom.js";
+import { drawFixations, drawPoint, drawSaccades, drawScreen, drawTrail } from "./draw.js";
+import { acceptFiles } from "./drop.js";
+import { durationOf, factsOf, ratioOf } from "./gaze.js";
+import { isCoarse } from "./plots.js";
+import { modelOf, screenOf, store } from "./state.js";
+
+export const clock = new Clock();
+
+const canvas = $("#replay");
+const scrub = $("#scrub");
+const STEP_MS = 100;
+let palette = null;
+let image = null;
+let gaze = null;
+
+const seconds = (time) => `${(time / 1000).toFixed(2)} s`;
+const isShown = (layer) => $(`#show-${layer}`).checked;
+
+function shownRatio() {
+  if (gaze) return ratioOf(gaze.screen);
+  if (!store.get("settings")) return 16 / 9;
+  const { model, task } = store.get("settings");
+  return ratioOf(screenOf(modelOf(model), task));
+}
+
+function draw() {
+  palette ||= colours();
+  const ratio = shownRatio();
+  $(".replay").style.setProperty("--ratio", ratio);
+  const surface = fitted(canvas, ratio);
+  if (!surface.width) return;
+  drawScreen(surface, palette, image);
+  if (!gaze) return;
+  const { first, time } = clock;
+  if (isShown("saccades")) drawSaccades(surface, gaze, first, time, palette);
+  if (isShown("fixations")) drawFixations(surface, gaze, first, time, palette);
+  if (isShown("trail")) drawTrail(surface, gaze, first, time, palette);
+  drawPoint(surface, gaze, time, palette);
+}
+
+function showTime() {
+  scrub.value = clock.time;
+  scrub.setAttribute("aria-valuetext", seconds(clock.time));
+  $("#time").textContent = seconds(clock.time);
+  draw();
+}
+
+function showState() {
+  const play = $("#play");
+  play.classList.toggle("playing", clock.isPlaying);
+  play.setAttribute("aria-label", clock.isPlaying ? "Pause" : "Play");
+  scrub.max = clock.duration || 8000;
+  const share = (time) => `${(100 * time) / (clock.duration || 1)}%`;
+  scrub.parentElement.style.setProperty("--from", share(clock.first));
+  scrub.parentElement.style.setProperty("--to", share(clock.last));
+  $("#loop").textContent = !gaze
+    ? ""
+    : clock.isWhole
+      ? `${isCoarse() ? "Zoom with + and −" : "Drag to zoom"}: the replay loops what you see.`
+      : `Looping ${seconds(clock.first)} to ${seconds(clock.last)}.`;
+}
+
+function showWindow() {
+  const selected = store.get("selected");
+  gaze = selected === null ? null : store.get("windows")[selected] || null;
+  $("#nothing").hidden = gaze !== null;
+  for (const id of ["play", "scrub", "zoom-in", "zoom-out", "zoom-all"]) $(`#${id}`).disabled = !gaze;
+  const facts = gaze ? factsOf(gaze) : ["–", "–", "–", "–", "–"];
+  document.querySelectorAll("#facts dd").forEach((cell, i) => (cell.textContent = facts[i]));
+  $("#window-title").textContent = gaze ? `Window ${selected + 1}` : "Window";
+  $("#window-task").textContent = gaze?.task ? gaze.task.replaceAll("_", " ") : "";
+  $("#no-traces").hidden = gaze !== null;
+  if (gaze && matchMedia("(max-width: 760px)").matches) $("#stage").scrollIntoView({ block: "nearest" });
+  if (!gaze) {
+    clock.pause();
+    clock.load(0);
+    return;
+  }
+  clock.load(durationOf(gaze));
+  // Who wants less motion sees the whole path at once and plays it only on demand.
+  if (wantsLessMotion()) clock.seek(clock.duration);
+  else clock.play();
+}
+
+async function showImage(files) {
+  const file = [...files].find((one) => one.type.startsWith("image/"));
+  if (!file) {
+    say($(".background .note"), "That is not a picture the browser can show.", true);
+    return;
+  }
+  const url = URL.createObjectURL(file);
+  const loaded = new Image();
+  loaded.src = url;
+  try {
+    await loaded.decode();
+  } catch {
+    say($(".background .note"), `${file.name} cannot be shown by this browser.`, true);
+    return;
+  } finally {
+    URL.revokeObjectURL(url);
+  }
+  image = loaded;
+  $("#background-off").hidden = false;
+  say($(".background .note"), `${file.name}: only in this browser, sent nowhere.`);
+  draw();
+}
+
+function hideImage() {
+  image = null;
+  $("#background").value = "";
+  $("#background-off").hidden = true;
+  say($(".background .note"), "Drop a picture on the screen. It stays in this browser and is sent nowhere.");
+  draw();
+  $("#background").focus();
+}
+
+// Keys of the replay, wherever the focus is unless it is on something that needs them itself.
+export function handleReplayKey(event) {
+  if (!gaze) return false;
+  const moves = { ArrowLeft: -STEP_MS, ArrowRight: STEP_MS, Home: -Infinity, End: Infinity };
+  if (event.key === " ") clock.toggle();
+  else if (event.key in moves) {
+    const step = event.shiftKey ? moves[event.key] / 10 : moves[event.key];
+    clock.seek(Math.min(Math.max(clock.time + step, clock.first), clock.last));
+  } else return false;
+  return true;
+}
+
+export function startReplay() {
+  clock.addEventListener("tick", showTime);
+  clock.addEventListener("change", showState);
+  $("#play").addEventListener("click", () => clock.toggle());
+  canvas.addEventListener("click", () => clock.toggle());
+  scrub.addEventListener("input", () => clock.seek(Number(scrub.value)));
+  $("#speed").addEventListener("change", (event) => clock.setSpeed(Number(event.target.value)));
+  for (const layer of ["trail", "fixations", "saccades"]) $(`#show-${layer}`).addEventListener("change", draw);
+  acceptFiles($("#stage"), $("#background"), showImage);
+  $("#background-off").addEventListener("click", hideImage);
+  store.on("selected", showWindow);
+  store.on("settings", () => gaze || draw());
+  onTheme(() => {
+    palette = null;
+    draw();
+  });
+  new ResizeObserver(draw).observe($("#stage"));
+  draw();
+}

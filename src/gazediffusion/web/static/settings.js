@@ -1,0 +1,77 @@
+// The form of what to generate: filled from the server's models, read as settings.
+
+import { $, make } from "./dom.js";
+import { modelOf, store } from "./state.js";
+
+const form = $("#generate");
+const DEFAULT_WINDOWS = 6;
+
+function fillSelect(select, entries, value) {
+  select.replaceChildren(...entries.map(([key, text]) => make("option", { value: key }, text)));
+  if (entries.some(([key]) => key === value)) select.value = value;
+  select.disabled = entries.length === 0;
+}
+
+export const plainTask = (task) => (task ? task.replaceAll("_", " ") : "any task");
+
+function showModel() {
+  const model = modelOf(form.model.value);
+  const tasks = (model.tasks || []).map((task) => [task, plainTask(task)]);
+  fillSelect(form.task, [["", tasks.length ? "as it comes" : "the model knows no tasks"], ...tasks], form.task.value);
+  fillSelect(form.quality, (model.qualities || ["default"]).map((one) => [one, one]), form.quality.value || "default");
+  if (![...form.quality.options].some((one) => one.selected && one.value)) form.quality.value = "default";
+  form.seconds.value = model.seconds;
+}
+
+// What the form says. Nothing is corrected here: the server's line explains what is impossible.
+export function readSettings() {
+  return {
+    model: form.model.value,
+    task: form.task.value || null,
+    n: Number(form.n.value),
+    seed: Number(form.seed.value),
+    quality: form.quality.value,
+    seconds: form.seconds.value === "" ? null : Number(form.seconds.value),
+  };
+}
+
+const describe = ({ model, task, quality }) => `${model}, ${plainTask(task)}, ${quality} quality`;
+
+export const roll = () => crypto.getRandomValues(new Uint32Array(1))[0] % 1_000_000;
+
+function publish() {
+  store.set({ settings: readSettings() });
+}
+
+// Show what the server has; a model that was chosen before stays chosen.
+export function showServer() {
+  const server = store.get("server");
+  const before = form.model.disabled ? server.default : form.model.value;
+  fillSelect(form.model, server.models.map((one) => [one.name, one.name]), before);
+  form.n.max = server.limits.max_windows;
+  form.n.value = Math.min(Number(form.n.value) || DEFAULT_WINDOWS, server.limits.max_windows);
+  if (form.quality.disabled) {
+    showModel();
+    form.quality.value = "default";
+  }
+  $("#make").disabled = server.models.length === 0;
+  publish();
+}
+
+export function startSettings() {
+  form.model.addEventListener("change", showModel);
+  form.addEventListener("change", publish);
+  form.addEventListener("input", publish);
+  $("#dice").addEventListener("click", () => {
+    form.seed.value = roll();
+    publish();
+  });
+  store.on("settings", ({ settings }) => {
+    for (const line of document.querySelectorAll(".settings-line")) {
+      const change = make("button", { class: "link", type: "button" }, "change");
+      change.addEventListener("click", () => $("#tab-explore").click());
+      const seed = "fresh" in line.dataset ? "a fresh seed" : `seed ${settings.seed}`;
+      line.replaceChildren(`Synthetic gaze of ${describe(settings)}, ${seed} · `, change);
+    }
+  });
+}

@@ -1,0 +1,207 @@
+"""The queue: turns are shared, places are bounded, cancelled jobs give theirs back."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from gazediffusion.errors import GazeError
+from gazediffusion.web.jobs import CANCELLED, BrokenError, Job, JobQueue, QueueFullError, Steps
+from gazediffusion.web.settings import Limits, Settings
+
+from .conftest import live_server
+
+
+class Heard:
+    """What a job told, and waiting for its end."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, Any]] = []
+        self.over = threading.Event()
+
+    def __call__(self, kind: str, value: Any) -> None:
+        self.told.append((kind, value))
+        if kind in ("done", "failed"):
+            self.over.set()
+
+    def wait(self) -> list[tuple[str, Any]]:
+        assert self.over.wait(10)
+        return self.told
+
+
+@pytest.fixture
+def queue() -> Any:
+    made = JobQueue(max_jobs=3)
+    yield made
+    made.close()
+
+
+def counting(n: int, log: list[str], name: str, gate: threading.Event | None = None) -> Any:
+    def work(job: Job) -> Steps:
+        for number in range(n):
+            if gate is not None:
+                assert gate.wait(10)
+            log.append(name)
+            yield number
+
+    return work
+
+
+def test_a_job_tells_of_its_steps_in_order(queue: JobQueue) -> None:
+    heard = Heard()
+    queue.submit(counting(3, [], "a"), heard)
+    results = [("result", 0), ("result", 1), ("result", 2)]
+    assert heard.wait() == [("started", None), *results, ("done", None)]
+
+
+def test_two_jobs_take_turns(queue: JobQueue) -> None:
+    log: list[str] = []
+    gate = threading.Event()
+    long, short = Heard(), Heard()
+    assert queue.submit(counting(6, log, "long", gate), long).ahead == 0
+    assert queue.submit(counting(2, log, "short", gate), short).ahead == 1
+    gate.set()
+    long.wait(), short.wait()
+    # The short one is through after four batches, not after the long one's six.
+    assert sorted(log[:4]) == ["long", "long", "short", "short"]
+    assert log[4:] == ["long"] * 4
+
+
+def test_no_more_jobs_than_allowed_are_taken_until_one_is_released(queue: JobQueue) -> None:
+    gate = threading.Event()
+    jobs = [queue.submit(counting(1, [], "a", gate), Heard()) for _ in range(3)]
+    with pytest.raises(QueueFullError):
+        queue.submit(counting(1, [], "b"), Heard())
+    queue.release(jobs[2])
+    heard = Heard()
+    queue.submit(counting(1, [], "b"), heard)
+    gate.set()
+    assert heard.wait()[-1] == ("done", None)
+
+
+def failure_of(heard: Heard) -> tuple[type, str]:
+    kind, error = heard.wait()[-1]
+    assert kind == "failed"
+    return type(error), str(error)
+
+
+def test_a_waiting_job_is_cancelled_at_once(queue: JobQueue) -> None:
+    gate = threading.Event()
+    first, second = Heard(), Heard()
+    queue.submit(counting(1, [], "a", gate), first)
+    waiting = queue.submit(counting(1, [], "b"), second)
+    assert queue.cancel(waiting.id)
+    assert failure_of(second) == (GazeError, CANCELLED)
+    assert ("started", None) not in second.told
+    gate.set()
+    first.wait()
+
+
+def test_a_running_job_stops_in_the_middle_of_a_step(queue: JobQueue) -> None:
+    heard, is_running = Heard(), threading.Event()
+
+    def work(job: Job) -> Steps:
+        is_running.set()
+        while not job.is_over:
+            job.require_wanted()
+            time.sleep(0.001)
+        yield
+
+    job = queue.submit(work, heard)
+    assert is_running.wait(10)
+    queue.cancel(job.id)
+    assert failure_of(heard) == (GazeError, CANCELLED)
+    after = Heard()
+    queue.submit(counting(1, [], "b"), after)
+    assert after.wait()[-1] == ("done", None)
+
+
+def test_an_unknown_job_cannot_be_cancelled(queue: JobQueue) -> None:
+    assert not queue.cancel("nobody")
+
+
+def test_bad_input_is_told_and_a_defect_is_not_shown(
+    queue: JobQueue, caplog: pytest.LogCaptureFixture
+) -> None:
+    def failing(error: Exception) -> Callable[[Job], Steps]:
+        def work(job: Job) -> Steps:
+            if error:
+                raise error
+            yield
+
+        return work
+
+    bad, broken = Heard(), Heard()
+    queue.submit(failing(GazeError("no such task")), bad)
+    queue.submit(failing(ZeroDivisionError("secret")), broken)
+    assert failure_of(bad) == (GazeError, "no such task")
+    kind, line = failure_of(broken)
+    assert kind is BrokenError
+    assert "secret" not in line
+    assert "secret" in caplog.text
+
+
+def read_events(response: httpx2.Response) -> Any:
+    name = ""
+    for line in response.iter_lines():
+        if line.startswith("event: "):
+            name = line.removeprefix("event: ")
+        elif line.startswith("data: "):
+            yield name, json.loads(line.removeprefix("data: "))
+
+
+@pytest.fixture
+def url(run_folder: Path) -> Any:
+    limits = Limits(max_windows=4000, max_jobs=2)
+    with live_server(Settings(model=str(run_folder), limits=limits)) as address:
+        yield address
+
+
+def test_a_short_job_is_done_while_a_long_one_goes_on(url: str) -> None:
+    with httpx2.stream("GET", f"{url}/api/generate/stream?n=4000&quality=best") as long:
+        events = read_events(long)
+        assert next(name for name, _ in events if name == "window")
+        answer = httpx2.get(f"{url}/api/generate/stream?n=2&quality=fast", timeout=20)
+        assert "event: done" in answer.text
+        assert next(name for name, _ in events if name == "window"), "the long one still runs"
+
+
+def test_cancelling_ends_the_stream_and_frees_the_place(url: str) -> None:
+    stream = f"{url}/api/generate/stream?n=4000&quality=best"
+    with httpx2.stream("GET", stream) as first, httpx2.stream("GET", stream) as second:
+        streams = [read_events(one) for one in (first, second)]
+        jobs = [next(events)[1]["job"] for events in streams]
+        full = httpx2.post(f"{url}/api/generate", json={"n": 1})
+        assert full.status_code == 429
+        assert int(full.headers["retry-after"]) > 0
+        assert "2 jobs are running or waiting" in full.json()["error"]
+        for job in jobs:
+            assert httpx2.post(f"{url}/api/jobs/{job}/cancel").status_code == 204
+        *_, (name, data) = streams[0]
+        assert (name, data) == ("failed", {"error": CANCELLED})
+    for _ in range(50):
+        if httpx2.post(f"{url}/api/generate", json={"n": 1}).status_code == 200:
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail("the places were not given back")
+    assert httpx2.post(f"{url}/api/jobs/{jobs[0]}/cancel").status_code == 404
+
+
+def test_hanging_up_ends_the_job(url: str) -> None:
+    stream = f"{url}/api/generate/stream?n=4000&quality=best"
+    for _ in range(3):  # more than there are places
+        with httpx2.stream("GET", stream) as response:
+            assert next(name for name, _ in read_events(response) if name == "window")
+    for _ in range(50):
+        if httpx2.post(f"{url}/api/generate", json={"n": 1}).status_code == 200:
+            return
+        time.sleep(0.1)
+    pytest.fail("the places were not given back")

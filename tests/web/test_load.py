@@ -1,0 +1,31 @@
+"""Fifty clients at once on a real server: none lost, none wrong. The full minute is in
+benchmarks/serve.py."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from gazediffusion.web.settings import Settings
+
+from .conftest import live_server
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+def test_fifty_clients_at_once_all_get_right_answers(run_folder: Path, tmp_path: Path) -> None:
+    sys.path.insert(0, str(BENCHMARKS))
+    try:
+        serve = import_module("serve")
+    finally:
+        sys.path.pop(0)
+    expected = serve.Expected(run_folder, tmp_path)
+    with live_server(Settings(model=str(run_folder))) as url:
+        tally = serve.Tally()
+        asyncio.run(serve.load(url, 50, 4.0, expected, tally))
+    assert tally.wrong == []
+    assert tally.lost == []
+    assert sum(tally.done.values()) >= 50
+    assert set(tally.done) == set(serve.KINDS)

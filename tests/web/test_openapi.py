@@ -1,0 +1,63 @@
+"""The OpenAPI description against the application: what it promises is what happens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+
+from gazediffusion.web.settings import Limits, Settings
+
+from .conftest import live_server
+
+# Half of what is asked is impossible on purpose; the rest must be small to be quick.
+LIMITS = Limits(max_windows=6)
+PATHS = [
+    ("/api/models", "GET"),
+    ("/api/generate/stream", "GET"),
+    ("/api/generate", "POST"),
+    ("/api/jobs/{job}/cancel", "POST"),
+    ("/api/real", "GET"),
+]
+WITH_FILES = [("/api/real", "POST"), ("/api/evaluate", "POST"), ("/api/report", "POST")]
+
+
+@pytest.fixture(scope="module")
+def schema(run_folder: Path, study: Path) -> Any:
+    with live_server(Settings(model=str(run_folder), real=study, limits=LIMITS)) as url:
+        yield schemathesis.openapi.from_url(f"{url}/openapi.json")
+
+
+@pytest.mark.parametrize(("path", "method"), PATHS + WITH_FILES, ids=lambda one: str(one))
+def test_what_is_described_is_what_happens(schema: Any, path: str, method: str) -> None:
+    n_examples = {"/api/evaluate": 3, "/api/report": 1}.get(path, 25)
+
+    @settings(
+        max_examples=n_examples,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=schema[path][method].as_strategy())
+    def check(case: Any) -> None:
+        # No schema can say what a recording is: files of random bytes are refused, and rightly.
+        loose = [positive_data_acceptance] if (path, method) in WITH_FILES else []
+        case.call_and_validate(excluded_checks=loose, timeout=60)
+
+    check()
+
+
+def test_every_path_is_tried(schema: Any) -> None:
+    described = {
+        (path, method.upper())
+        for path in schema
+        for method in schema[path]
+        if method != "parameters"
+    }
+    assert described == set(PATHS + WITH_FILES)

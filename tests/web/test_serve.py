@@ -1,0 +1,133 @@
+"""The command `serve`: starts at once, ends with Ctrl-C, says in one line what it lacks."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx2
+import pytest
+from typer.testing import CliRunner
+
+from gazediffusion import shipped
+from gazediffusion.checkpoint import load_run
+from gazediffusion.cli import app
+from gazediffusion.errors import GazeError
+from gazediffusion.web.models import Models
+from gazediffusion.web.server import address
+from gazediffusion.web.settings import Settings
+
+
+def refusal(*arguments: str) -> str:
+    result = CliRunner().invoke(app, ["serve", "--no-open", *arguments])
+    assert isinstance(result.exception, GazeError), result.output
+    return str(result.exception)
+
+
+def test_the_server_answers_and_ends_with_ctrl_c(run_folder: Path) -> None:
+    command = [sys.executable, "-m", "gazediffusion", "serve", "--port", "0", "--no-open"]
+    process = subprocess.Popen(
+        [*command, "--model", str(run_folder)], stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        found = re.search(r"http://127\.0\.0\.1:\d+/", process.stdout.readline())
+        assert found is not None
+        assert httpx2.get(found[0], timeout=20).status_code == 200
+        models = httpx2.get(f"{found[0]}api/models", timeout=20).json()
+        assert models["default"] == run_folder.name
+        with httpx2.stream("GET", f"{found[0]}api/generate/stream?n=500&quality=best") as stream:
+            assert next(stream.iter_lines()) == "event: queued"
+            process.send_signal(signal.SIGINT)
+            process.wait(timeout=20)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_token_is_needed_elsewhere(run_folder: Path) -> None:
+    line = refusal("--host", "0.0.0.0", "--model", str(run_folder))
+    assert line == (
+        "0.0.0.0 can be reached by others, and there is no token; "
+        "give one with --token, or listen on 127.0.0.1"
+    )
+
+
+def test_a_port_in_use_is_told(run_folder: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = str(other.getsockname()[1])
+        line = refusal("--port", port, "--model", str(run_folder))
+    assert line.startswith(f"cannot listen on 127.0.0.1 port {port}")
+    assert "--port" in line
+
+
+def test_without_any_model_there_is_nothing_to_serve() -> None:
+    assert refusal() == (
+        "there is no model to serve; train one, and name its run folder with --model"
+    )
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
+    assert "this is no run folder" in refusal("--model", str(tmp_path))
+    (tmp_path / "config.json").write_text("{}")
+    assert "the configuration is damaged" in refusal("--model", str(tmp_path))
+    assert "there is no run folder nothing" in refusal("--model", "nothing")
+
+
+def test_without_the_extra_the_command_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import importlib.util
+
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "uvicorn" else find(name)
+    )
+    assert refusal() == "the playground needs uvicorn; pip install 'gazediffusion[web]'"
+
+
+def test_the_command_line_loads_no_server_and_the_server_no_torch(run_folder: Path) -> None:
+    def loaded(statement: str) -> set[str]:
+        script = f"{statement}\nimport sys\nprint(*sys.modules)"
+        run = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        )
+        return set(run.stdout.split())
+
+    assert not {"fastapi", "uvicorn", "pydantic"} & loaded("import gazediffusion.cli")
+    # Loading torch takes longer than the second in which the page is to open.
+    start = "from gazediffusion.web.app import create_app\n"
+    start += "from gazediffusion.web.settings import Settings\n"
+    found = loaded(f"{start}create_app(Settings(model={str(run_folder)!r})).openapi()")
+    assert not {"torch", "polars", "pymovements", "matplotlib", "plotly"} & found
+
+
+def test_a_shipped_model_and_a_run_folder_are_offered_together(
+    run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shipped, "models_folder", lambda: tmp_path / "models")
+    for name in ("joint", "another"):
+        shipped.ship(load_run(run_folder), tmp_path / "models" / name, 31)
+    assert Models().default == "joint"
+    both = Models(str(run_folder))
+    assert list(both.offers) == ["another", "joint", run_folder.name]
+    assert both.default == run_folder.name
+    assert both.find(None).source == str(run_folder.resolve())
+    assert Models("another").default == "another"
+    assert Models("another").find("joint").source == "joint"
+    shutil.rmtree(tmp_path / "models" / "joint")
+    assert Models().default == "another"
+
+
+def test_the_address_carries_the_token() -> None:
+    assert address(Settings(), 8000) == "http://127.0.0.1:8000/"
+    assert address(Settings(host="::1", token="a b/c"), 9) == "http://[::1]:9/?token=a%20b%2Fc"
