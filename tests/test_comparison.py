@@ -99,3 +99,15 @@ def test_a_share_of_many_values_is_spread_over_all_of_them() -> None:
     some = share(values)
     assert len(some) <= 100_000
     assert some[-1] > 999_000
+
+
+def test_a_draw_without_a_value_leaves_the_distance_without_an_interval() -> None:
+    """As of few synthetic windows of which one alone has a fixation."""
+    real, one = RNG.normal(0, 1, 60), RNG.normal(0, 1, 5)
+    groups = np.arange(6)
+    draws = Draws(draw_weights(6, 50, RNG), draw_weights(6, 50, RNG))
+    found = distances_with_intervals(
+        quantity(real, np.arange(60) % 6), quantity(one, np.zeros(5, int)), groups, groups, draws
+    )
+    assert found["js"].value == distances(quantity(real), quantity(one))["js"]
+    assert found["js"].interval() is None

@@ -111,7 +111,10 @@ def distances_with_intervals(
     for name, borders in (("js", edges), ("ks", fine), ("w1", fine)):
         p = draws.real @ _counts_by_group(real, borders, real_groups, draws.real.shape[1])
         q = draws.other @ _counts_by_group(other, borders, other_groups, draws.other.shape[1])
-        if name == "js":
+        if not (p.any(axis=1) & q.any(axis=1)).all():
+            # A draw without a single value says nothing, so there is no interval.
+            replicates[name] = np.full(len(p), np.nan)
+        elif name == "js":
             replicates[name] = js_from_counts(p, q)
         elif name == "ks":
             replicates[name] = ks_from_counts(p, q)

@@ -130,14 +130,14 @@ def test_events_are_those_of_the_reference_run(made: Artefacts, results: dict[st
     found = quantity(made.evaluations["position"], "events", "saccade_count")
     row = row_of(results, "events", "saccade_count")
     mean = found["mean"]
-    assert row["generated"] == mean["position-2024"]
+    assert row["generated"] == mean["position-123"]
     assert row["generated_seeds"] == over_seeds([mean[name] for name in PLAN.position_sets])
-    assert row["above_train"] == pytest.approx(100 * (mean["position-2024"] / mean["train"] - 1))
-    assert row["above_real"] == pytest.approx(100 * (mean["position-2024"] / mean["real"] - 1))
+    assert row["above_train"] == pytest.approx(100 * (mean["position-123"] / mean["train"] - 1))
+    assert row["above_real"] == pytest.approx(100 * (mean["position-123"] / mean["real"] - 1))
     assert row["train_above_real"] == pytest.approx(100 * (mean["train"] / mean["real"] - 1))
     assert row["paper_above_real"] == pytest.approx(-14.8, abs=0.05)
     apart = row_of(results, "event-distances", "saccade_count")
-    assert apart["js"] == found["distances"]["js"]["synthetic"]["position-2024"]["value"]
+    assert apart["js"] == found["distances"]["js"]["synthetic"]["position-123"]["value"]
     assert apart["js_paper"] == 0.0703
 
 
@@ -145,17 +145,17 @@ def test_sampling_is_judged_as_in_the_paper(made: Artefacts, results: dict[str, 
     evaluation = made.evaluations["sampling"]
     speed = quantity(evaluation, "features", "mean_speed")["distances"]["ks"]
     steps = row_of(results, "sampling", "steps 25")
-    assert steps["ks"] == speed["synthetic"]["position-2024-steps-25"]["value"]
+    assert steps["ks"] == speed["synthetic"]["position-123-steps-25"]["value"]
     assert steps["ks_floor"] == speed["floor"]
     assert steps["ks_paper"] == 0.211
     chosen = row_of(results, "sampling", "steps 100")
-    assert chosen["ks"] == speed["synthetic"]["position-2024"]["value"]
+    assert chosen["ks"] == speed["synthetic"]["position-123"]["value"]
     eta = row_of(results, "sampling", "eta 0.5")
     means = evaluation["means"]["ks_8"]
-    assert eta["ks"] == means["synthetic"]["position-2024-eta-0.5"]
+    assert eta["ks"] == means["synthetic"]["position-123-eta-0.5"]
     assert eta["ks_floor"] == means["floor"]
     raw = row_of(results, "sampling", "raw")
-    assert raw["ks"] == speed["synthetic"]["position-2024-raw"]["value"]
+    assert raw["ks"] == speed["synthetic"]["position-123-raw"]["value"]
     assert raw["ks_paper"] == 0.277
     assert raw["js_paper"] is None
 
@@ -165,13 +165,13 @@ def test_objectives_are_told_apart_by_what_they_predict(
 ) -> None:
     rows = {row["name"]: row for row in results["tables"]["objective"]["rows"]}
     assert list(rows) == ["eps", "x0"]
-    assert rows["eps"]["loss"] == made.histories["position-2024"]["best_validation_loss"]
-    assert rows["x0"]["loss"] == made.histories["x0-2024"]["best_validation_loss"]
+    assert rows["eps"]["loss"] == made.histories["position-123"]["best_validation_loss"]
+    assert rows["x0"]["loss"] == made.histories["x0-123"]["best_validation_loss"]
     assert rows["x0"]["fgd_paper"] == 16782.0
     assert "cannot be compared" in results["tables"]["objective"]["about"]
     swapped = replace(made, plan=replace(PLAN, position=replace(PLAN.position, objective="x0")))
     rows = {row["name"]: row for row in TABLES["objective"](swapped)["rows"]}
-    assert rows["x0"]["loss"] == made.histories["position-2024"]["best_validation_loss"]
+    assert rows["x0"]["loss"] == made.histories["position-123"]["best_validation_loss"]
     assert rows["eps"]["loss_paper"] == 0.0059
 
 
@@ -239,8 +239,8 @@ def test_training_says_what_was_not_recorded(made: Artefacts, results: dict[str,
     assert [row["name"] for row in rows] == [*PLAN.runs, "position"]
     assert row_of(results, "training", "velocity-0")["minutes"] == "not recorded"
     assert row_of(results, "training", "position-123")["minutes"] == pytest.approx(20.0)
-    assert row_of(results, "training", "position-2024")["loss_paper"] == 0.0059
-    assert row_of(results, "training", "x0-2024")["loss_paper"] == 0.0995
+    assert row_of(results, "training", "position-123")["loss_paper"] == 0.0059
+    assert row_of(results, "training", "x0-123")["loss_paper"] == 0.0995
     losses = [made.histories[run]["best_validation_loss"] for run in PLAN.position_sets]
     assert row_of(results, "training", "position")["loss"] == over_seeds(losses)
 
@@ -262,11 +262,11 @@ def test_levels_are_over_the_runs_of_each_representation(results: dict[str, Any]
 
 def test_rounded_weights_stand_beside_full_ones(made: Artefacts, results: dict[str, Any]) -> None:
     evaluation = made.evaluations["weights"]
-    row = row_of(results, "weights", "position-2024-levels-15")
-    assert row["ratio"] == evaluation["ratios"]["overall"]["position-2024-levels-15"]
-    assert row["js_8"] == evaluation["means"]["js_8"]["synthetic"]["position-2024-levels-15"]
+    row = row_of(results, "weights", "position-123-levels-15")
+    assert row["ratio"] == evaluation["ratios"]["overall"]["position-123-levels-15"]
+    assert row["js_8"] == evaluation["means"]["js_8"]["synthetic"]["position-123-levels-15"]
     assert row["fgd"] == pytest.approx(
-        frechet_of(made.features["real"], made.features["position-2024-levels-15"])
+        frechet_of(made.features["real"], made.features["position-123-levels-15"])
     )
     assert row_of(results, "weights", "velocity-0-levels-31")["fgd"] is None
 

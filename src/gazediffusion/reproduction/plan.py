@@ -197,6 +197,6 @@ TINY = Plan(
     position=replace(RECIPES["position-tiny"], sampling_steps=100, **_SMALL),
     velocity=replace(RECIPES["velocity-tiny"], **_SMALL),
     n_bootstrap=20,
-    n_windows=6,
+    n_windows=5,
     name="tiny",
 )

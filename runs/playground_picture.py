@@ -1,0 +1,77 @@
+"""The README's picture of the playground: the real server, a real browser, windows made for it.
+
+python runs/playground_picture.py docs/images/playground.png [--model position --seed 7]
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from PIL import Image
+
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu"]
+
+
+def main() -> None:
+    """Start a server, generate in the page, take the picture."""
+    from playwright.sync_api import sync_playwright
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("output", type=Path)
+    parser.add_argument("--model", default="position")
+    parser.add_argument("--seed", default="7")
+    parser.add_argument("--window", type=int, default=1, help="which of the six to show")
+    parser.add_argument("--browser", default="/usr/bin/chromium")
+    given = parser.parse_args()
+    words = [sys.executable, "-m", "gazediffusion", "serve", "--port", "0", "--no-open"]
+    with subprocess.Popen(
+        [*words, "--model", given.model],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as server:
+        try:
+            with sync_playwright() as playwright:
+                browser = playwright.chromium.launch(
+                    executable_path=given.browser, args=FLAGS, timeout=60_000
+                )
+                page = browser.new_page(viewport={"width": 1280, "height": 800})
+                page.set_default_timeout(300_000)
+                page.goto(_address(server))
+                page.wait_for_selector("#make:enabled")
+                page.select_option("#model", given.model)
+                page.select_option("#quality", "fast")
+                page.fill("#seed", given.seed)
+                page.click("#make")
+                page.wait_for_selector(".thumb.ready >> nth=5")
+                page.click(f".thumb >> nth={given.window}")
+                page.click("#play")
+                page.fill("#scrub", "6540")
+                page.wait_for_selector("#traces .trace")
+                page.wait_for_timeout(2500)
+                page.evaluate("document.activeElement.blur()")
+                page.mouse.move(1000, 3)
+                page.wait_for_timeout(300)
+                page.screenshot(path=str(given.output))
+        finally:
+            server.terminate()
+    image = Image.open(given.output).convert("RGB").quantize(colors=128, dither=Image.Dither.NONE)
+    image.save(given.output, optimize=True)
+    print(f"wrote {given.output}: {given.output.stat().st_size / 1000:.0f} kB")
+
+
+def _address(server: subprocess.Popen[str]) -> str:
+    assert server.stdout is not None
+    for line in server.stdout:
+        found = re.search(r"http://127\.0\.0\.1:\d+", line)
+        if found:
+            return found.group()
+    raise SystemExit("the server did not start")
+
+
+if __name__ == "__main__":
+    main()
