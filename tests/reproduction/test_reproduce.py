@@ -26,7 +26,7 @@ def run(*words: object) -> Result:
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Recordings at 1,000 Hz as the paper's dataset has them, one file for each trial."""
     folder = tmp_path_factory.mktemp("tree") / "waldo"
-    write_simulation(SimulationConfig(n_participants=7, minutes=1.5, seed=1), folder, "columns")
+    write_simulation(SimulationConfig(n_participants=7, minutes=1.2, seed=1), folder, "columns")
     return folder
 
 

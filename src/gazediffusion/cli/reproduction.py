@@ -24,6 +24,7 @@ from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.files import require_writable
 
 if TYPE_CHECKING:
+    from gazediffusion.preparing import PrepareConfig
     from gazediffusion.readers import ReadOptions
     from gazediffusion.reproduction import Data, Watcher
 
@@ -87,24 +88,28 @@ def reproduce(
         if name not in TABLES:
             raise GazeError(f"no table {name!r}", remedy=suggestion(name, list(TABLES)))
     require_writable(output)
+    plan = TINY if tiny else PAPER
     command = _command(data, task, screen, screen_cm, distance_cm, tiny, output)
 
     with console.stop_on_interrupt() as stopped:
         watcher = console.ReproductionWatcher(stopped)
 
         def read() -> Data:
+            from gazediffusion.preparing import PrepareConfig
+
             sources = data if data or not tiny else [str(_simulated(output, watcher))]
             if not sources:
                 raise GazeError("which recordings?", remedy="name them with --data")
             options = read_options_of(
                 columns, participant_pattern, screen, screen_cm, distance_cm, data_dir
             )
-            return _read(sources, tuple(task or ()), format, options, command, watcher)
+            cut = PrepareConfig(seconds=plan.seconds, tasks=tuple(task or ()))
+            return _read(sources, cut, format, options, command, watcher)
 
         try:
             results = run(
                 output,
-                TINY if tiny else PAPER,
+                plan,
                 read,
                 watcher,
                 only=only or (),
@@ -120,14 +125,16 @@ def reproduce(
 
 def _read(
     data: list[str],
-    tasks: tuple[str, ...],
+    config: PrepareConfig,
     format: str,
     options: ReadOptions,
     command: str,
     watcher: Watcher,
 ) -> Data:
     """Both models' windows of the same recordings and the same split."""
-    from gazediffusion.preparing import PrepareConfig, prepare
+    from dataclasses import replace
+
+    from gazediffusion.preparing import prepare
     from gazediffusion.readers import find_sources
     from gazediffusion.reproduction import Data
 
@@ -135,12 +142,11 @@ def _read(
     sources = find_sources(data, options, format)
     made = {}
     for recipe in ("position", "velocity"):
-        config = PrepareConfig(recipe=recipe, tasks=tasks)
         with console.recording_bar(f"preparing {recipe}", len(sources)) as progress:
-            made[recipe] = prepare(sources, config, progress)
+            made[recipe] = prepare(sources, replace(config, recipe=recipe), progress)
     described = {
         "data": sorted({source.path.name for source in sources})[:20],
-        "task": ", ".join(tasks) or None,
+        "task": ", ".join(config.tasks) or None,
         "command": command,
     }
     return Data(made["position"], made["velocity"], described)

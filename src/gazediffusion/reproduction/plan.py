@@ -58,6 +58,7 @@ class Plan:
     ablations are done and whose bottleneck gives the features of the Frechet Gaze Distance. The
     paper does not say which of its seeds that is.
     n_windows: how many windows a set holds; None is as many as there are of held-out people.
+    seconds: length of a window.
     """
 
     position: Recipe = POSITION
@@ -65,6 +66,7 @@ class Plan:
     reference_seed: int = 123
     n_bootstrap: int = 200
     n_windows: int | None = None
+    seconds: float = 8.0
     name: str = "paper"
 
     @property
@@ -192,11 +194,12 @@ class Plan:
 
 
 PAPER = Plan()
-_SMALL: dict[str, Any] = {"network": UNetConfig(widths=(8, 16, 16), embedding=16), "epochs": 3}
+_SMALL: dict[str, Any] = {"network": UNetConfig(widths=(8, 8, 8), embedding=16), "epochs": 2}
 TINY = Plan(
     position=replace(RECIPES["position-tiny"], sampling_steps=100, **_SMALL),
     velocity=replace(RECIPES["velocity-tiny"], **_SMALL),
     n_bootstrap=20,
     n_windows=5,
+    seconds=4.0,
     name="tiny",
 )
