@@ -34,7 +34,7 @@ def schema(run_folder: Path, study: Path) -> Any:
 
 @pytest.mark.parametrize(("path", "method"), PATHS + WITH_FILES, ids=lambda one: str(one))
 def test_what_is_described_is_what_happens(schema: Any, path: str, method: str) -> None:
-    n_examples = {"/api/evaluate": 3, "/api/report": 1}.get(path, 25)
+    n_examples = {"/api/evaluate": 3, "/api/report": 1}.get(path, 15)
 
     @settings(
         max_examples=n_examples,
