@@ -170,7 +170,7 @@ def test_kill_9_at_random_moments_gives_the_bytes_of_the_uninterrupted_run(
     subprocess.run(straight, check=True, capture_output=True, env=environment())
     rng = random.Random(0)
     killed = 0
-    for _ in range(8):
+    for _ in range(12):
         process = subprocess.Popen(
             command(tmp_path, "killed"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             env=environment(),
