@@ -22,7 +22,7 @@ import numpy as np
 from gazediffusion.checkpoint import Run
 from gazediffusion.evaluation import EvaluationConfig, evaluate
 from gazediffusion.files import write_json
-from gazediffusion.generator import DiffusionGenerator
+from gazediffusion.generator import DiffusionGenerator, usual_batch
 from gazediffusion.geometry import Screen
 from gazediffusion.learner import choose_device
 from gazediffusion.shipped import load_model
@@ -117,8 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     device = choose_device("auto")
     run = load_model(given.run, device=device)
-    batch_size = 256 if device.type == "cuda" else 16
-    settings = {"quality": given.quality, "batch_size": batch_size}
+    settings = {"quality": given.quality, "batch_size": usual_batch(device)}
     found = {}
     for path in given.windows:
         found[path.stem] = judge(run, path, given.n, given.quick, **settings)

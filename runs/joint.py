@@ -18,6 +18,7 @@ from fidelity import judge, line
 from gazediffusion.checkpoint import load_run, read_metrics
 from gazediffusion.edm import Edm
 from gazediffusion.files import write_json
+from gazediffusion.generator import usual_batch
 from gazediffusion.learner import choose_device
 from gazediffusion.recipes import JOINT, Recipe
 from gazediffusion.side_by_side import Job, train_side_by_side
@@ -70,7 +71,7 @@ def main() -> None:
         if epoch.epoch % 20 == 0:
             print(f"{job.folder.name} {json.dumps(vars(epoch))}", flush=True)
     device = choose_device(given.device)
-    settings = {"quality": given.quality, "batch_size": 256 if device.type == "cuda" else 16}
+    settings = {"quality": given.quality, "batch_size": usual_batch(device)}
     for job in jobs:
         run = load_run(job.folder, device=device)
         for path in given.windows:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import torch
 
+from gazediffusion.batches import some_held_out
 from gazediffusion.checkpoint import load_run
 from gazediffusion.compact import rounded, save_compact
 from gazediffusion.windows import Windows
@@ -33,9 +34,7 @@ def main() -> None:
     arguments = parser.parse_args()
     run = load_run(arguments.run)
     full = {name: tensor.clone() for name, tensor in run.network.state_dict().items()}
-    held_out = Windows.load(arguments.windows).held_out
-    places = torch.linspace(0, len(held_out) - 1, arguments.n).round().long().numpy()
-    gaze = torch.from_numpy(held_out.dequantized(0).cut(places))
+    gaze = some_held_out(Windows.load(arguments.windows), arguments.n)
     x0 = run.config.representation.encode(gaze)
     eps = torch.randn(x0.shape, generator=torch.Generator().manual_seed(0))
     schedule = run.config.recipe.schedule()

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -13,19 +12,9 @@ from gazediffusion import report
 from gazediffusion.errors import GazeError
 from gazediffusion.report import Estimate, Table, lay_out, write_report
 
+from .browser import CHROMIUM, FLAGS
 from .test_evaluation_figures import make_results, windows
 
-CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 HOSTILE = ("<script>alert(1)</script>", "a|b*c`d](http://x) \"'&")
 
 

@@ -80,6 +80,12 @@ class Batches:
         n_tasks = self.recipe.network.conditions - TURNS
         return functional.one_hot(self.task[indices], n_tasks).float()
 
+    def told(self, indices: Tensor) -> tuple[Tensor, ...]:
+        """What a network is told of windows as they were recorded: their tasks and no turn."""
+        if not self.recipe.is_conditioned:
+            return ()
+        return (functional.pad(self.condition(indices), (0, TURNS)),)
+
     def _dequantized(self, gaze: Tensor, indices: Tensor) -> Tensor:
         """Gaze spread evenly over the tracker's grid cells, anew at every step."""
         spread = self._uniform(gaze.shape) - 0.5
@@ -127,12 +133,18 @@ def fixed_validation(
         x0 = config.representation.encode(batches.clean(indices))
         noise = torch.Generator().manual_seed(seed_for(0, _STEP, first))
         eps = torch.randn(x0.shape, generator=noise).to(device)
-        batch = (x0, level[indices], eps)
-        if config.recipe.is_conditioned:
-            tasks = batches.condition(indices)
-            batch = (*batch, functional.pad(tasks, (0, TURNS)))  # type: ignore[assignment]
-        result.append(batch)
+        result.append((x0, level[indices], eps, *batches.told(indices)))
     return result
+
+
+def some_held_out(windows: Windows, n: int) -> Tensor:
+    """At most n held-out windows, evenly spread; of all windows where none is held out.
+
+    Normalized gaze (window, 2, time), spread over the tracker's grid cells.
+    """
+    chosen = windows.held_out if len(windows.held_out) else windows
+    places = torch.linspace(0, len(chosen) - 1, min(n, len(chosen))).round().long()
+    return torch.from_numpy(chosen.dequantized(seed=0).cut(places.numpy()))
 
 
 def _task_numbers(parts: Sequence[Windows], tasks: Sequence[str]) -> NDArray[np.int64]:

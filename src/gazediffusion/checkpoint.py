@@ -229,6 +229,19 @@ def load_run(
     tensors, header = load_tensors(path)
     if weights == "raw":
         tensors = with_prefix(tensors, "net.")
+    return run_of(folder, config, weights, path, tensors, header, device)
+
+
+def run_of(
+    folder: Path,
+    config: RunConfig,
+    weights: WeightsName,
+    path: Path,
+    tensors: Mapping[str, Tensor],
+    header: Mapping[str, Any],
+    device: torch.device | str,
+) -> Run:
+    """The run whose weights, read from `path`, are these tensors."""
     network = UNet(config.recipe.network)
     load_weights(network, tensors, path)
     return Run(

@@ -73,6 +73,13 @@ def draw_weights(n_groups: int, n_replicates: int, rng: np.random.Generator) -> 
     return rng.multinomial(n_groups, np.full(n_groups, 1 / n_groups), n_replicates).astype(float)
 
 
+def drawn_windows(group: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """The windows of as many groups as there are, drawn with replacement; `group` is (window,)."""
+    n_groups = group.max() + 1
+    drawn = rng.integers(0, n_groups, n_groups)
+    return np.concatenate([np.flatnonzero(group == number) for number in drawn])
+
+
 def synthetic_groups(n_windows: int) -> NDArray[np.int64]:
     """A block number for each of n windows, (window,)."""
     return np.arange(n_windows) * min(_SYNTHETIC_BLOCKS, n_windows) // max(n_windows, 1)

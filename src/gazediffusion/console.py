@@ -171,11 +171,9 @@ class ReproductionWatcher:
 
             yield show
 
-    @contextlib.contextmanager
-    def generating(self, name: str, n: int) -> Iterator[Callable[[float], None]]:
+    def generating(self, n: int) -> contextlib.AbstractContextManager[Callable[[float], None]]:
         """A bar over the windows of a set."""
-        with generation_bar(n) as show:
-            yield show
+        return generation_bar(n)
 
 
 @contextlib.contextmanager
@@ -221,7 +219,7 @@ def scalar_log(folder: Path | None) -> Callable[[Epoch], None]:
 def print_run(folder: Path, as_json: bool = False) -> None:
     """What a run is, and how far it has come."""
     from gazediffusion.checkpoint import read_config, read_metrics
-    from gazediffusion.unet import UNet
+    from gazediffusion.unet import n_parameters
 
     config = read_config(folder)
     metrics = read_metrics(folder)
@@ -229,11 +227,10 @@ def print_run(folder: Path, as_json: bool = False) -> None:
         out.print_json(data={"kind": "run", **config.to_json(), "epochs_done": metrics})
         return
     recipe, data = config.recipe, config.data
-    n_parameters = sum(p.numel() for p in UNet(recipe.network).parameters())
     out.print(
-        f"[bold]{recipe.name} run[/bold]: {n_parameters:,} parameters, seed {config.seed}, "
-        f"{config.precision} on {config.device}, windows of {config.length} samples at "
-        f"{config.rate_hz:g} Hz"
+        f"[bold]{recipe.name} run[/bold]: {n_parameters(recipe.network):,} parameters, "
+        f"seed {config.seed}, {config.precision} on {config.device}, windows of {config.length} "
+        f"samples at {config.rate_hz:g} Hz"
     )
     out.print(
         f"trained on {data['n_windows']} windows of "

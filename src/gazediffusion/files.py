@@ -115,5 +115,9 @@ def read_safetensors(
 
 def sha256_of(path: Path) -> str:
     """SHA-256 of a file's content, as hexadecimal digits."""
-    with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    try:
+        with open(path, "rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError:
+        read_bytes(path)  # says in one line what is wrong with it
+        raise

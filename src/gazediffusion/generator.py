@@ -35,6 +35,11 @@ QUALITIES: dict[str, dict[str, tuple[SamplerName, int]]] = {
 _TASK = 3  # names the stream of random numbers that tasks are drawn from
 
 
+def usual_batch(device: torch.device) -> int:
+    """How many windows at a time suit a device."""
+    return 256 if device.type == "cuda" else 16
+
+
 class Generator(Protocol):
     """Makes windows of normalized gaze."""
 

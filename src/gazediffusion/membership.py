@@ -16,12 +16,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.stats import rankdata
-from torch.nn import functional
 
 from gazediffusion.batches import Batches
 from gazediffusion.checkpoint import Run
+from gazediffusion.comparison import drawn_windows
 from gazediffusion.errors import GazeError
-from gazediffusion.recipes import TURNS
 from gazediffusion.seeds import seed_for
 from gazediffusion.windows import Windows
 
@@ -67,7 +66,7 @@ def membership(
     (members, of_member), (others, of_other) = sides
     rng = np.random.default_rng(0)
     draws = [
-        auc(members[_drawn(of_member, rng)], others[_drawn(of_other, rng)])
+        auc(members[drawn_windows(of_member, rng)], others[drawn_windows(of_other, rng)])
         for _ in range(_REPLICATES)
     ]
     low, high = np.quantile(draws, [0.025, 0.975])
@@ -111,8 +110,7 @@ def _losses(
     for first in range(0, n, _BATCH):
         indices = torch.arange(first, min(first + _BATCH, n), device=device)
         x0 = config.representation.encode(batches.clean(indices))
-        is_told = config.recipe.is_conditioned
-        told = [functional.pad(batches.condition(indices), (0, TURNS))] if is_told else []
+        told = batches.told(indices)
         for number in range(n_levels):
             noise = torch.Generator().manual_seed(seed_for(0, number))
             eps = torch.randn(x0.shape[1:], generator=noise).to(device).expand_as(x0)
@@ -133,12 +131,6 @@ def _people(parts: Sequence[Windows]) -> NDArray[np.int64]:
         f"{n} {part.participants[p]}" for n, part in enumerate(parts) for p in part.participant
     ]
     return np.unique(names, return_inverse=True)[1].astype(np.int64)
-
-
-def _drawn(people: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Windows of people drawn with replacement."""
-    drawn = rng.integers(0, people.max() + 1, people.max() + 1)
-    return np.concatenate([np.flatnonzero(people == person) for person in drawn])
 
 
 def _by_person(losses: NDArray[np.float64], people: NDArray[np.int64]) -> NDArray[np.float64]:

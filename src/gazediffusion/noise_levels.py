@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from gazediffusion.batches import some_held_out
 from gazediffusion.checkpoint import Run
 from gazediffusion.seeds import seed_for
 from gazediffusion.windows import Windows
@@ -37,9 +38,7 @@ def loss_by_level(
     recipe, representation = config.recipe, config.representation
     device = next(run.network.parameters()).device
     schedule = recipe.schedule().to(device)
-    chosen = windows.held_out if len(windows.held_out) else windows
-    places = torch.linspace(0, len(chosen) - 1, min(n_windows, len(chosen))).round().long()
-    gaze = torch.from_numpy(chosen.dequantized(seed=0).cut(places.numpy())).to(device)
+    gaze = some_held_out(windows, n_windows).to(device)
     x0 = representation.encode(gaze)
     motion = gaze.diff(dim=-1)
     is_fixation = _is_fixational(motion, round(_MARGIN_S * config.rate_hz))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion import classifier, downstream, memorisation
-from gazediffusion.comparison import Distance
+from gazediffusion.comparison import Distance, drawn_windows
 from gazediffusion.errors import GazeError
 from gazediffusion.gaze_sets import GazeSet, GazeSets
 from gazediffusion.metrics import density_coverage, frechet_of
@@ -166,14 +166,11 @@ def _drawn_frechet(
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
     """Distances after drawing participants, and blocks of synthetic windows, with replacement."""
-
-    def drawn(one: GazeSet) -> NDArray[np.int64]:
-        groups = rng.integers(0, one.group.max() + 1, one.group.max() + 1)
-        return np.concatenate([np.flatnonzero(one.group == group) for group in groups])
-
     return np.array(
         [
-            frechet_of(real[drawn(people)], made[drawn(synthetic)])
+            frechet_of(
+                real[drawn_windows(people.group, rng)], made[drawn_windows(synthetic.group, rng)]
+            )
             for _ in range(_FRECHET_REPLICATES)
         ]
     )

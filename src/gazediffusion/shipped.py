@@ -6,13 +6,12 @@ which is checked on loading. A run folder is put there by runs/ship.py.
 
 from __future__ import annotations
 
-import hashlib
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gazediffusion.errors import GazeError, suggestion
-from gazediffusion.files import read_bytes, read_json, write_json
+from gazediffusion.files import read_json, sha256_of, write_json
 
 if TYPE_CHECKING:
     import torch
@@ -65,33 +64,20 @@ def ship(run: Run, folder: Path, levels: int) -> None:
 
     header = {"epoch": run.epoch, "validation_loss": run.validation_loss}
     save_compact(folder / WEIGHTS, run.network.state_dict(), levels, header)
-    sha256 = hashlib.sha256(read_bytes(folder / WEIGHTS)).hexdigest()
+    sha256 = sha256_of(folder / WEIGHTS)
     write_json(folder / CONFIG, {**run.config.to_json(), "weights_sha256": sha256})
 
 
 def _load(folder: Path, device: torch.device | str) -> Run:
-    from gazediffusion.checkpoint import Run, RunConfig, load_weights
+    from gazediffusion.checkpoint import RunConfig, run_of
     from gazediffusion.compact import load_compact
-    from gazediffusion.unet import UNet
 
     values: dict[str, Any] = read_json(folder / CONFIG)
     expected = values.pop("weights_sha256", None)
     path = folder / WEIGHTS
-    found = hashlib.sha256(read_bytes(path)).hexdigest()
-    if found != expected:
+    if sha256_of(path) != expected:
         raise GazeError(
             "the weights are not those of this model", path=path, remedy="install it again"
         )
     tensors, header = load_compact(path)
-    config = RunConfig.from_json(values)
-    network = UNet(config.recipe.network)
-    load_weights(network, tensors, path)
-    return Run(
-        path=folder,
-        config=config,
-        network=network.to(device).eval().requires_grad_(False),
-        weights="best",
-        weights_sha256=found,
-        epoch=int(header["epoch"]),
-        validation_loss=header["validation_loss"],
-    )
+    return run_of(folder, RunConfig.from_json(values), "best", path, tensors, header, device)

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,18 +57,27 @@ def train_side_by_side(
             yield from in_processes(jobs, device, save_every_s, should_stop, on_step)
         return
     for job in jobs:
-        epochs = train(
-            job.windows,
-            job.folder,
-            job.recipe,
-            seed=job.seed,
-            device=device,
-            save_every_s=save_every_s,
-            should_stop=should_stop,
-            on_step=lambda done, total, job=job: on_step(job, done, total),  # type: ignore[misc]
-        )
-        for epoch in epochs:
+        for epoch in _epochs(job, device, save_every_s, should_stop, partial(on_step, job)):
             yield job, epoch
+
+
+def _epochs(
+    job: Job,
+    device: str,
+    save_every_s: float,
+    should_stop: Callable[[], bool],
+    on_step: Callable[[int, int], None],
+) -> Iterator[Epoch]:
+    return train(
+        job.windows,
+        job.folder,
+        job.recipe,
+        seed=job.seed,
+        device=device,
+        save_every_s=save_every_s,
+        should_stop=should_stop,
+        on_step=on_step,
+    )
 
 
 def in_processes(
@@ -135,17 +145,7 @@ def _work(number: int, job: Job, device: str, save_every_s: float, stop: Any, ne
 
     problem: str | None = None
     try:
-        epochs = train(
-            job.windows,
-            job.folder,
-            job.recipe,
-            seed=job.seed,
-            device=device,
-            save_every_s=save_every_s,
-            should_stop=stop.is_set,
-            on_step=on_step,
-        )
-        for epoch in epochs:
+        for epoch in _epochs(job, device, save_every_s, stop.is_set, on_step):
             news.put((number, "epoch", epoch))
     except GazeError as error:
         problem = str(error)

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gazediffusion.batches import Batch, Batches, fixed_validation
+from gazediffusion.batches import Batch, Batches, fixed_validation, some_held_out
 from gazediffusion.checkpoint import (
     Run,
     RunConfig,
@@ -95,9 +95,7 @@ def held_out_bound(run: Run, windows: Windows, n_windows: int = 16, n_times: int
     A diagnostic of how well the model explains people it has not seen, in nats per dimension.
     """
     _require_fit(windows, run.config.recipe)
-    chosen = windows.held_out if len(windows.held_out) else windows
-    places = torch.linspace(0, len(chosen) - 1, min(n_windows, len(chosen))).round().long()
-    gaze = torch.from_numpy(chosen.dequantized(seed=0).cut(places.numpy()))
+    gaze = some_held_out(windows, n_windows)
     device = next(run.network.parameters()).device
     x0 = run.config.representation.encode(gaze).to(device)
     recipe = run.config.recipe

@@ -123,6 +123,12 @@ class UNet(nn.Module):
         return self.bottleneck_out(h, embedding), skips
 
 
+def n_parameters(config: UNetConfig) -> int:
+    """The number of weights of such a network."""
+    with torch.device("meta"):  # counted, not filled
+        return sum(weight.numel() for weight in UNet(config).parameters())
+
+
 class ResidualBlock(nn.Module):
     """Two convolutions around FiLM, h' = h (1 + gamma(e)) + delta(e), and a shortcut."""
 

@@ -166,7 +166,7 @@ def generate(
     """
     from dataclasses import replace
 
-    from gazediffusion.generator import DiffusionGenerator
+    from gazediffusion.generator import DiffusionGenerator, usual_batch
     from gazediffusion.learner import choose_device
     from gazediffusion.shipped import load_model
     from gazediffusion.synthetic import SetConfig, write_set
@@ -190,7 +190,7 @@ def generate(
         eta=eta,
         task=task,
         guidance=guidance,
-        batch_size=(256 if on.type == "cuda" else 16) if batch_size is None else batch_size,
+        batch_size=usual_batch(on) if batch_size is None else batch_size,
     )
     if sampler != "auto":
         generator = replace(generator, sampler=sampler)  # type: ignore[arg-type]  # checked there

@@ -45,6 +45,10 @@ ParticipantPattern = Annotated[
         show_default=False,
     ),
 ]
+Tasks = Annotated[
+    list[str] | None,
+    typer.Option("--task", help="Keep this task only; may be given again.", show_default=False),
+]
 ScreenPx = Annotated[
     str | None,
     typer.Option("--screen", help="Screen in pixels, as 1280x720, where the file is silent."),

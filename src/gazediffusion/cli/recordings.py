@@ -21,6 +21,7 @@ from gazediffusion.cli.options import (
     Paths,
     ScreenCm,
     ScreenPx,
+    Tasks,
     cleaning_of,
     read_options_of,
 )
@@ -122,10 +123,7 @@ def prepare(
             show_default=False,
         ),
     ] = None,
-    task: Annotated[
-        list[str] | None,
-        typer.Option(help="Keep this task only; may be given again.", show_default=False),
-    ] = None,
+    task: Tasks = None,
     rename: Annotated[
         list[str] | None,
         typer.Option(

@@ -17,6 +17,7 @@ from gazediffusion.cli.options import (
     ParticipantPattern,
     ScreenCm,
     ScreenPx,
+    Tasks,
     read_options_of,
 )
 from gazediffusion.console import out, plain
@@ -56,10 +57,7 @@ def reproduce(
         bool,
         typer.Option("--so-far", help="Train nothing; write what the runs at hand allow."),
     ] = False,
-    task: Annotated[
-        list[str] | None,
-        typer.Option(help="Keep this task only; may be given again.", show_default=False),
-    ] = None,
+    task: Tasks = None,
     format: Format = "auto",
     columns: Columns = None,
     participant_pattern: ParticipantPattern = None,

@@ -31,14 +31,14 @@ from gazediffusion.compact import rounded
 from gazediffusion.evaluation import EvaluationConfig, evaluate
 from gazediffusion.files import read_json, write_json, written_whole
 from gazediffusion.gaze_sets import GazeSet
-from gazediffusion.generator import DiffusionGenerator
+from gazediffusion.generator import DiffusionGenerator, usual_batch
 from gazediffusion.learner import choose_device
 from gazediffusion.noise_levels import loss_by_level
 from gazediffusion.reproduction.artefacts import Artefacts
 from gazediffusion.reproduction.plan import BASELINES, EvaluationName, Plan
 from gazediffusion.set_loading import reference_features
 from gazediffusion.side_by_side import Job, train_side_by_side
-from gazediffusion.unet import UNet
+from gazediffusion.unet import n_parameters
 from gazediffusion.windows import Windows
 
 PEOPLE = ("real", "train")
@@ -59,7 +59,7 @@ class Watcher(Protocol):
         """A bar for several runs; the function hears (run, windows done)."""
         ...
 
-    def generating(self, name: str, n: int) -> AbstractContextManager[Callable[[float], None]]:
+    def generating(self, n: int) -> AbstractContextManager[Callable[[float], None]]:
         """A bar for the windows of a set."""
         ...
 
@@ -130,8 +130,7 @@ class Maker:
             write_json(self.path("histories", name), self._history(name))
         for name in missing["sets"]:
             self._make_set(name)
-        for name in missing["features"]:
-            self._make_features(name)
+        self._make_features(missing["features"])
         for name in missing["levels"]:
             self._make_levels(name)
 
@@ -244,7 +243,7 @@ class Maker:
             "device": config.device,
             "gpu": torch.cuda.get_device_name() if on_gpu and torch.cuda.is_available() else None,
             "precision": config.precision,
-            "n_parameters": sum(p.numel() for p in UNet(config.recipe.network).parameters()),
+            "n_parameters": n_parameters(config.recipe.network),
             "validation_loss": [one["validation_loss"] for one in epochs],
             "training_loss": [one["training_loss"] for one in epochs],
             "gazediffusion_version": config.gazediffusion_version,
@@ -276,9 +275,9 @@ class Maker:
                 run,
                 steps=plan.steps,
                 eta=plan.eta,
-                batch_size=256 if on.type == "cuda" else 16,
+                batch_size=usual_batch(on),
             )
-            with self.watcher.generating(name, n) as progress:
+            with self.watcher.generating(n) as progress:
                 gaze = np.concatenate(list(generator.pieces(0, n, SET_SEED, progress)))
             made = generator.as_windows(gaze, SET_SEED)
             made = replace(made, provenance={**made.provenance, "levels": plan.levels})
@@ -294,12 +293,17 @@ class Maker:
             return GazeSet.of(name, position.train).cut(self._n_windows(position), rng).gaze
         return self._set(name).cut()
 
-    def _make_features(self, name: str) -> None:
-        self.watcher.part(f"features of {name}")
+    def _make_features(self, names: Sequence[str]) -> None:
+        if not names:
+            return
         run = load_run(self.path("runs", self.plan.reference), device=choose_device(self.device))
-        features = reference_features(run)(self._gaze(name)).astype(np.float64)
-        with written_whole(self.path("features", name)) as temporary, open(temporary, "wb") as file:
-            np.save(file, features)
+        features_of = reference_features(run)
+        for name in names:
+            self.watcher.part(f"features of {name}")
+            features = features_of(self._gaze(name)).astype(np.float64)
+            path = self.path("features", name)
+            with written_whole(path) as temporary, open(temporary, "wb") as file:
+                np.save(file, features)
 
     def _make_levels(self, name: str) -> None:
         self.watcher.part(f"noise levels of {name}")

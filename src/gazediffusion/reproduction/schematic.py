@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from gazediffusion.figures import BLUE, GREEN, GREY, ORANGE, PURPLE
 from gazediffusion.recipes import Recipe
-from gazediffusion.unet import UNet
+from gazediffusion.unet import n_parameters
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,12 +38,6 @@ def draw_architecture(position: Recipe, velocity: Recipe, length: int) -> Figure
     return figure
 
 
-def n_parameters(recipe: Recipe) -> int:
-    """The number of weights of a recipe's network."""
-    with torch.device("meta"):  # counted, not filled
-        return sum(weight.numel() for weight in UNet(recipe.network).parameters())
-
-
 def _draw_flow(position: Recipe, velocity: Recipe, length: int, axes: Axes) -> None:
     """Noising -> U-Net -> DDIM -> generated window, along the top."""
     network = position.network
@@ -54,7 +46,7 @@ def _draw_flow(position: Recipe, velocity: Recipe, length: int, axes: Axes) -> N
     boxes = (
         (8.5, 15.0, f"$X_0$: {network.channels} {_BY} {length:,}\nposition or velocity", GREY),
         (34.0, 7.0, "$X_t$", GREY),
-        (53.0, 17.0, f"1-D U-Net\n{n_parameters(position):,} parameters", BLUE),
+        (53.0, 17.0, f"1-D U-Net\n{n_parameters(position.network):,} parameters", BLUE),
         (69.5, 7.0, f"${symbol}$", ORANGE),
         (92.0, 14.0, r"$\hat X_0$" + "\ngenerated window", GREEN),
     )
