@@ -25,8 +25,16 @@ from gazediffusion.side_by_side import Job, train_side_by_side
 from gazediffusion.unet import UNetConfig
 from gazediffusion.windows import Windows
 
+_PATCH = replace(JOINT, network=replace(JOINT.network, patch=2))
 VARIANTS: dict[str, Recipe] = {
     "base": JOINT,
+    "patch2": _PATCH,
+    "patch2-wide": replace(_PATCH, network=replace(_PATCH.network, widths=(96, 192, 384))),
+    "patch2-deep": replace(_PATCH, network=replace(_PATCH.network, widths=(64, 128, 256, 256))),
+    "patch2-k3": replace(_PATCH, network=replace(_PATCH.network, kernel=3)),
+    "patch2-sigma-low": replace(_PATCH, edm=Edm(log_mean=-2.0)),
+    "patch2-knee-small": replace(_PATCH, knee_share=0.005),
+    "patch2-reversal": replace(_PATCH, reversal=0.3),
     "k3": replace(JOINT, network=replace(JOINT.network, kernel=3)),
     "narrow": replace(JOINT, network=UNetConfig(channels=4, widths=(48, 96, 192))),
     "wide": replace(JOINT, network=UNetConfig(channels=4, widths=(128, 256, 512))),

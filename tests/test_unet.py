@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
 
 from gazediffusion.errors import GazeError
-from gazediffusion.unet import UNet, UNetConfig, sinusoid
+from gazediffusion.unet import UNet, UNetConfig, apart, sinusoid, together
 
 SMALL = UNetConfig(widths=(8, 16, 24), embedding=32, heads=2, head_width=8)
 
@@ -87,3 +89,23 @@ def test_steps_have_different_embeddings() -> None:
     table = sinusoid(torch.arange(1, 1001), 256)
     assert table.shape == (1000, 256)
     assert torch.cdist(table, table).fill_diagonal_(1).min() > 0.01
+
+
+def test_samples_are_put_together_in_order_and_apart_again() -> None:
+    x = torch.arange(2 * 3 * 8.0).view(2, 3, 8)
+    paired = together(x, 2)
+    assert paired.shape == (2, 6, 4)
+    # Each channel's first samples, then its second ones, before the next channel's.
+    assert torch.equal(paired[:, 0], x[:, 0, ::2])
+    assert torch.equal(paired[:, 1], x[:, 0, 1::2])
+    assert torch.equal(paired[:, 2], x[:, 1, ::2])
+    assert torch.equal(apart(paired, 2), x)
+
+
+def test_a_network_of_patches_keeps_the_shape_and_halves_the_places() -> None:
+    network = UNet(replace(SMALL, patch=2))
+    x = torch.randn(2, 2, 64)
+    assert network(x, torch.tensor([1, 2])).shape == x.shape
+    assert network.features(x, torch.tensor([1, 2])).shape == (2, 24, 4)
+    with pytest.raises(GazeError, match=r"multiple of 16"):
+        network(torch.randn(1, 2, 72), torch.tensor([1]))

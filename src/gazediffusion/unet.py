@@ -25,6 +25,8 @@ class UNetConfig:
     """The network's shape; the defaults are the paper's.
 
     conditions: numbers that are told to the network beside the step, 0 in the paper.
+    patch: samples that the network takes as one, 1 in the paper. Each level then has so many times
+        fewer places, and costs so many times less.
     """
 
     channels: int = 2
@@ -35,11 +37,12 @@ class UNetConfig:
     groups: int = 8
     kernel: int = 5
     conditions: int = 0
+    patch: int = 1
 
     @property
     def stride(self) -> int:
         """Window lengths must be multiples of this: every level halves the time."""
-        return 1 << len(self.widths)
+        return self.patch << len(self.widths)
 
     def __post_init__(self) -> None:
         if any(width % self.groups for width in self.widths):
@@ -66,7 +69,7 @@ class UNet(nn.Module):
         self.condition = (
             nn.Linear(config.conditions, embedding, bias=False) if config.conditions else None
         )
-        self.stem = nn.Conv1d(config.channels, widths[0], 7, padding=3)
+        self.stem = nn.Conv1d(config.channels * config.patch, widths[0], 7, padding=3)
         self.encoder = nn.ModuleList(block(width, width) for width in widths)
         # Each level goes down to the width of the next; the last keeps its own.
         self.down = nn.ModuleList(
@@ -84,7 +87,7 @@ class UNet(nn.Module):
         self.head = nn.Sequential(
             nn.GroupNorm(config.groups, widths[0]),
             nn.SiLU(),
-            nn.Conv1d(widths[0], config.channels, 7, padding=3),
+            nn.Conv1d(widths[0], config.channels * config.patch, 7, padding=3),
         )
 
     def forward(self, x: Tensor, t: Tensor, condition: Tensor | None = None) -> Tensor:
@@ -93,11 +96,10 @@ class UNet(nn.Module):
         h, skips = self._encode(x, embedding)
         for up, block, skip in zip(self.up, self.decoder, reversed(skips), strict=True):
             h = block(torch.cat([up(h), skip], dim=1), embedding)
-        out: Tensor = self.head(h)
-        return out
+        return apart(self.head(h), self.config.patch)
 
     def features(self, x: Tensor, t: Tensor) -> Tensor:
-        """The bottleneck's output, (batch, widths[-1], time / 8)."""
+        """The bottleneck's output, (batch, widths[-1], time / stride)."""
         return self._encode(x, self._embed(t))[0]
 
     def _embed(self, t: Tensor, condition: Tensor | None = None) -> Tensor:
@@ -112,7 +114,7 @@ class UNet(nn.Module):
                 f"a window of {x.shape[-1]} samples does not fit the network",
                 remedy=f"its length must be a multiple of {self.config.stride}",
             )
-        h = self.stem(x)
+        h = self.stem(together(x, self.config.patch))
         skips: list[Tensor] = []
         for block, down in zip(self.encoder, self.down, strict=True):
             h = block(h, embedding)
@@ -170,6 +172,16 @@ class SelfAttention(nn.Module):
         h = functional.scaled_dot_product_attention(q, k, v)
         out: Tensor = x + self.out(h.transpose(2, 3).reshape(batch, -1, time))
         return out
+
+
+def together(x: Tensor, n: int) -> Tensor:
+    """n samples of each channel as channels of one: (batch, channels * n, time / n)."""
+    return x if n == 1 else x.unflatten(-1, (-1, n)).transpose(-1, -2).flatten(1, 2)
+
+
+def apart(x: Tensor, n: int) -> Tensor:
+    """What `together` put together, apart again: (batch, channels / n, time * n)."""
+    return x if n == 1 else x.unflatten(1, (-1, n)).transpose(-1, -2).flatten(-2)
 
 
 def sinusoid(t: Tensor, width: int, longest: float = 10_000.0) -> Tensor:
