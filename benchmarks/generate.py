@@ -124,9 +124,9 @@ def main() -> None:
         "denoising-diffusion-pytorch 1-D, 100": by_lucidrains(device),
     }
     for quality in QUALITIES["edm"]:
-        for bf16 in (False, True):
-            generator = DiffusionGenerator.of_quality(joint, quality, bf16=bf16, batch_size=n)
-            ways[f"joint, {quality}, {'bf16' if bf16 else 'fp32'}"] = by_generator(generator)
+        for precision in ("fp32", "bf16"):
+            generator = DiffusionGenerator.of_quality(joint, quality, precision, batch_size=n)
+            ways[f"joint, {quality}, {precision}"] = by_generator(generator)
     name = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
     print(f"{name}, {torch.get_num_threads()} threads, {n} windows at a time")
     print(f"{'':38} {'s/window':>9} {'faster':>8}")

@@ -40,6 +40,7 @@ ORDER = [
     "recipes",
     "checkpoint",
     "compact",
+    "fine_tuning",
     "shipped",
     "batches",
     "learner",

@@ -40,6 +40,7 @@ class RunConfig:
     screen: of the first windows file. joint: the scales of the joint representation.
     tasks: those the network can be told, in the order of its conditions; task_shares: of the
         training windows; task_screens: the screen each task was recorded on.
+    begun_from: SHA-256 of the weights that training began with; None for random ones.
     """
 
     recipe: Recipe
@@ -58,6 +59,7 @@ class RunConfig:
     tasks: tuple[str, ...] = ()
     task_shares: tuple[float, ...] = ()
     task_screens: tuple[Screen, ...] = ()
+    begun_from: str | None = None
 
     @classmethod
     def of(

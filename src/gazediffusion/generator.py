@@ -40,6 +40,14 @@ def usual_batch(device: torch.device) -> int:
     return 256 if device.type == "cuda" else 16
 
 
+def has_fast_bf16(device: torch.device) -> bool:
+    """Whether bfloat16 arithmetic is faster than float32 there."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device) >= (8, 0)
+    capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+    return any(capabilities.get(name, False) for name in ("avx512_bf16", "amx_bf16"))
+
+
 class Generator(Protocol):
     """Makes windows of normalized gaze."""
 
@@ -93,6 +101,8 @@ class DiffusionGenerator:
         if not 0 <= self.guidance <= 20:
             raise GazeError(f"--guidance must lie between 0 and 20, not {self.guidance:g}")
         if recipe.process == "ddpm":
+            if self.bf16:
+                raise GazeError("--precision bf16 is for the joint recipe alone")
             if not 0 <= self.settings["eta"] <= 1:
                 raise GazeError(f"--eta must lie between 0 and 1, not {self.settings['eta']:g}")
             ddim_times(self.settings["steps"], recipe.diffusion_steps)
@@ -102,15 +112,25 @@ class DiffusionGenerator:
             recipe.edm.grid(self.settings["steps"])
 
     @classmethod
-    def of_quality(cls, run: Run, quality: str, **settings: Any) -> DiffusionGenerator:
-        """A generator that is fast, best, or the recipe's default."""
+    def of_quality(
+        cls, run: Run, quality: str, precision: str = "auto", **settings: Any
+    ) -> DiffusionGenerator:
+        """A generator that is fast, best, or the recipe's default.
+
+        precision: fp32, bf16, or auto, which is bf16 for the joint recipe where that is faster.
+        """
+        if precision not in ("auto", "fp32", "bf16"):
+            raise GazeError(f"--precision must be auto, fp32 or bf16, not {precision!r}")
         recipe = run.config.recipe
+        device = next(run.network.parameters()).device
+        suits = precision == "auto" and recipe.process == "edm" and has_fast_bf16(device)
         known = QUALITIES[recipe.process]
         if quality not in known:
             raise GazeError(f"no quality {quality!r}", remedy=suggestion(quality, list(known)))
         sampler, steps = known[quality]
         steps = min(recipe.sampling_steps if quality == "default" else steps, recipe.most_steps)
-        return cls(run, sampler=sampler, steps=steps, **settings)
+        bf16 = precision == "bf16" or suits
+        return cls(run, sampler=sampler, steps=steps, bf16=bf16, **settings)
 
     @property
     def settings(self) -> dict[str, Any]:

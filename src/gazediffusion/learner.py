@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -46,6 +47,7 @@ def choose_precision(name: str, recipe: Recipe, device: torch.device) -> Precisi
 class Learner:
     """Weights, averaged weights and optimizer, and the step that moves them.
 
+    weights: to begin with, random ones from the seed if None.
     `compiled` and `captured` make the step fast on a GPU and change nothing else.
     """
 
@@ -56,6 +58,7 @@ class Learner:
         device: torch.device,
         precision: Precision,
         *,
+        weights: Mapping[str, Tensor] | None = None,
         compiled: bool = False,
         captured: bool = False,
     ) -> None:
@@ -63,6 +66,8 @@ class Learner:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             network = UNet(recipe.network)
+        if weights is not None:
+            network.load_state_dict(dict(weights))
         self.network = network.to(device)
         self.average = copy.deepcopy(self.network).eval().requires_grad_(False)
         self.process: Any = recipe.noise().to(device)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gazediffusion.checkpoint import Run, WeightsName
 
 WEIGHTS, CONFIG = "weights.safetensors", "config.json"
+DEFAULT = "joint"  # the model taken where none is named
 
 
 def models_folder() -> Path:
@@ -32,10 +33,11 @@ def shipped_models() -> list[str]:
 
 
 def find_model(model: Path | str) -> Path:
-    """The folder of a run, or of a model inside the package by its name."""
+    """The folder of a run, or of a model inside the package by its name; `default` is one."""
     if Path(model).is_dir():
         return Path(model)
     names = shipped_models()
+    model = DEFAULT if str(model) == "default" else model
     if str(model) not in names:
         raise GazeError(
             f"there is no run folder {model}, and the package holds no model of that name",

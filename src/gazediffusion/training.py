@@ -29,6 +29,7 @@ from gazediffusion.checkpoint import (
 from gazediffusion.diffusion import Bound, variational_bound
 from gazediffusion.errors import GazeError
 from gazediffusion.files import write_json, written_whole
+from gazediffusion.fine_tuning import begun_from, starting_weights
 from gazediffusion.learner import (
     Learner,
     Precision,
@@ -63,6 +64,7 @@ def train(
     recipe: Recipe,
     *,
     seed: int = 42,
+    start: Run | None = None,
     device: str = "auto",
     precision: str = "auto",
     resume: bool = True,
@@ -73,6 +75,7 @@ def train(
     """Train into a run folder, yielding each epoch as it is done.
 
     windows: a windows file, or for the joint recipe several, whose tasks are told apart.
+    start: a trained model to go on from, with its scales; None begins with random weights.
     `on_step(done, total)` counts windows. When `should_stop` answers True, the state is saved and
     the loop ends; the same call then goes on from there.
     """
@@ -80,9 +83,15 @@ def train(
     on = choose_device(device)
     parts = [windows] if isinstance(windows, Windows) else list(windows)
     config = _checked_config(parts, recipe, seed, choose_precision(precision, recipe, on), on)
+    weights = None
+    if start is not None:
+        config = begun_from(start, config)
+        weights = starting_weights(start, config)
     _open_folder(folder, config, resume)
     fast = on.type == "cuda"
-    learner = Learner(config.recipe, seed, on, config.precision, compiled=fast, captured=fast)
+    learner = Learner(
+        config.recipe, seed, on, config.precision, weights=weights, compiled=fast, captured=fast
+    )
     batches = Batches([part.train for part in parts], config, seed, on)
     held_out = fixed_validation([part.held_out for part in parts], config, on)
     loop = _Loop(folder, config, learner, batches, held_out, save_every_s)
@@ -276,7 +285,7 @@ def _open_folder(folder: Path, config: RunConfig, resume: bool) -> None:
             )
         # Compared as written, where a tuple is a list.
         there, here = (json.loads(json.dumps(c.to_json())) for c in (read_config(folder), config))
-        for key in ("recipe", "seed", "data", "precision", "device"):
+        for key in ("recipe", "seed", "data", "precision", "device", "begun_from"):
             if there[key] != here[key]:
                 raise GazeError(
                     f"the run in this folder has another {key}",

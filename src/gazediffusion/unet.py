@@ -176,12 +176,18 @@ class SelfAttention(nn.Module):
 
 def together(x: Tensor, n: int) -> Tensor:
     """n samples of each channel as channels of one: (batch, channels * n, time / n)."""
-    return x if n == 1 else x.unflatten(-1, (-1, n)).transpose(-1, -2).flatten(1, 2)
+    if n == 1:
+        return x
+    batch, channels, time = x.shape
+    return x.reshape(batch, channels, time // n, n).transpose(2, 3).reshape(batch, -1, time // n)
 
 
 def apart(x: Tensor, n: int) -> Tensor:
     """What `together` put together, apart again: (batch, channels / n, time * n)."""
-    return x if n == 1 else x.unflatten(1, (-1, n)).transpose(-1, -2).flatten(-2)
+    if n == 1:
+        return x
+    batch, _, time = x.shape
+    return x.reshape(batch, -1, n, time).transpose(2, 3).reshape(batch, -1, time * n)
 
 
 def sinusoid(t: Tensor, width: int, longest: float = 10_000.0) -> Tensor:

@@ -25,13 +25,22 @@ def train(
         str | None,
         typer.Option(
             help="position, velocity, joint, or the small position-tiny, velocity-tiny, "
-            "joint-tiny; by default what the windows were prepared for.",
+            "joint-tiny; by default what the windows were prepared for, or the recipe of --from.",
+            show_default=False,
+        ),
+    ] = None,
+    begin: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            help="Begin with the weights of a model: default, another model inside the package, "
+            "or a run folder.",
             show_default=False,
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same device: same weights.")] = 42,
     epochs: Annotated[
-        int | None, typer.Option(help="Instead of the recipe's 500.", show_default=False)
+        int | None, typer.Option(help="Instead of the recipe's.", show_default=False)
     ] = None,
     batch_size: Annotated[
         int | None, typer.Option(help="Instead of the recipe's.", show_default=False)
@@ -55,17 +64,24 @@ def train(
     The validation loss is that of the averaged weights on people nobody trained on, with the same
     noise every epoch. Ctrl-C saves; the same command goes on where it stopped.
 
+    With few recordings begin with a model that has seen many: --from default.
+
     Example: [bold]gazediffusion train windows.safetensors -o run --recipe position[/bold]
     """
     from dataclasses import replace
 
     from gazediffusion.recipes import find_recipe
+    from gazediffusion.shipped import load_model
     from gazediffusion.training import train as train_windows
     from gazediffusion.windows import Windows
 
     _require_seed(seed)
     loaded = [Windows.load(path) for path in windows]
-    chosen = find_recipe(recipe or loaded[0].recipe)
+    start = None if begin is None else load_model(begin)
+    if start is not None and recipe is None:
+        chosen = start.config.recipe
+    else:
+        chosen = find_recipe(recipe or loaded[0].recipe)
     chosen = replace(
         chosen,
         epochs=chosen.epochs if epochs is None else epochs,
@@ -79,6 +95,7 @@ def train(
             output,
             chosen,
             seed=seed,
+            start=start,
             device=device,
             precision=precision,
             resume=resume,
@@ -156,6 +173,9 @@ def generate(
         float | None, typer.Option(help="Round to the tracker's grid, as 0.1 (pixels).")
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda ...")] = "auto",
+    precision: Annotated[
+        str, typer.Option(help="fp32, bf16 (joint alone), or auto: bf16 where it is faster.")
+    ] = "auto",
 ) -> None:
     """Generate synthetic gaze with a trained model.
 
@@ -187,6 +207,7 @@ def generate(
     generator = DiffusionGenerator.of_quality(
         run,
         quality,
+        precision,
         eta=eta,
         task=task,
         guidance=guidance,
