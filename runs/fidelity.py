@@ -1,11 +1,14 @@
 """How near a model comes to people, by file and by task, against the floor.
 
-    python runs/fidelity.py RUN WINDOWS.safetensors ... [-n 800] [--quality default] [-o FILE]
+    python runs/fidelity.py RUN WINDOWS.safetensors ... [-n 800] [--quality default] [--by-task]
+        [--perfect] [-o FILE]
 
 For each windows file the model generates the training people's mixture of that file's tasks, as
 many windows as are held out (at most n), and every distance to the held-out people is divided by
-the training people's own. Printed: the median and the worst of these ratios, saccade count, path
-length and main-sequence slope against the training people's, and a classifier's accuracy.
+the training people's own. With --perfect, windows drawn from the training people stand for the
+model's: what a model without fault would get. Printed: the median and the worst of these ratios,
+saccade count, path length and main-sequence slope against the training people's, and a classifier's
+accuracy.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from gazediffusion.learner import choose_device
 from gazediffusion.shipped import load_model
 from gazediffusion.windows import Windows
 
+MIN_PEOPLE = 3
 FAMILIES = ("features", "events", "directions", "velocity")
 
 
@@ -73,6 +77,13 @@ def scores(results: dict[str, Any], name: str) -> dict[str, Any]:
     if "synthetic" in test:
         found["c2st_features"] = test["synthetic"][name]["features_accuracy"]
         found["c2st_floor"] = test["floor"]["features_accuracy"] if test["floor"] else None
+    copies = results["tests"]["memorisation"]
+    if "synthetic" in copies:
+        found["memorisation"] = {
+            key: copies["synthetic"][name][key]
+            for key in ("share_of_copies", "share_of_copies_interval", "share_below_minimum", "auc")
+        }
+    found["n"] = results["sets"]["synthetic"][name]["n_windows"]
     return found
 
 
@@ -92,15 +103,25 @@ def line(label: str, found: dict[str, Any]) -> str:
     return "  ".join(parts) + f"  worst: {worst}"
 
 
-def judge(run: Run, path: Path, n: int, quick: bool, **settings: Any) -> dict[str, Any]:
-    """Scores of a model on one windows file."""
-    windows = Windows.load(path)
+def drawn(windows: Windows, n: int, seed: int) -> Windows:
+    """n windows of the training people, as if a model had made them."""
+    train = windows.train
+    chosen = np.random.default_rng(seed).permutation(len(train))[:n]
+    gaze = train.dequantized(seed=seed + 1).cut(chosen)
+    return Windows.of_array(gaze, windows.rate_hz, windows.screen, "position")
+
+
+def judge(
+    run: Run | None, windows: Windows, n: int, quick: bool, **settings: Any
+) -> dict[str, Any]:
+    """Scores of a model on windows, or of a draw of their training people where it is None."""
     if importlib.util.find_spec("pymovements") is None:
         # Events in degrees are found by pymovements, which a bare GPU machine has not.
         bare = Screen(windows.screen.width_px, windows.screen.height_px)
         windows = replace(windows, screen=bare)
     real = windows.held_out
-    made = mixture(run, windows, min(n, len(real)), 0, **settings)
+    n = min(n, len(real))
+    made = drawn(windows, n, 0) if run is None else mixture(run, windows, n, 0, **settings)
     config = EvaluationConfig(n_bootstrap=0, quick=quick)
     return scores(evaluate(real, {"model": made}, windows.train, config), "model")
 
@@ -113,15 +134,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("-n", type=int, default=800)
     parser.add_argument("--quality", default="default")
     parser.add_argument("--quick", action="store_true", help="without the classifier")
+    parser.add_argument("--by-task", action="store_true", help="also each task by itself")
+    parser.add_argument("--perfect", action="store_true", help="a draw of the training people")
     parser.add_argument("-o", "--output", type=Path)
     given = parser.parse_args(arguments)
     device = choose_device("auto")
-    run = load_model(given.run, device=device)
+    run = None if given.perfect else load_model(given.run, device=device)
     settings = {"quality": given.quality, "batch_size": usual_batch(device)}
     found = {}
     for path in given.windows:
-        found[path.stem] = judge(run, path, given.n, given.quick, **settings)
-        print(line(path.stem, found[path.stem]), flush=True)
+        windows = Windows.load(path)
+        parts = {path.stem: windows}
+        if given.by_task:
+            parts |= {f"{path.stem}/{task}": windows.of_task(task) for task in windows.tasks}
+        for name, part in parts.items():
+            if len(np.unique(part.held_out.participant)) < MIN_PEOPLE:
+                print(f"{name:28} fewer than {MIN_PEOPLE} people are held out", flush=True)
+                continue
+            found[name] = judge(run, part, given.n, given.quick, **settings)
+            print(line(name, found[name]), flush=True)
     if given.output:
         write_json(given.output, found)
 

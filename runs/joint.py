@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from gazediffusion.generator import usual_batch
 from gazediffusion.learner import choose_device
 from gazediffusion.recipes import JOINT, Recipe
 from gazediffusion.side_by_side import Job, train_side_by_side
+from gazediffusion.training import Epoch, train
 from gazediffusion.unet import UNetConfig
 from gazediffusion.windows import Windows
 
@@ -35,6 +37,16 @@ VARIANTS: dict[str, Recipe] = {
     "patch2-sigma-low": replace(_PATCH, edm=Edm(log_mean=-2.0)),
     "patch2-knee-small": replace(_PATCH, knee_share=0.005),
     "patch2-reversal": replace(_PATCH, reversal=0.3),
+    # What two CPU cores can do in an hour and a half.
+    "laptop": replace(
+        _PATCH,
+        network=replace(_PATCH.network, widths=(48, 96, 192)),
+        batch_size=16,
+        epochs=28,
+        warmup_epochs=1,
+        learning_rate=5e-4,
+        ema_decay=0.999,
+    ),
     "k3": replace(JOINT, network=replace(JOINT.network, kernel=3)),
     "narrow": replace(JOINT, network=UNetConfig(channels=4, widths=(48, 96, 192))),
     "wide": replace(JOINT, network=UNetConfig(channels=4, widths=(128, 256, 512))),
@@ -61,6 +73,7 @@ def main() -> None:
     parser.add_argument("-n", type=int, default=800)
     parser.add_argument("--quality", default="default")
     parser.add_argument("--device", default="auto")
+    parser.add_argument("--compile", action="store_true", help="on a CPU: one run, bf16, compiled")
     given = parser.parse_args()
     parts = [Windows.load(path) for path in given.windows]
     begun = time.monotonic()
@@ -70,20 +83,36 @@ def main() -> None:
         recipe = replace(recipe, epochs=given.epochs or recipe.epochs)
         jobs.append(Job(parts, given.output / f"{name}-{given.seed}", recipe, given.seed))
     waiting = [job for job in jobs if len(read_metrics(job.folder)) < job.recipe.epochs]
-    epochs = train_side_by_side(
-        waiting,
-        device=given.device,
-        should_stop=lambda: time.monotonic() - begun > given.seconds,
-    )
+
+    def is_late() -> bool:
+        return time.monotonic() - begun > float(given.seconds)
+
+    if given.compile:
+        epochs: Iterator[tuple[Job, Epoch]] = (
+            (job, epoch)
+            for job in waiting
+            for epoch in train(
+                job.windows,
+                job.folder,
+                job.recipe,
+                seed=job.seed,
+                device=given.device,
+                precision="bf16",
+                compiled=True,
+                should_stop=is_late,
+            )
+        )
+    else:
+        epochs = train_side_by_side(waiting, device=given.device, should_stop=is_late)
     for job, epoch in epochs:
-        if epoch.epoch % 20 == 0:
+        if given.compile or epoch.epoch % 20 == 0:
             print(f"{job.folder.name} {json.dumps(vars(epoch))}", flush=True)
     device = choose_device(given.device)
     settings = {"quality": given.quality, "batch_size": usual_batch(device)}
     for job in jobs:
         run = load_run(job.folder, device=device)
         for path in given.windows:
-            found = judge(run, path, given.n, True, **settings)
+            found = judge(run, Windows.load(path), given.n, True, **settings)
             write_json(given.output / "scores" / f"{job.folder.name}-{path.stem}.json", found)
             print(line(f"{job.folder.name} {path.stem}", found), flush=True)
 

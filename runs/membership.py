@@ -1,6 +1,6 @@
 """Attack a model with the windows it was trained on: does its loss give away who was in the data?
 
-    python runs/membership.py RUN_OR_MODEL WINDOWS.safetensors ... [-n 200 --levels 8]
+    python runs/membership.py RUN_OR_MODEL WINDOWS.safetensors ... [-n 200 --levels 8] [-o FILE]
 
 0.5 is a coin. Printed with the 95 % interval from drawing people, and over people.
 """
@@ -8,9 +8,11 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 
 from gazediffusion.console import progress_bar
+from gazediffusion.files import write_json
 from gazediffusion.learner import choose_device
 from gazediffusion.membership import membership
 from gazediffusion.shipped import load_model
@@ -24,6 +26,7 @@ def main() -> None:
     parser.add_argument("windows", type=Path, nargs="+")
     parser.add_argument("-n", type=int, default=200, help="windows of either side")
     parser.add_argument("--levels", type=int, default=8)
+    parser.add_argument("-o", "--output", type=Path)
     given = parser.parse_args()
     run = load_model(given.model, device=choose_device("auto"))
     parts = [Windows.load(path) for path in given.windows]
@@ -35,6 +38,8 @@ def main() -> None:
         f"{found.auc_people:.3f} over people; {found.n_members} training and {found.n_others} "
         f"held-out windows, {found.n_levels} noise levels"
     )
+    if given.output:
+        write_json(given.output, asdict(found))
 
 
 if __name__ == "__main__":

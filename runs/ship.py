@@ -1,16 +1,21 @@
 """Put a trained run into the package: compact weights, configuration and model card.
 
-    python runs/ship.py RUN NAME [--levels 31]     # writes src/gazediffusion/models/NAME
+    python runs/ship.py RUN NAME [--levels 31] [--fidelity FILE] [--tasks FILE] [--membership FILE]
 
-How many levels a model needs: runs/rounding.py, and docs/results, "Rounded weights".
+writes src/gazediffusion/models/NAME. The files are those that runs/fidelity.py, runs/tasks.py and
+runs/membership.py write with -o; their numbers go into the card. How many levels a model needs:
+runs/rounding.py, and docs/results, "Rounded weights".
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from gazediffusion.checkpoint import Run, load_run
+from gazediffusion.checkpoint import Run, RunConfig, load_run
+from gazediffusion.files import read_json
 from gazediffusion.shipped import models_folder, ship
 
 # What the data's README asks for, by the name of the file.
@@ -22,7 +27,106 @@ SOURCES = {
 }
 
 
-def card_of(name: str, run: Run, megabytes: float, levels: int) -> str:
+def _other_screens(config: RunConfig) -> str:
+    """Screens of tasks that were recorded on another one."""
+    others = dict(zip(config.tasks, config.task_screens, strict=True))
+    told = [f"; {task}: {one.in_words()}" for task, one in others.items() if one != config.screen]
+    return "".join(told)
+
+
+def fidelity_table(found: Mapping[str, Any]) -> str:
+    """How near the model comes to people it has not seen, file by file and task by task."""
+    rows = [
+        "| people | windows | median ratio | above 1.5 | saccades | path | main sequence | C2ST |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for people, one in found.items():
+        slope = one.get("main_sequence_percent")
+        accuracy = one.get("c2st_features")
+        rows.append(
+            f"| {people} | {one['n']} | {one['median_ratio']:.2f} "
+            f"| {one['n_above_1.5']} of {one['n_entries']} "
+            f"| {one['saccade_count_percent']:+.1f} % | {one['path_length_percent']:+.1f} % "
+            f"| {'' if slope is None else f'{slope:+.1f} %'} "
+            f"| {'' if accuracy is None else f'{accuracy:.2f}'} |"
+        )
+    worst = "; ".join(
+        f"{people}: " + ", ".join(f"{key} {value:.2f}" for key, value in one["worst"].items())
+        for people, one in found.items()
+    )
+    return f"""\
+Distances to held-out people, each divided by the training people's own (1 is as near as other
+people are; `runs/fidelity.py`); counts, path length and slope against the training people's; C2ST:
+how often a classifier tells the model's windows from people's (0.5: never).
+
+{chr(10).join(rows)}
+
+Largest ratios. {worst}."""
+
+
+def tasks_table(found: Mapping[str, Any]) -> str:
+    """How each task looks, of people and of the model."""
+    rows = [
+        "| task | whose | fixation (ms) | moves a second | to the right | sweeps back a second "
+        "| recognised |",
+        "|---|---|---:|---:|---:|---:|---:|",
+    ]
+    for task, sides in found.items():
+        for side, whose in (("real", "held-out people"), ("model", "model")):
+            one = sides[side]
+            rows.append(
+                f"| {task} | {whose} | {one['fixation_ms']:.0f} | {one['moves_per_s']:.2f} "
+                f"| {100 * one['right_share']:.0f} % | {one['sweeps_per_s']:.2f} "
+                f"| {100 * one['recognised']:.0f} % |"
+            )
+    return f"""\
+By task (`runs/tasks.py`); recognised: by a classifier that learned the tasks from the training
+people.
+
+{chr(10).join(rows)}"""
+
+
+def privacy_lines(fidelity: Mapping[str, Any], attack: Mapping[str, Any] | None) -> str:
+    """Copies of training windows, and the membership attack."""
+    lines = []
+    for people, one in fidelity.items():
+        copies = one.get("memorisation")
+        if copies:
+            low, high = copies["share_of_copies_interval"]
+            lines.append(
+                f"- {people}: {100 * copies['share_of_copies']:.1f} % of the windows "
+                f"[{100 * low:.1f}, {100 * high:.1f}] are nearer to a training window than all but "
+                f"1 % of real held-out ones (1 % by chance), "
+                f"{100 * copies['share_below_minimum']:.1f} % nearer than all of them "
+                f"(`runs/fidelity.py`)"
+            )
+    if attack is not None:
+        low, high = attack["interval"]
+        lines.append(
+            f"- membership: an attack by the model's loss tells training windows from held-out "
+            f"ones with AUC {attack['auc']:.3f} [{low:.3f}, {high:.3f}] over windows, "
+            f"{attack['auc_people']:.3f} over people; 0.5 is a coin (`runs/membership.py`, "
+            f"{attack['n_members']} and {attack['n_others']} windows)"
+        )
+    return "\n".join(lines)
+
+
+def evidence_of(
+    fidelity: Mapping[str, Any] | None,
+    tasks: Mapping[str, Any] | None,
+    attack: Mapping[str, Any] | None,
+) -> str:
+    """The card's part on fidelity and privacy."""
+    if fidelity is None:
+        return """\
+How near its windows come to people nobody trained on, against how near other people come, what it
+gets wrong, and how many of its windows are nearer to a training window than real ones are:
+docs/results/README.md."""
+    parts = [fidelity_table(fidelity), tasks_table(tasks) if tasks else ""]
+    return "\n\n".join(part for part in [*parts, privacy_lines(fidelity, attack)] if part)
+
+
+def card_of(name: str, run: Run, megabytes: float, levels: int, evidence: str) -> str:
     """The model card, in Markdown."""
     config, data = run.config, run.config.data
     recipe = config.recipe
@@ -42,7 +146,7 @@ A diffusion model that generates gaze of {config.length / config.rate_hz:g} s at
 - trained on {data["n_windows"]} windows of {people} people
 - kept apart: {data["n_held_out_participants"]} people
 - tasks: {", ".join(data["tasks"])}
-- screen: {config.screen.in_words()}
+- screen: {config.screen.in_words()}{_other_screens(config)}
 
 ## Data
 
@@ -52,9 +156,7 @@ No recording, and no part of one, is in the package.
 
 ## Fidelity and privacy
 
-How near its windows come to people nobody trained on, against how near other people come, what it
-gets wrong, and how many of its windows are nearer to a training window than real ones are:
-docs/results/README.md.
+{evidence}
 
 ## Intended use and limits
 
@@ -71,12 +173,19 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("name")
     parser.add_argument("--levels", type=int, default=31)
+    for name in ("fidelity", "tasks", "membership"):
+        parser.add_argument(f"--{name}", type=Path)
     arguments = parser.parse_args()
+    fidelity, tasks, attack = (
+        None if path is None else read_json(path)
+        for path in (arguments.fidelity, arguments.tasks, arguments.membership)
+    )
     folder = models_folder() / arguments.name
     run = load_run(arguments.run)
     ship(run, folder, arguments.levels)
     megabytes = (folder / "weights.safetensors").stat().st_size / 1e6
-    card = card_of(arguments.name, run, megabytes, arguments.levels)
+    evidence = evidence_of(fidelity, tasks, attack)
+    card = card_of(arguments.name, run, megabytes, arguments.levels, evidence)
     (folder / "README.md").write_text(card, encoding="utf-8")
     print(f"wrote {folder}: {megabytes:.1f} MB")
 

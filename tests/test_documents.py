@@ -55,14 +55,26 @@ def test_every_module_stands_in_the_file_tree_of_the_readme() -> None:
             assert path.name in tree, f"{path.name} is missing in the README's file tree"
 
 
-def test_the_demo_runs(tmp_path: Path) -> None:
+def example(name: str) -> Any:
+    """A program of examples/ as a module."""
     import sys
 
     sys.path.insert(0, str(ROOT / "examples"))
     try:
-        demo = import_module("demo")
+        return import_module(name)
     finally:
         sys.path.pop(0)
-    demo.main(tmp_path / "demo", n_epochs=1, n_windows=2)
-    for name in ("recording.png", "gallery.png", "windows.safetensors", "gaze.parquet"):
+
+
+def test_the_demo_runs(tmp_path: Path) -> None:
+    example("demo").main(tmp_path / "demo", n_windows=6)
+    written = ["gallery.png", "movies.parquet", "reading.parquet", "report-reading/report.html"]
+    for name in written:
         assert (tmp_path / "demo" / name).stat().st_size > 1000
+    assert "movies" in (tmp_path / "demo" / "report-movies" / "report.md").read_text()
+
+
+def test_the_way_from_own_recordings_runs(tmp_path: Path) -> None:
+    example("own_recordings").main(tmp_path / "own", n_epochs=1, n_windows=2)
+    for name in ("recording.png", "gallery.png", "windows.safetensors", "gaze.parquet"):
+        assert (tmp_path / "own" / name).stat().st_size > 1000

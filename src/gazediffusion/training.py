@@ -67,6 +67,7 @@ def train(
     start: Run | None = None,
     device: str = "auto",
     precision: str = "auto",
+    compiled: bool | None = None,
     resume: bool = True,
     save_every_s: float = 60.0,
     should_stop: Callable[[], bool] = lambda: False,
@@ -76,6 +77,8 @@ def train(
 
     windows: a windows file, or for the joint recipe several, whose tasks are told apart.
     start: a trained model to go on from, with its scales; None begins with random weights.
+    compiled: build the network's kernels for this machine first, which takes a minute or two and
+        on a CPU a C++ compiler; None does so on a GPU.
     `on_step(done, total)` counts windows. When `should_stop` answers True, the state is saved and
     the loop ends; the same call then goes on from there.
     """
@@ -90,7 +93,13 @@ def train(
     _open_folder(folder, config, resume)
     fast = on.type == "cuda"
     learner = Learner(
-        config.recipe, seed, on, config.precision, weights=weights, compiled=fast, captured=fast
+        config.recipe,
+        seed,
+        on,
+        config.precision,
+        weights=weights,
+        compiled=fast if compiled is None else compiled,
+        captured=fast,
     )
     batches = Batches([part.train for part in parts], config, seed, on)
     held_out = fixed_validation([part.held_out for part in parts], config, on)

@@ -49,6 +49,15 @@ def train(
     precision: Annotated[
         str, typer.Option(help="auto (the recipe's on a GPU, fp32 elsewhere), fp32 or bf16.")
     ] = "auto",
+    compiled: Annotated[
+        bool | None,
+        typer.Option(
+            "--compile/--no-compile",
+            help="Build kernels for this machine first; by default on a GPU. On a CPU it needs a "
+            "C++ compiler, and long trainings take two thirds of the time.",
+            show_default=False,
+        ),
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume/--no-resume", help="Go on with the run in the folder.")
     ] = True,
@@ -98,6 +107,7 @@ def train(
             start=start,
             device=device,
             precision=precision,
+            compiled=compiled,
             resume=resume,
             save_every_s=save_every,
             should_stop=stopped,

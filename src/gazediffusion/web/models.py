@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.files import read_json
-from gazediffusion.shipped import find_model, load_model, shipped_models
+from gazediffusion.shipped import DEFAULT, find_model, load_model, shipped_models
 
 if TYPE_CHECKING:
     from gazediffusion.checkpoint import Run
     from gazediffusion.generator import DiffusionGenerator
 
-PREFERRED = "joint"
+
 QUALITIES = ("fast", "default", "best")
 # A turn in the queue: short, so that the first window comes soon and nobody waits long. On two
 # cores, windows one by one take as long as in batches.
@@ -88,7 +88,7 @@ class Models:
 
     def __init__(self, model: str | None = None) -> None:
         offers = {name: Offer.of(name) for name in shipped_models()}
-        self.default = PREFERRED if PREFERRED in offers else next(iter(offers), "")
+        self.default = DEFAULT if DEFAULT in offers else next(iter(offers), "")
         if model is not None and Path(model).is_dir():
             folder = Path(model).resolve()
             offers[folder.name] = Offer.of(str(folder), folder.name)
