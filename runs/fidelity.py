@@ -32,11 +32,15 @@ from gazediffusion.shipped import load_model
 from gazediffusion.windows import Windows
 
 MIN_PEOPLE = 3
+_SAMPLER = ("sampler", "steps")
 FAMILIES = ("features", "events", "directions", "velocity")
 
 
 def mixture(run: Run, windows: Windows, n: int, seed: int, **settings: Any) -> Windows:
-    """n generated windows with the training people's shares of this file's tasks."""
+    """n generated windows with the training people's shares of this file's tasks.
+
+    settings: of the generator; sampler and steps go before those of its quality.
+    """
     of_task = np.bincount(windows.train.task, minlength=len(windows.tasks))
     counts = np.floor(np.cumsum(of_task) / of_task.sum() * n + 0.5).astype(int)
     pieces, screen = [], windows.screen
@@ -44,7 +48,10 @@ def mixture(run: Run, windows: Windows, n: int, seed: int, **settings: Any) -> W
         wanted = int(counts[number] - (counts[number - 1] if number else 0))
         if wanted:
             chosen = {"task": task} if run.config.tasks else {}
-            generator = DiffusionGenerator.of_quality(run, **chosen, **settings)
+            given = {key: value for key, value in settings.items() if key not in _SAMPLER}
+            generator = DiffusionGenerator.of_quality(run, **chosen, **given)
+            named = {key: settings[key] for key in _SAMPLER if key in settings}
+            generator = replace(generator, **named)
             pieces.append(np.concatenate(list(generator.pieces(0, wanted, seed + number))))
     return Windows.of_array(np.concatenate(pieces), windows.rate_hz, screen, "position")
 

@@ -1,0 +1,126 @@
+"""Speed against fidelity: the figure behind `generate --quality`.
+
+    python runs/tradeoff.py RUN_OR_MODEL WINDOWS.safetensors ... -o FOLDER [-n 400]
+
+For several samplers and numbers of steps: seconds a window on this machine, and the median and the
+worst ratio to the floor over the windows files (see runs/fidelity.py). Each is judged once and kept
+in FOLDER/tradeoff.json; FOLDER/tradeoff.png shows all, with those that --quality names marked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fidelity import mixture, scores
+from gazediffusion.checkpoint import Run
+from gazediffusion.evaluation import EvaluationConfig, evaluate
+from gazediffusion.figures import BLUE, GREY, ORANGE, house_style, save_figure
+from gazediffusion.files import read_json, write_json
+from gazediffusion.generator import QUALITIES, DiffusionGenerator, usual_batch
+from gazediffusion.learner import choose_device
+from gazediffusion.shipped import load_model
+from gazediffusion.solvers import evaluations
+from gazediffusion.windows import Windows
+
+WAYS = [*(("multistep", n) for n in (4, 6, 8, 10, 12, 16, 24)), ("heun", 12), ("heun", 24)]
+
+
+def judged(run: Run, way: tuple[str, int], files: list[Windows], n: int) -> dict[str, Any]:
+    """Time and ratios of one sampler."""
+    sampler, steps = way
+    device = next(run.network.parameters()).device
+    of_quality = DiffusionGenerator.of_quality(run, "default", batch_size=usual_batch(device))
+    generator = replace(of_quality, sampler=sampler, steps=steps)  # type: ignore[arg-type]
+    list(generator.pieces(0, 2, 0))
+    n_timed = 2 * generator.batch_size
+    begun = time.perf_counter()
+    list(generator.pieces(0, n_timed, 0))
+    seconds = (time.perf_counter() - begun) / n_timed
+    found = {}
+    for windows in files:
+        made = mixture(run, windows, n, 0, quality="default", sampler=sampler, steps=steps)
+        results = evaluate(
+            windows.held_out,
+            {"model": made},
+            windows.train,
+            EvaluationConfig(n_bootstrap=0, quick=True),
+        )
+        found[windows.tasks[0]] = scores(results, "model")
+    return {
+        "sampler": sampler,
+        "steps": steps,
+        "evaluations": evaluations(sampler, steps),  # type: ignore[arg-type]
+        "bf16": generator.bf16,
+        "seconds": seconds,
+        "median": float(np.median([one["median_ratio"] for one in found.values()])),
+        "worst": max(max(one["worst"].values()) for one in found.values()),
+        "files": found,
+    }
+
+
+def draw(rows: list[dict[str, Any]], path: Path) -> None:
+    """Evaluations and seconds against the median ratio."""
+    import matplotlib.pyplot as plt
+
+    named = {way: name for name, way in QUALITIES["edm"].items()}
+    with house_style():
+        figure, axes = plt.subplots(figsize=(6, 3.6))
+        for sampler, colour in (("multistep", BLUE), ("heun", ORANGE)):
+            chosen = [row for row in rows if row["sampler"] == sampler]
+            axes.plot(
+                [row["seconds"] for row in chosen],
+                [row["median"] for row in chosen],
+                "o-",
+                color=colour,
+                label=sampler,
+            )
+        for row in rows:
+            name = named.get((row["sampler"], row["steps"]))
+            axes.annotate(
+                f"{row['evaluations']}" + (f" ({name})" if name else ""),
+                (row["seconds"], row["median"]),
+                textcoords="offset points",
+                xytext=(4, 5),
+            )
+        axes.axhline(1, color=GREY, linewidth=0.8)
+        axes.set(xlabel="seconds a window", ylabel="median ratio to the floor", xscale="log")
+        axes.set_title("Numbers: evaluations of the network a window", loc="left", fontsize=9)
+        axes.legend()
+        save_figure(figure, path)
+
+
+def main() -> None:
+    """Judge what is missing, then draw."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model")
+    parser.add_argument("windows", type=Path, nargs="+")
+    parser.add_argument("-o", "--output", type=Path, required=True)
+    parser.add_argument("-n", type=int, default=400)
+    given = parser.parse_args()
+    run = load_model(given.model, device=choose_device("auto"))
+    files = [Windows.load(path) for path in given.windows]
+    kept = given.output / "tradeoff.json"
+    rows: list[dict[str, Any]] = read_json(kept)["rows"] if kept.is_file() else []
+    done = {(row["sampler"], row["steps"]) for row in rows}
+    for way in WAYS:
+        if way not in done:
+            rows.append(judged(run, way, files, given.n))
+            about = {"model": run.weights_sha256, "n": given.n, "rows": rows}
+            write_json(kept, about)
+            one = rows[-1]
+            print(
+                f"{way[0]:9} {way[1]:3} {one['seconds']:.4f} s  median {one['median']:.2f}  "
+                f"worst {one['worst']:.2f}",
+                flush=True,
+            )
+    draw(rows, given.output / "tradeoff.png")
+
+
+if __name__ == "__main__":
+    main()
