@@ -37,12 +37,12 @@ VARIANTS: dict[str, Recipe] = {
     "patch2-sigma-low": replace(_PATCH, edm=Edm(log_mean=-2.0)),
     "patch2-knee-small": replace(_PATCH, knee_share=0.005),
     "patch2-reversal": replace(_PATCH, reversal=0.3),
-    # What two CPU cores can do in an hour and a half.
+    # What two CPU cores can do in an hour.
     "laptop": replace(
         _PATCH,
         network=replace(_PATCH.network, widths=(48, 96, 192)),
         batch_size=16,
-        epochs=28,
+        epochs=20,
         warmup_epochs=1,
         learning_rate=5e-4,
         ema_decay=0.999,
