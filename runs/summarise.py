@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gazediffusion.files import written_whole
-from gazediffusion.real_summary import summaries_folder, summarise
+from gazediffusion.real_summary import summaries_folder
+from gazediffusion.summarising import summarise
 from gazediffusion.windows import Windows
 
 # What the data's authors ask to be cited.

@@ -65,6 +65,7 @@ ORDER = [
     "set_tests",
     "evaluation",
     "real_summary",
+    "summarising",
     "set_loading",
     "evaluation_figures",
     "reproduction",

@@ -21,15 +21,14 @@ from gazediffusion.gaze_sets import GazeSet
 from gazediffusion.quantities import measure
 from gazediffusion.real_summary import (
     ALL,
-    MIN_PEOPLE,
     Summarised,
     evaluate_against,
     find_summary,
     shipped_summaries,
     summaries_folder,
-    summarise,
     summary_for,
 )
+from gazediffusion.summarising import MIN_PEOPLE, summarise
 from gazediffusion.windows import Windows
 
 from .gaze import as_synthetic, simulated_windows, with_noise
