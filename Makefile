@@ -12,7 +12,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(RUN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test]"
 	@touch $@
 
-demo: $(STAMP)  ## simulate recordings, read them back, prepare windows, draw a picture
+demo: $(STAMP)  ## generate with the model inside the package, judge it, draw a picture
 	$(RUN)/python examples/demo.py demo
 
 test: $(STAMP) lint  ## lint, types and the whole test suite

@@ -1,10 +1,10 @@
-"""How long one window takes: the paper's sampler, the joint recipe's, and peers', in one run.
+"""How long one window takes: the paper's sampler, the package's default, and peers', in one run.
 
     python benchmarks/generate.py [--device auto] [-n 4]
 
-Weights are untrained, which changes no time. "paper" is the 19.35 M network with 100 DDIM steps, as
-`generate --model position` runs it; "diffusers" steps the same network with diffusers' scheduler;
-"denoising-diffusion-pytorch" is that package's own 1-D network and sampler, where it is installed.
+"paper" is the 19.35 M network with 100 DDIM steps, as `generate --model position` runs it;
+"diffusers" steps the same network with diffusers' scheduler; "denoising-diffusion-pytorch" is that
+package's own 1-D network and sampler, where it is installed.
 """
 
 from __future__ import annotations
@@ -12,47 +12,16 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from gazediffusion.checkpoint import Run, RunConfig
+from gazediffusion.checkpoint import Run
 from gazediffusion.generator import QUALITIES, DiffusionGenerator
-from gazediffusion.geometry import Screen
 from gazediffusion.learner import choose_device
-from gazediffusion.recipes import JOINT, POSITION, Recipe
-from gazediffusion.representation import Joint
-from gazediffusion.unet import UNet
+from gazediffusion.shipped import load_model
 
-TASKS = ("movies", "reading", "dots", "stills", "trailers", "stop-motion")
-LENGTH, RATE_HZ = 2000, 250.0
-
-
-def untrained(recipe: Recipe, device: torch.device) -> Run:
-    """A run with new weights."""
-    recipe = recipe.for_tasks(len(TASKS))
-    is_joint = recipe.representation == "joint"
-    screen = Screen(1280, 720, 40.0, 22.5, 45.0)
-    config = RunConfig(
-        recipe=recipe,
-        seed=0,
-        length=LENGTH,
-        rate_hz=RATE_HZ,
-        screen=screen,
-        velocity_scale=None,
-        grid_px=None,
-        precision="fp32",
-        device=device.type,
-        data={},
-        joint=Joint(0.33, (0.33, 0.41), (1.15, 1.18), RATE_HZ) if is_joint else None,
-        tasks=TASKS if is_joint else (),
-        task_shares=(1 / len(TASKS),) * len(TASKS) if is_joint else (),
-        task_screens=(screen,) * len(TASKS) if is_joint else (),
-    )
-    torch.manual_seed(0)
-    network = UNet(recipe.network).to(device).eval().requires_grad_(False)
-    return Run(Path("untrained"), config, network, "best", "", 0, None)
+LENGTH = 2000
 
 
 def by_generator(generator: DiffusionGenerator) -> Callable[[int], object]:
@@ -117,7 +86,7 @@ def main() -> None:
     arguments = parser.parse_args()
     device = choose_device(arguments.device)
     n = arguments.n or (256 if device.type == "cuda" else 4)
-    paper, joint = untrained(POSITION, device), untrained(JOINT, device)
+    paper, joint = (load_model(name, device=device) for name in ("position", "default"))
     ways: dict[str, Callable[[int], object] | None] = {
         "paper: 19.35 M, DDIM 100": by_generator(DiffusionGenerator(paper, batch_size=n)),
         "diffusers' DDIM, same network": by_diffusers(paper, device),

@@ -5,14 +5,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 import torch
 
 from gazediffusion import shipped
 from gazediffusion.checkpoint import load_run
+from gazediffusion.cli import main
 from gazediffusion.compact import rounded
 from gazediffusion.errors import GazeError
 from gazediffusion.generator import DiffusionGenerator
+from gazediffusion.synthetic import read_card
 
 from .runs import trained_run
 
@@ -57,6 +60,22 @@ def test_damaged_weights_are_refused(package: Path) -> None:
 def test_only_the_averaged_weights_are_shipped(package: Path) -> None:
     with pytest.raises(GazeError, match="no raw weights"):
         shipped.load_model("small", "raw")
+
+
+def test_without_a_name_the_joint_model_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "gaze.parquet"
+    words = f"gazediffusion generate -n 2 --task reading --seconds 2 -o {path}"
+    monkeypatch.setattr("sys.argv", words.split())
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert not end.value.code
+    card = read_card(path)
+    assert card is not None
+    assert card["model"]["recipe"] == "joint"
+    assert card["sampling"]["task"] == "reading"
+    assert len(pl.read_parquet(path)) == 2 * 500
 
 
 @pytest.mark.parametrize("name", shipped.shipped_models())

@@ -130,8 +130,11 @@ def generate(
     ],
     model: Annotated[
         str,
-        typer.Option(help="A run folder, or a model inside the package: position, velocity."),
-    ],
+        typer.Option(
+            help="A run folder, or a model inside the package: joint, which is the default, or the "
+            "paper's position and velocity."
+        ),
+    ] = "default",
     n: Annotated[int, typer.Option("-n", help="How many windows.")] = 100,
     quality: Annotated[
         str, typer.Option(help="fast, default or best; --steps and --sampler go before it.")
@@ -187,12 +190,12 @@ def generate(
         str, typer.Option(help="fp32, bf16 (joint alone), or auto: bf16 where it is faster.")
     ] = "auto",
 ) -> None:
-    """Generate synthetic gaze with a trained model.
+    """Generate synthetic gaze with the model inside the package, or with your own.
 
     Every set comes with a card that says it is synthetic, from which model and seed. A stopped
     run goes on from the windows it has when the same command is given again.
 
-    Example: [bold]gazediffusion generate -o gaze.parquet --model run -n 1000[/bold]
+    Example: [bold]gazediffusion generate -n 100 --task reading -o gaze.parquet[/bold]
     """
     from dataclasses import replace
 
