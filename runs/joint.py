@@ -24,32 +24,25 @@ from gazediffusion.learner import choose_device
 from gazediffusion.recipes import JOINT, Recipe
 from gazediffusion.side_by_side import Job, train_side_by_side
 from gazediffusion.training import Epoch, train
-from gazediffusion.unet import UNetConfig
 from gazediffusion.windows import Windows
 
-_PATCH = replace(JOINT, network=replace(JOINT.network, patch=2))
 VARIANTS: dict[str, Recipe] = {
     "base": JOINT,
-    "patch2": _PATCH,
-    "patch2-wide": replace(_PATCH, network=replace(_PATCH.network, widths=(96, 192, 384))),
-    "patch2-deep": replace(_PATCH, network=replace(_PATCH.network, widths=(64, 128, 256, 256))),
-    "patch2-k3": replace(_PATCH, network=replace(_PATCH.network, kernel=3)),
-    "patch2-sigma-low": replace(_PATCH, edm=Edm(log_mean=-2.0)),
-    "patch2-knee-small": replace(_PATCH, knee_share=0.005),
-    "patch2-reversal": replace(_PATCH, reversal=0.3),
     # What two CPU cores can do in an hour.
     "laptop": replace(
-        _PATCH,
-        network=replace(_PATCH.network, widths=(48, 96, 192)),
+        JOINT,
+        network=replace(JOINT.network, widths=(48, 96, 192)),
         batch_size=16,
         epochs=20,
         warmup_epochs=1,
         learning_rate=5e-4,
         ema_decay=0.999,
     ),
+    "patch1": replace(JOINT, network=replace(JOINT.network, patch=1)),
     "k3": replace(JOINT, network=replace(JOINT.network, kernel=3)),
-    "narrow": replace(JOINT, network=UNetConfig(channels=4, widths=(48, 96, 192))),
-    "wide": replace(JOINT, network=UNetConfig(channels=4, widths=(128, 256, 512))),
+    "narrow": replace(JOINT, network=replace(JOINT.network, widths=(48, 96, 192))),
+    "wide": replace(JOINT, network=replace(JOINT.network, widths=(96, 192, 384))),
+    "deep": replace(JOINT, network=replace(JOINT.network, widths=(64, 128, 256, 256))),
     "sigma-low": replace(JOINT, edm=Edm(log_mean=-2.0)),
     "sigma-wide": replace(JOINT, edm=Edm(log_std=2.0)),
     "knee-small": replace(JOINT, knee_share=0.005),

@@ -1,16 +1,19 @@
 """Put a trained run into the package: compact weights, configuration and model card.
 
     python runs/ship.py RUN NAME [--levels 31] [--fidelity FILE] [--tasks FILE] [--membership FILE]
+        [--sigma-min 0.2]
 
 writes src/gazediffusion/models/NAME. The files are those that runs/fidelity.py, runs/tasks.py and
 runs/membership.py write with -o; their numbers go into the card. How many levels a model needs:
-runs/rounding.py, and docs/results, "Rounded weights".
+runs/rounding.py, and docs/results, "Rounded weights". --sigma-min: the level that sampling ends at,
+where it is not the recipe's (docs/log.md).
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +176,7 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("name")
     parser.add_argument("--levels", type=int, default=31)
+    parser.add_argument("--sigma-min", type=float)
     for name in ("fidelity", "tasks", "membership"):
         parser.add_argument(f"--{name}", type=Path)
     arguments = parser.parse_args()
@@ -182,6 +186,10 @@ def main() -> None:
     )
     folder = models_folder() / arguments.name
     run = load_run(arguments.run)
+    if arguments.sigma_min is not None:
+        recipe = run.config.recipe
+        recipe = replace(recipe, edm=replace(recipe.edm, sigma_min=arguments.sigma_min))
+        run = replace(run, config=replace(run.config, recipe=recipe))
     ship(run, folder, arguments.levels)
     megabytes = (folder / "weights.safetensors").stat().st_size / 1e6
     evidence = evidence_of(fidelity, tasks, attack)

@@ -25,15 +25,16 @@ from gazediffusion.errors import GazeError
 
 # (x, level, condition) to a tensor of x's shape; condition is (batch, conditions) or None.
 Network = Callable[[Tensor, Tensor, Tensor | None], Tensor]
-_LEVELS = 1000.0
+# The network hears these levels as 0 and 1000, whatever the sampler's are.
+_EMBEDDED, _LEVELS = (0.002, 20.0), 1000.0
 
 
 @dataclass(frozen=True)
 class Edm:
     """Noise levels, how they are drawn in training, and how the network is wrapped.
 
-    log_mean, log_std: of ln sigma in training. rho: how much closer together the sampler's levels
-    lie at low noise.
+    log_mean, log_std: of ln sigma in training. sigma_min, sigma_max: the sampler's last and first
+    level; rho: how much closer together its levels lie at low noise.
     """
 
     sigma_data: float = 0.5
@@ -97,5 +98,5 @@ class Edm:
 
     def _embedded(self, sigma: Tensor) -> Tensor:
         """ln sigma, spread over the range a network made for steps 1..1000 is used to."""
-        low, high = math.log(self.sigma_min), math.log(self.sigma_max)
+        low, high = (math.log(level) for level in _EMBEDDED)
         return (sigma.float().log() - low) * (_LEVELS / (high - low))

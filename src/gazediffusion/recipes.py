@@ -138,7 +138,7 @@ VELOCITY = Recipe(
 JOINT = Recipe(
     name="joint",
     representation="joint",
-    network=UNetConfig(channels=4, widths=(64, 128, 256)),
+    network=UNetConfig(channels=4, widths=(64, 128, 256), patch=2),
     process="edm",
     batch_size=64,
     epochs=250,
