@@ -1,6 +1,6 @@
 """The README's picture of the playground: the real server, a real browser, windows made for it.
 
-python runs/playground_picture.py docs/images/playground.png [--model position --seed 7]
+python runs/playground_picture.py docs/images/playground.png [--model joint --task reading --seed 7]
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import argparse
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from PIL import Image
@@ -22,7 +23,8 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("output", type=Path)
-    parser.add_argument("--model", default="position")
+    parser.add_argument("--model", default="joint")
+    parser.add_argument("--task", default="reading")
     parser.add_argument("--seed", default="7")
     parser.add_argument("--window", type=int, default=1, help="which of the six to show")
     parser.add_argument("--browser", default="/usr/bin/chromium")
@@ -44,10 +46,14 @@ def main() -> None:
                 page.goto(_address(server))
                 page.wait_for_selector("#make:enabled")
                 page.select_option("#model", given.model)
-                page.select_option("#quality", "fast")
+                page.select_option("#task", given.task)
                 page.fill("#seed", given.seed)
                 page.click("#make")
+                begun = time.perf_counter()
+                page.wait_for_selector(".thumb.ready >> nth=0")
+                first = time.perf_counter() - begun
                 page.wait_for_selector(".thumb.ready >> nth=5")
+                print(f"first window after {first:.1f} s, six {time.perf_counter() - begun:.1f} s")
                 page.click(f".thumb >> nth={given.window}")
                 page.click("#play")
                 page.fill("#scrub", "6540")
