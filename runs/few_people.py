@@ -90,6 +90,7 @@ def main() -> None:
         write_json(given.output / f"{name.replace(' ', '-')}.json", found)
         print(line(name, found), flush=True)
     print(line("a model without fault", judge(None, few, given.n, quick=False)))
+    print(f"wrote {given.output}")
 
 
 if __name__ == "__main__":

@@ -32,26 +32,19 @@ from gazediffusion.shipped import load_model
 from gazediffusion.windows import Windows
 
 MIN_PEOPLE = 3
-_SAMPLER = ("sampler", "steps")
 FAMILIES = ("features", "events", "directions", "velocity")
 
 
 def mixture(run: Run, windows: Windows, n: int, seed: int, **settings: Any) -> Windows:
-    """n generated windows with the training people's shares of this file's tasks.
-
-    settings: of the generator; sampler and steps go before those of its quality.
-    """
+    """n generated windows with the training people's shares of this file's tasks."""
     of_task = np.bincount(windows.train.task, minlength=len(windows.tasks))
     counts = np.floor(np.cumsum(of_task) / of_task.sum() * n + 0.5).astype(int)
     pieces, screen = [], windows.screen
     for number, task in enumerate(windows.tasks):
         wanted = int(counts[number] - (counts[number - 1] if number else 0))
         if wanted:
-            chosen = {"task": task} if run.config.tasks else {}
-            given = {key: value for key, value in settings.items() if key not in _SAMPLER}
-            generator = DiffusionGenerator.of_quality(run, **chosen, **given)
-            named = {key: settings[key] for key in _SAMPLER if key in settings}
-            generator = replace(generator, **named)
+            told = task if run.config.tasks else None
+            generator = DiffusionGenerator.of_quality(run, task=told, **settings)
             pieces.append(np.concatenate(list(generator.pieces(0, wanted, seed + number))))
     return Windows.of_array(np.concatenate(pieces), windows.rate_hz, screen, "position")
 
@@ -162,6 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(line(name, found[name]), flush=True)
     if given.output:
         write_json(given.output, found)
+        print(f"wrote {given.output}")
 
 
 if __name__ == "__main__":

@@ -40,6 +40,7 @@ def main() -> None:
     )
     if given.output:
         write_json(given.output, asdict(found))
+        print(f"wrote {given.output}")
 
 
 if __name__ == "__main__":

@@ -120,6 +120,7 @@ def main() -> None:
             print(f"{task:12} {side:6} {told}", flush=True)
     if given.output:
         write_json(given.output, found)
+        print(f"wrote {given.output}")
 
 
 if __name__ == "__main__":

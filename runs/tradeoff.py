@@ -11,15 +11,13 @@ from __future__ import annotations
 
 import argparse
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fidelity import mixture, scores
+from fidelity import judge
 from gazediffusion.checkpoint import Run
-from gazediffusion.evaluation import EvaluationConfig, evaluate
 from gazediffusion.figures import BLUE, GREY, ORANGE, house_style, save_figure
 from gazediffusion.files import read_json, write_json
 from gazediffusion.generator import QUALITIES, DiffusionGenerator, usual_batch
@@ -35,23 +33,19 @@ def judged(run: Run, way: tuple[str, int], files: list[Windows], n: int) -> dict
     """Time and ratios of one sampler."""
     sampler, steps = way
     device = next(run.network.parameters()).device
-    of_quality = DiffusionGenerator.of_quality(run, "default", batch_size=usual_batch(device))
-    generator = replace(of_quality, sampler=sampler, steps=steps)  # type: ignore[arg-type]
+    settings: dict[str, Any] = {
+        "quality": "default",
+        "sampler": sampler,
+        "steps": steps,
+        "batch_size": usual_batch(device),
+    }
+    generator = DiffusionGenerator.of_quality(run, **settings)
     list(generator.pieces(0, 2, 0))
     n_timed = 2 * generator.batch_size
     begun = time.perf_counter()
     list(generator.pieces(0, n_timed, 0))
     seconds = (time.perf_counter() - begun) / n_timed
-    found = {}
-    for windows in files:
-        made = mixture(run, windows, n, 0, quality="default", sampler=sampler, steps=steps)
-        results = evaluate(
-            windows.held_out,
-            {"model": made},
-            windows.train,
-            EvaluationConfig(n_bootstrap=0, quick=True),
-        )
-        found[windows.tasks[0]] = scores(results, "model")
+    found = {windows.tasks[0]: judge(run, windows, n, True, **settings) for windows in files}
     return {
         "sampler": sampler,
         "steps": steps,
@@ -120,6 +114,7 @@ def main() -> None:
                 flush=True,
             )
     draw(rows, given.output / "tradeoff.png")
+    print(f"wrote {kept}, {given.output / 'tradeoff.png'}")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from gazediffusion import solvers
 from gazediffusion.checkpoint import Run
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.geometry import Screen
+from gazediffusion.learner import require_precision
 from gazediffusion.recipes import TURNS
 from gazediffusion.sampling import WindowNoise, ddim_times, sample
 from gazediffusion.seeds import seed_for
@@ -113,24 +114,36 @@ class DiffusionGenerator:
 
     @classmethod
     def of_quality(
-        cls, run: Run, quality: str, precision: str = "auto", **settings: Any
+        cls,
+        run: Run,
+        quality: str,
+        precision: str = "auto",
+        sampler: SamplerName = "auto",
+        steps: int | None = None,
+        **settings: Any,
     ) -> DiffusionGenerator:
         """A generator that is fast, best, or the recipe's default.
 
         precision: fp32, bf16, or auto, which is bf16 for the joint recipe where that is faster.
+        sampler, steps: go before those of the quality.
         """
-        if precision not in ("auto", "fp32", "bf16"):
-            raise GazeError(f"--precision must be auto, fp32 or bf16, not {precision!r}")
+        require_precision(precision)
         recipe = run.config.recipe
         device = next(run.network.parameters()).device
-        suits = precision == "auto" and recipe.process == "edm" and has_fast_bf16(device)
         known = QUALITIES[recipe.process]
         if quality not in known:
             raise GazeError(f"no quality {quality!r}", remedy=suggestion(quality, list(known)))
-        sampler, steps = known[quality]
-        steps = min(recipe.sampling_steps if quality == "default" else steps, recipe.most_steps)
-        bf16 = precision == "bf16" or suits
-        return cls(run, sampler=sampler, steps=steps, bf16=bf16, **settings)
+        usual, n_steps = known[quality]
+        if quality == "default":
+            n_steps = recipe.sampling_steps
+        suits = precision == "auto" and recipe.process == "edm" and has_fast_bf16(device)
+        return cls(
+            run,
+            sampler=usual if sampler == "auto" else sampler,
+            steps=min(n_steps, recipe.most_steps) if steps is None else steps,
+            bf16=precision == "bf16" or suits,
+            **settings,
+        )
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -37,11 +37,16 @@ def choose_device(name: str) -> torch.device:
 
 def choose_precision(name: str, recipe: Recipe, device: torch.device) -> Precision:
     """`auto` is the recipe's choice on a GPU and fp32 on the CPU."""
-    if name not in ("auto", "fp32", "bf16"):
-        raise GazeError(f"--precision must be auto, fp32 or bf16, not {name!r}")
+    require_precision(name)
     if name != "auto":
         return name
     return "bf16" if recipe.mixed_precision and device.type == "cuda" else "fp32"
+
+
+def require_precision(name: str) -> None:
+    """Refuse what is no --precision."""
+    if name not in ("auto", "fp32", "bf16"):
+        raise GazeError(f"--precision must be auto, fp32 or bf16, not {name!r}")
 
 
 class Learner:

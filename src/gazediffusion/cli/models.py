@@ -197,8 +197,6 @@ def generate(
 
     Example: [bold]gazediffusion generate -n 100 --task reading -o gaze.parquet[/bold]
     """
-    from dataclasses import replace
-
     from gazediffusion.generator import DiffusionGenerator, usual_batch
     from gazediffusion.learner import choose_device
     from gazediffusion.shipped import load_model
@@ -221,15 +219,13 @@ def generate(
         run,
         quality,
         precision,
+        sampler,  # type: ignore[arg-type]  # checked there
+        steps,
         eta=eta,
         task=task,
         guidance=guidance,
         batch_size=usual_batch(on) if batch_size is None else batch_size,
     )
-    if sampler != "auto":
-        generator = replace(generator, sampler=sampler)  # type: ignore[arg-type]  # checked there
-    if steps is not None:
-        generator = replace(generator, steps=steps)
     with console.generation_bar(n) as progress:
         written = write_set(generator, config, output, progress)
     settings = generator.settings
