@@ -57,6 +57,34 @@ def test_a_network_that_knows_the_answer_has_no_loss() -> None:
     assert float(EDM.losses(network, x0, sigma, eps).max()) < 1e-6
 
 
+def test_emphasis_heeds_large_values_and_leaves_the_best_answer() -> None:
+    """Values of two sizes; the best constant answer to each is its mean, emphasised or not."""
+    torch.manual_seed(0)
+    kind = torch.arange(4096) % 2
+    x0 = torch.where(kind == 1, 3.0, 0.1) + 0.2 * torch.randn(1, 1, 4096)
+    sigma, eps = torch.tensor([1e3]), torch.zeros(1, 1, 4096)
+    for emphasis in (0.0, 1.0):
+        edm = Edm(emphasis=emphasis)
+        answer = torch.zeros(2, requires_grad=True)
+        best = torch.optim.Adam([answer], lr=0.05)
+
+        def network(
+            x: Tensor, t: Tensor, condition: Tensor | None, answer: Tensor = answer
+        ) -> Tensor:
+            return answer[kind].view(1, 1, -1)
+
+        for _ in range(400):
+            best.zero_grad()
+            edm.losses(network, x0, sigma, eps).sum().backward()  # type: ignore[no-untyped-call]
+            best.step()
+        found = 0.5 * answer.detach()
+        means = [float(x0[0, 0, kind == one].mean()) for one in (0, 1)]
+        assert found.tolist() == pytest.approx(means, abs=0.01)
+    plain, weighted = (Edm(emphasis=e).losses(network, x0, sigma, eps).item() for e in (0.0, 1.0))
+    # |D| / s is 0.2 and 6 for the two halves, whose errors are alike: (1.2 + 7) / 2.
+    assert weighted / plain == pytest.approx(4.1, rel=0.05)
+
+
 def test_levels_are_drawn_and_spread_alike() -> None:
     drawn = EDM.draw(50_000, torch.Generator().manual_seed(0)).log()
     spread = EDM.spread(10_000).log()

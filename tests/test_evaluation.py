@@ -168,6 +168,19 @@ def test_every_set_is_cut_to_the_smallest(windows: Windows) -> None:
     assert len(sets.real.gaze) == len(windows.held_out)
 
 
+def test_no_set_depends_on_which_others_there_are(windows: Windows) -> None:
+    few = as_synthetic(windows.train.select(np.arange(40)))
+    parts = {"few": few, "many": as_synthetic(windows.train)}
+    alone = arrange(windows.held_out, {"few": few}, windows.train, seed=0)
+    among = arrange(windows.held_out, parts, windows.train, seed=0)
+    assert alone.train is not None and among.train is not None
+    assert len(windows.train) > alone.n_common == among.n_common
+    np.testing.assert_array_equal(alone.train.gaze, among.train.gaze)
+    np.testing.assert_array_equal(alone.synthetic[0].gaze, among.synthetic[0].gaze)
+    for one, other in zip(alone.halves, among.halves, strict=True):
+        np.testing.assert_array_equal(one.gaze, other.gaze)
+
+
 def test_the_halves_share_no_recording(windows: Windows) -> None:
     sets = arrange(windows.held_out, {"a": as_synthetic(windows.train)}, windows.train, seed=0)
     first, second = ({window.tobytes() for window in half.gaze[:, 0, :1]} for half in sets.halves)

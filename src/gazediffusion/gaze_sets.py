@@ -17,6 +17,7 @@ from gazediffusion.comparison import synthetic_groups
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
 from gazediffusion.quantities import Measured
+from gazediffusion.seeds import seed_for
 from gazediffusion.windows import Windows, spread_over_grid
 
 # More windows than this change no number that is reported, and would not fit any memory.
@@ -153,30 +154,41 @@ def require_comparable(real: Like, synthetic: dict[str, Windows], train: Windows
 def arrange(
     real: Windows, synthetic: dict[str, Windows], train: Windows | None, seed: int
 ) -> GazeSets:
-    """Cut every set but the real one, the two halves included, to the smallest of them."""
-    rng = np.random.default_rng(seed)
+    """Cut every set but the real one, the two halves included, to the smallest of them.
+
+    Each set's draw is its own, so that neither it nor the floor depends on which others there are.
+    """
+
+    def cut(one: GazeSet) -> GazeSet:
+        return one.cut(n_common, stream(seed, one.name))
+
     full_real = GazeSet.of("real", real)
     people = None if train is None else GazeSet.of("train", train)
-    made = synthetic_sets(synthetic, rng)
-    first, second = _halves(real if train is None else train, rng)
+    made = synthetic_sets(synthetic, seed)
+    first, second = _halves(real if train is None else train, stream(seed, "halves"))
     others = [*made, first, second, *([people] if people else [])]
     n_common = min(len(one.gaze) for one in others)
     return GazeSets(
         real=full_real,
-        train=people.cut(n_common, rng) if people else None,
+        train=cut(people) if people else None,
         training=people,
-        synthetic=[one.cut(n_common, rng) for one in made],
-        halves=(first.cut(n_common, rng), second.cut(n_common, rng)),
+        synthetic=[cut(one) for one in made],
+        halves=(cut(first), cut(second)),
         n_common=n_common,
     )
 
 
-def synthetic_sets(synthetic: dict[str, Windows], rng: np.random.Generator) -> list[GazeSet]:
+def synthetic_sets(synthetic: dict[str, Windows], seed: int) -> list[GazeSet]:
     """The synthetic sets, each of at most MAX_WINDOWS windows."""
     return [
-        GazeSet.of(name, windows.select(_some(len(windows), rng)), True)
+        GazeSet.of(name, windows.select(_some(len(windows), stream(seed, f"{name}, all"))), True)
         for name, windows in synthetic.items()
     ]
+
+
+def stream(seed: int, name: str) -> np.random.Generator:
+    """Random numbers that belong to one set."""
+    return np.random.default_rng(seed_for(seed, *name.encode()))
 
 
 def _some(n: int, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -33,6 +33,7 @@ from gazediffusion.files import read_json
 from gazediffusion.gaze_sets import (
     GazeSet,
     require_comparable,
+    stream,
     synthetic_sets,
 )
 from gazediffusion.geometry import Screen
@@ -237,8 +238,7 @@ def evaluate_against(
 
 def _cut_to_size(people: Summarised, synthetic: dict[str, Windows], seed: int) -> list[GazeSet]:
     """The synthetic sets, cut to the smallest, and to the most windows that have a floor."""
-    rng = np.random.default_rng(seed)
-    made = synthetic_sets(synthetic, rng)
+    made = synthetic_sets(synthetic, seed)
     fewest, most = people.part["sizes"][0], people.part["sizes"][-1]
     for one in made:
         if len(one.gaze) < fewest:
@@ -248,7 +248,7 @@ def _cut_to_size(people: Summarised, synthetic: dict[str, Windows], seed: int) -
                 remedy="generate more",
             )
     n_common = min(most, *(len(one.gaze) for one in made))
-    return [one.cut(n_common, rng) for one in made]
+    return [one.cut(n_common, stream(seed, one.name)) for one in made]
 
 
 def _notes(people: Summarised, made: list[GazeSet]) -> list[str]:
