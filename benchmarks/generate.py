@@ -28,9 +28,11 @@ def by_generator(generator: DiffusionGenerator) -> Callable[[int], object]:
     return lambda n: list(generator.pieces(0, n, 0))
 
 
-def by_diffusers(run: Run, device: torch.device) -> Callable[[int], object]:
-    from diffusers import DDIMScheduler
-
+def by_diffusers(run: Run, device: torch.device) -> Callable[[int], object] | None:
+    try:
+        from diffusers import DDIMScheduler
+    except ImportError:
+        return None
     recipe = run.config.recipe
     scheduler = DDIMScheduler(
         num_train_timesteps=recipe.diffusion_steps,

@@ -26,6 +26,7 @@ from gazediffusion.side_by_side import Job, train_side_by_side
 from gazediffusion.training import Epoch, train
 from gazediffusion.windows import Windows
 
+PLAIN = replace(JOINT, learning_rate=3e-4, edm=Edm())
 VARIANTS: dict[str, Recipe] = {
     "base": JOINT,
     # What two CPU cores can do in an hour.
@@ -41,16 +42,18 @@ VARIANTS: dict[str, Recipe] = {
     "patch1": replace(JOINT, network=replace(JOINT.network, patch=1)),
     "k3": replace(JOINT, network=replace(JOINT.network, kernel=3)),
     "narrow": replace(JOINT, network=replace(JOINT.network, widths=(48, 96, 192))),
+    "broad": replace(JOINT, network=replace(JOINT.network, widths=(80, 160, 320))),
     "wide": replace(JOINT, network=replace(JOINT.network, widths=(96, 192, 384))),
     "deep": replace(JOINT, network=replace(JOINT.network, widths=(64, 128, 256, 256))),
-    "sigma-low": replace(JOINT, edm=Edm(log_mean=-2.0)),
-    "sigma-wide": replace(JOINT, edm=Edm(log_std=2.0)),
-    "knee-small": replace(JOINT, knee_share=0.005),
-    "knee-large": replace(JOINT, knee_share=0.06),
-    "no-flips": replace(JOINT, flip=0.0),
-    "reversal": replace(JOINT, reversal=0.3),
-    "ema-long": replace(JOINT, ema_decay=0.9999),
-    "lr-high": replace(JOINT, learning_rate=1e-3),
+    "lr-low": replace(JOINT, learning_rate=3e-4),
+    "lr-high": replace(JOINT, learning_rate=2e-3),
+    "no-emphasis": replace(JOINT, edm=Edm()),
+    # What was compared first, one thing changed at a time.
+    "plain": PLAIN,
+    "plain-patch1": replace(PLAIN, network=replace(JOINT.network, patch=1)),
+    "plain-sigma-low": replace(PLAIN, edm=Edm(log_mean=-2.0)),
+    "plain-emphasis": replace(PLAIN, edm=JOINT.edm),
+    "plain-lr": replace(PLAIN, learning_rate=JOINT.learning_rate),
 }
 
 
