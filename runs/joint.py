@@ -1,6 +1,6 @@
 """Variants of the joint recipe, trained side by side and judged against the floor.
 
-    python runs/joint.py WINDOWS.safetensors ... -o FOLDER --variants base k3 ... [--epochs 250]
+    python runs/joint.py WINDOWS.safetensors ... -o FOLDER --variants base k3 ... [--epochs 160]
 
 Each variant changes one thing of `base`. Runs are kept in FOLDER and resumed; what was learned from
 them is in docs/log.md. Print: one line for each variant and windows file (see runs/fidelity.py).
@@ -42,18 +42,23 @@ VARIANTS: dict[str, Recipe] = {
     "patch1": replace(JOINT, network=replace(JOINT.network, patch=1)),
     "k3": replace(JOINT, network=replace(JOINT.network, kernel=3)),
     "narrow": replace(JOINT, network=replace(JOINT.network, widths=(48, 96, 192))),
-    "broad": replace(JOINT, network=replace(JOINT.network, widths=(80, 160, 320))),
+    "broad": replace(
+        JOINT,
+        network=replace(JOINT.network, widths=(80, 160, 320)),
+        epochs=240,
+        learning_rate=1e-3,
+    ),
     "wide": replace(JOINT, network=replace(JOINT.network, widths=(96, 192, 384))),
     "deep": replace(JOINT, network=replace(JOINT.network, widths=(64, 128, 256, 256))),
-    "lr-low": replace(JOINT, learning_rate=3e-4),
-    "lr-high": replace(JOINT, learning_rate=2e-3),
+    "lr-low": replace(JOINT, learning_rate=1e-3),
+    "lr-high": replace(JOINT, learning_rate=4e-3),
     "no-emphasis": replace(JOINT, edm=Edm()),
     # What was compared first, one thing changed at a time.
     "plain": PLAIN,
     "plain-patch1": replace(PLAIN, network=replace(JOINT.network, patch=1)),
     "plain-sigma-low": replace(PLAIN, edm=Edm(log_mean=-2.0)),
     "plain-emphasis": replace(PLAIN, edm=JOINT.edm),
-    "plain-lr": replace(PLAIN, learning_rate=JOINT.learning_rate),
+    "plain-lr": replace(PLAIN, learning_rate=1e-3),
 }
 
 

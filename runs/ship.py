@@ -1,12 +1,11 @@
 """Put a trained run into the package: compact weights, configuration and model card.
 
     python runs/ship.py RUN NAME [--levels 31] [--fidelity FILE] [--tasks FILE] [--membership FILE]
-        [--sigma-min 0.2]
 
 writes src/gazediffusion/models/NAME. The files are those that runs/fidelity.py, runs/tasks.py and
 runs/membership.py write with -o; their numbers go into the card. How many levels a model needs:
-runs/rounding.py, and docs/results, "Rounded weights". --sigma-min: the level that sampling ends at,
-where it is not the recipe's (docs/log.md).
+runs/rounding.py, and docs/results, "Rounded weights". Sampling is that of the recipe as it is
+today: its levels and steps may have been chosen after training (docs/log.md).
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from typing import Any
 
 from gazediffusion.checkpoint import Run, RunConfig, load_run
 from gazediffusion.files import read_json
+from gazediffusion.recipes import Recipe, find_recipe
 from gazediffusion.shipped import models_folder, ship
 
 # What the data's README asks for, by the name of the file.
@@ -170,13 +170,20 @@ covered. Say in every publication that the gaze is synthetic; each set's card do
 """
 
 
+def sampled_as_today(recipe: Recipe) -> Recipe:
+    """The recipe a model was trained with, and the sampling of the one of that name now."""
+    today = find_recipe(recipe.name)
+    names = ("sigma_min", "sigma_max", "rho")
+    edm = replace(recipe.edm, **{name: getattr(today.edm, name) for name in names})
+    return replace(recipe, edm=edm, sampling_steps=today.sampling_steps)
+
+
 def main() -> None:
     """Ship the run named on the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", type=Path)
     parser.add_argument("name")
     parser.add_argument("--levels", type=int, default=31)
-    parser.add_argument("--sigma-min", type=float)
     for name in ("fidelity", "tasks", "membership"):
         parser.add_argument(f"--{name}", type=Path)
     arguments = parser.parse_args()
@@ -186,10 +193,7 @@ def main() -> None:
     )
     folder = models_folder() / arguments.name
     run = load_run(arguments.run)
-    if arguments.sigma_min is not None:
-        recipe = run.config.recipe
-        recipe = replace(recipe, edm=replace(recipe.edm, sigma_min=arguments.sigma_min))
-        run = replace(run, config=replace(run.config, recipe=recipe))
+    run = replace(run, config=replace(run.config, recipe=sampled_as_today(run.config.recipe)))
     ship(run, folder, arguments.levels)
     megabytes = (folder / "weights.safetensors").stat().st_size / 1e6
     evidence = evidence_of(fidelity, tasks, attack)

@@ -173,7 +173,8 @@ def test_no_set_depends_on_which_others_there_are(windows: Windows) -> None:
     parts = {"few": few, "many": as_synthetic(windows.train)}
     alone = arrange(windows.held_out, {"few": few}, windows.train, seed=0)
     among = arrange(windows.held_out, parts, windows.train, seed=0)
-    assert alone.train is not None and among.train is not None
+    assert alone.train is not None
+    assert among.train is not None
     assert len(windows.train) > alone.n_common == among.n_common
     np.testing.assert_array_equal(alone.train.gaze, among.train.gaze)
     np.testing.assert_array_equal(alone.synthetic[0].gaze, among.synthetic[0].gaze)

@@ -34,7 +34,7 @@ class Edm:
     """Noise levels, how they are drawn in training, and how the network is wrapped.
 
     log_mean, log_std: of ln sigma in training. sigma_min, sigma_max: the sampler's last and first
-    level; rho: how much closer together its levels lie at low noise.
+    level, the others even in ln sigma between them; or, with rho, in sigma^(1/rho).
     emphasis: how much more the loss heeds values that the network itself finds large, in units of
     sigma_data. A weight that depends on the noised window alone leaves the best D as it is.
     """
@@ -42,9 +42,9 @@ class Edm:
     sigma_data: float = 0.5
     log_mean: float = -1.2
     log_std: float = 1.6
-    sigma_min: float = 0.002
-    sigma_max: float = 20.0
-    rho: float = 7.0
+    sigma_min: float = 0.02
+    sigma_max: float = 80.0
+    rho: float | None = None
     emphasis: float = 0.0
 
     def __post_init__(self) -> None:
@@ -68,9 +68,12 @@ class Edm:
         """The sampler's n levels from sigma_max down to sigma_min, and zero: (n + 1,) float64."""
         if n < 1:
             raise GazeError(f"--steps must be 1 or more, not {n}")
-        low, high = self.sigma_min ** (1 / self.rho), self.sigma_max ** (1 / self.rho)
         place = torch.linspace(0, 1, n, dtype=torch.float64) if n > 1 else torch.zeros(1).double()
-        levels = (high + place * (low - high)) ** self.rho
+        if self.rho is None:
+            levels = self.sigma_max * (self.sigma_min / self.sigma_max) ** place
+        else:
+            low, high = self.sigma_min ** (1 / self.rho), self.sigma_max ** (1 / self.rho)
+            levels = (high + place * (low - high)) ** self.rho
         return torch.cat([levels, torch.zeros(1, dtype=torch.float64)])
 
     def denoise(

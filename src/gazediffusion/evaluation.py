@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
@@ -146,9 +146,17 @@ def about_of(config: EvaluationConfig, n_common: int, notes: list[str]) -> dict[
         "n_bootstrap": config.n_replicates,
         "bins": dict(BINS),
         "n_common": n_common,
-        "versions": {name: version(name) for name in ("numpy", "scipy", "torch", "pymovements")},
+        "versions": {name: _version(name) for name in ("numpy", "scipy", "torch", "pymovements")},
         "notes": notes,
     }
+
+
+def _version(name: str) -> str | None:
+    """Of an installed package; pymovements, say, is only needed for events in degrees."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
 
 
 def _draws(sets: GazeSets, config: EvaluationConfig) -> dict[str, Draws]:

@@ -31,7 +31,7 @@ _SAMPLERS = {"ddpm": ("ddim", "ancestral"), "edm": ("multistep", "heun")}
 # Sampler and steps along the trade of speed for fidelity.
 QUALITIES: dict[str, dict[str, tuple[SamplerName, int]]] = {
     "ddpm": {"fast": ("ddim", 25), "default": ("ddim", 100), "best": ("ddim", 200)},
-    "edm": {"fast": ("multistep", 8), "default": ("multistep", 12), "best": ("heun", 24)},
+    "edm": {"fast": ("multistep", 12), "default": ("multistep", 20), "best": ("multistep", 48)},
 }
 _TASK = 3  # names the stream of random numbers that tasks are drawn from
 

@@ -29,7 +29,7 @@ _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
 def multistep(
-    denoise: CleanEstimate, x: Tensor, levels: Sequence[float], order: int = 3
+    denoise: CleanEstimate, x: Tensor, levels: Sequence[float], order: int = 4
 ) -> Iterator[Tensor]:
     """Yield x after every step down `levels`, which end in 0; the last one is the sample.
 
