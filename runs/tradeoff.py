@@ -3,8 +3,9 @@
     python runs/tradeoff.py RUN_OR_MODEL WINDOWS.safetensors ... -o FOLDER [-n 400]
 
 For several samplers and numbers of steps: seconds a window on this machine, and the ratios to the
-floor over the windows files, all families together and the worst (see runs/fidelity.py). Each is judged once and kept
-in FOLDER/tradeoff.json; FOLDER/tradeoff.png shows all, with those that --quality names marked.
+floor over the windows files, all families together and the worst (see runs/fidelity.py). Each is
+judged once and kept in FOLDER/tradeoff.json; FOLDER/tradeoff.png shows all, with those marked that
+--quality names.
 """
 
 from __future__ import annotations
@@ -81,13 +82,18 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
                 axes.plot(
                     seconds, [value(row) for row in chosen], "o-", color=colour, label=sampler
                 )
-            for row in rows:
+            for number, row in enumerate(rows):
                 name = named.get((row["sampler"], row["steps"]))
                 text = f"{row['evaluations']}" + (f" ({name})" if name else "")
                 place = (row["seconds"], value(row))
-                axes.annotate(text, place, textcoords="offset points", xytext=(4, 5), fontsize=8)
+                shift = (4, 6) if number % 2 else (4, -12)
+                axes.annotate(text, place, textcoords="offset points", xytext=shift, fontsize=8)
             axes.axhline(1, color=GREY, linewidth=0.8)
-            axes.set(xlabel="seconds a window", ylabel=label, xscale="log", yscale="log")
+            most = max(value(row) for row in rows)
+            ticks = [tick for tick in (1, 2, 5, 10, 20, 50, 100, 200, 500) if tick < 2 * most]
+            axes.set(xlabel="seconds a window", ylabel=label, yscale="log", xlim=(0, None))
+            axes.set_yticks(ticks, labels=[str(tick) for tick in ticks])
+            axes.minorticks_off()
         all_axes[0].set_title("Numbers: evaluations a window", loc="left", fontsize=9)
         all_axes[1].legend()
         save_figure(figure, path)

@@ -139,10 +139,10 @@ def test_steps_and_sampler_of_the_command_line_go_before_quality(
         return {name: card["sampling"][name] for name in ("sampler", "steps")}
 
     assert sampling() == {"sampler": "multistep", "steps": 6}
-    assert sampling("--quality", "best") == {"sampler": "heun", "steps": 24}
-    assert sampling("--quality", "best", "--steps", "3") == {"sampler": "heun", "steps": 3}
-    given = ("--quality", "best", "--sampler", "multistep")
-    assert sampling(*given) == {"sampler": "multistep", "steps": 24}
+    assert sampling("--quality", "best") == {"sampler": "multistep", "steps": 48}
+    assert sampling("--quality", "best", "--steps", "3") == {"sampler": "multistep", "steps": 3}
+    given = ("--quality", "fast", "--sampler", "heun")
+    assert sampling(*given) == {"sampler": "heun", "steps": 12}
 
 
 def test_json_has_the_card_and_the_windows(start: Start, run_folder: Path) -> None:
