@@ -1,7 +1,7 @@
 """Few recordings: training from the start against beginning with a model that has seen many.
 
     python runs/few_people.py WINDOWS.safetensors ... --task dots -o FOLDER [--people 10]
-        [--recipe joint] [--epochs 40] [--before 250]
+        [--recipe joint] [--epochs 40] [--before 60] [--rate 1e-3]
 
 One task is held away. A model learns everything else for `before` epochs; then ten training people
 of that task are all there is, and two runs of the same number of steps learn them: one begins with
@@ -66,10 +66,12 @@ def main() -> None:
     parser.add_argument("--recipe", default="joint")
     parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--before", type=int, help="epochs of the model, the recipe's if not given")
+    parser.add_argument("--rate", type=float, help="learning rate, the recipe's if not given")
     parser.add_argument("-n", type=int, default=800)
     given = parser.parse_args()
     files = [Windows.load(path) for path in given.windows]
     recipe = find_recipe(given.recipe)
+    recipe = replace(recipe, learning_rate=given.rate or recipe.learning_rate)
     others = [
         part
         for windows in files

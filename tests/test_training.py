@@ -142,10 +142,13 @@ def test_a_damaged_state_is_refused(tmp_path: Path) -> None:
         list(train(windows, tmp_path / "run", TINY, seed=0, device="cpu"))
 
 
+EPOCHS = 24  # of a run that is stopped and taken up again
+
+
 def command(tmp_path: Path, run: str) -> list[str]:
     return [
         sys.executable, "-m", "gazediffusion", "train", str(tmp_path / "w.safetensors"),
-        "-o", str(tmp_path / run), "--recipe", "position-tiny", "--epochs", "40",
+        "-o", str(tmp_path / run), "--recipe", "position-tiny", "--epochs", str(EPOCHS),
         "--batch-size", "4", "--device", "cpu", "--save-every", "0",
     ]  # fmt: skip
 
@@ -243,12 +246,12 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(tmp_path: Path) -> None:
     assert "the same command goes on" in said
     assert "Traceback" not in errors
     n_done = len(read_metrics(tmp_path / "run"))
-    assert 0 < n_done < 40
+    assert 0 < n_done < EPOCHS
     subprocess.run(command(tmp_path, "run"), check=True, capture_output=True, env=environment())
     lines = [
         json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     ]
-    assert [line["epoch"] for line in lines] == list(range(40))
+    assert [line["epoch"] for line in lines] == list(range(EPOCHS))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
