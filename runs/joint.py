@@ -2,8 +2,9 @@
 
     python runs/joint.py WINDOWS.safetensors ... -o FOLDER --variants base k3 ... [--epochs 160]
 
-Each variant changes one thing of `base`. Runs are kept in FOLDER and resumed; what was learned from
-them is in docs/log.md. Print: one line for each variant and windows file (see runs/fidelity.py).
+Each variant is told by what it changes of `base`, or of `plain`, which came before it. Runs are
+kept in FOLDER and resumed; what was learned from them is in docs/log.md. Print: one line for each
+variant and windows file (see runs/fidelity.py), and where the runs and scores are.
 """
 
 from __future__ import annotations
@@ -116,6 +117,7 @@ def main() -> None:
             found = judge(run, Windows.load(path), given.n, True, **settings)
             write_json(given.output / "scores" / f"{job.folder.name}-{path.stem}.json", found)
             print(line(f"{job.folder.name} {path.stem}", found), flush=True)
+    print(f"wrote {given.output}")
 
 
 if __name__ == "__main__":
