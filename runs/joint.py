@@ -1,6 +1,7 @@
 """Variants of the joint recipe, trained side by side and judged against the floor.
 
     python runs/joint.py WINDOWS.safetensors ... -o FOLDER --variants base k3 ... [--epochs 160]
+        [--split-seed 42]
 
 Each variant is told by what it changes of `base`, or of `plain`, which came before it. Runs are
 kept in FOLDER and resumed; what was learned from them is in docs/log.md. Print: one line for each
@@ -15,6 +16,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from fidelity import judge, line
 from gazediffusion.checkpoint import load_run, read_metrics
@@ -24,10 +26,13 @@ from gazediffusion.generator import usual_batch
 from gazediffusion.learner import choose_device
 from gazediffusion.recipes import JOINT, Recipe
 from gazediffusion.side_by_side import Job, train_side_by_side
+from gazediffusion.splits import split_participants
 from gazediffusion.training import Epoch, train
 from gazediffusion.windows import Windows
 
 PLAIN = replace(JOINT, learning_rate=3e-4, edm=Edm())
+LOOKS: dict[str, Any] = {"attentions": 4, "rotary": True}
+HIGH = replace(JOINT.edm, log_mean=-0.4, log_std=1.9)
 VARIANTS: dict[str, Recipe] = {
     "base": JOINT,
     # What two CPU cores can do in an hour.
@@ -54,6 +59,16 @@ VARIANTS: dict[str, Recipe] = {
     "lr-low": replace(JOINT, learning_rate=1e-3),
     "lr-high": replace(JOINT, learning_rate=4e-3),
     "no-emphasis": replace(JOINT, edm=Edm()),
+    # The whole window: attention that knows distances, more training where it is decided.
+    "high": replace(JOINT, edm=HIGH),
+    "looks": replace(JOINT, network=replace(JOINT.network, **LOOKS), edm=HIGH),
+    "looks-k3": replace(JOINT, network=replace(JOINT.network, kernel=3, **LOOKS), edm=HIGH),
+    "looks-k3-slow": replace(
+        JOINT,
+        network=replace(JOINT.network, kernel=3, **LOOKS),
+        edm=HIGH,
+        learning_rate=1e-3,
+    ),
     # What was compared first, one thing changed at a time.
     "plain": PLAIN,
     "plain-patch1": replace(PLAIN, network=replace(JOINT.network, patch=1)),
@@ -61,6 +76,18 @@ VARIANTS: dict[str, Recipe] = {
     "plain-emphasis": replace(PLAIN, edm=JOINT.edm),
     "plain-lr": replace(PLAIN, learning_rate=1e-3),
 }
+
+
+def split_again(windows: Windows, seed: int) -> Windows:
+    """The same windows with other people held out, as `prepare --split-seed` would."""
+    config = windows.provenance["config"]
+    tasks_of: dict[str, set[str]] = {}
+    for person, task in set(zip(windows.participant.tolist(), windows.task.tolist(), strict=True)):
+        tasks_of.setdefault(windows.participants[person], set()).add(windows.tasks[task])
+    kept = split_participants(tasks_of, config["validation_fraction"], seed, config["same_person"])
+    config = {**config, "split_seed": seed}
+    provenance = {**windows.provenance, "config": config}
+    return replace(windows, validation=frozenset(kept), provenance=provenance)
 
 
 def main() -> None:
@@ -71,6 +98,7 @@ def main() -> None:
     parser.add_argument("--variants", nargs="+", default=["base"], choices=list(VARIANTS))
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--split-seed", type=int, help="other people held out than in the files")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop training after")
     parser.add_argument("-n", type=int, default=800)
     parser.add_argument("--quality", default="default")
@@ -78,6 +106,8 @@ def main() -> None:
     parser.add_argument("--compile", action="store_true", help="on a CPU: one run, bf16, compiled")
     given = parser.parse_args()
     parts = [Windows.load(path) for path in given.windows]
+    if given.split_seed is not None:
+        parts = [split_again(part, given.split_seed) for part in parts]
     begun = time.monotonic()
     jobs = []
     for name in given.variants:
@@ -113,8 +143,8 @@ def main() -> None:
     settings = {"quality": given.quality, "batch_size": usual_batch(device)}
     for job in jobs:
         run = load_run(job.folder, device=device)
-        for path in given.windows:
-            found = judge(run, Windows.load(path), given.n, True, **settings)
+        for path, part in zip(given.windows, parts, strict=True):
+            found = judge(run, part, given.n, True, **settings)
             write_json(given.output / "scores" / f"{job.folder.name}-{path.stem}.json", found)
             print(line(f"{job.folder.name} {path.stem}", found), flush=True)
     print(f"wrote {given.output}")

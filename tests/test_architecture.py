@@ -32,6 +32,7 @@ ORDER = [
     "export",
     "simulation",
     "seeds",
+    "manner",
     "unet",
     "diffusion",
     "edm",

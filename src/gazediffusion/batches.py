@@ -37,6 +37,7 @@ class Batches:
         recipe = config.recipe
         self.recipe, self.seed, self.device = recipe, seed, device
         self.representation, self.process = config.representation, recipe.noise()
+        self.manners, self.n_tasks, self.rate_hz = config.manners, len(config.tasks), config.rate_hz
         self.gaze = torch.from_numpy(np.concatenate([p.gaze for p in parts], axis=1)).to(device)
         begins = np.cumsum([0, *(part.gaze.shape[1] for part in parts)])
         starts = [part.starts + begin for part, begin in zip(parts, begins, strict=False)]
@@ -71,20 +72,28 @@ class Batches:
         eps = self._normal(x0.shape)
         if not self.recipe.is_conditioned:
             return x0, level, eps
-        is_told = self._uniform((len(x0), 1)) >= self.recipe.condition_dropout
-        told = torch.cat([self.condition(indices) * is_told, turns.float()], dim=1)
-        return x0, level, eps, told
+        told = [self.condition(indices) * self._is_told(len(x0)), turns.float()]
+        if self.manners is not None:
+            is_told = self._is_told(len(x0))
+            told += [self.manners.told(gaze, self.rate_hz) * is_told, is_told.float()]
+        return x0, level, eps, torch.cat(told, dim=1)
 
     def condition(self, indices: Tensor) -> Tensor:
         """The windows' tasks, one column for each task the network knows."""
-        n_tasks = self.recipe.network.conditions - TURNS
-        return functional.one_hot(self.task[indices], n_tasks).float()
+        return functional.one_hot(self.task[indices], self.n_tasks).float()
 
     def told(self, indices: Tensor) -> tuple[Tensor, ...]:
-        """What a network is told of windows as they were recorded: their tasks and no turn."""
+        """What a network is told of windows as they were recorded: task, no turn, and manner."""
         if not self.recipe.is_conditioned:
             return ()
-        return (functional.pad(self.condition(indices), (0, TURNS)),)
+        told = functional.pad(self.condition(indices), (0, TURNS))
+        if self.manners is not None:
+            manner = self.manners.told(self.clean(indices), self.rate_hz)
+            told = torch.cat([told, manner, torch.ones_like(manner[:, :1])], dim=1)
+        return (told,)
+
+    def _is_told(self, n: int) -> Tensor:
+        return self._uniform((n, 1)) >= self.recipe.condition_dropout
 
     def _dequantized(self, gaze: Tensor, indices: Tensor) -> Tensor:
         """Gaze spread evenly over the tracker's grid cells, anew at every step."""

@@ -22,6 +22,7 @@ from torch import Tensor
 from gazediffusion.errors import GazeError
 from gazediffusion.files import read_bytes, read_safetensors, sha256_of, written_whole
 from gazediffusion.geometry import Screen
+from gazediffusion.manner import Manners
 from gazediffusion.recipes import Recipe
 from gazediffusion.representation import Joint, Position, Velocity
 from gazediffusion.unet import UNet
@@ -39,7 +40,8 @@ class RunConfig:
     data: hash, counts and tasks of the windows files; no participant is named.
     screen: of the first windows file. joint: the scales of the joint representation.
     tasks: those the network can be told, in the order of its conditions; task_shares: of the
-        training windows; task_screens: the screen each task was recorded on.
+        training windows; task_screens: the screen each task was recorded on. manners: of them, for
+        a network that is told.
     begun_from: SHA-256 of the weights that training began with; None for random ones.
     """
 
@@ -59,6 +61,7 @@ class RunConfig:
     tasks: tuple[str, ...] = ()
     task_shares: tuple[float, ...] = ()
     task_screens: tuple[Screen, ...] = ()
+    manners: Manners | None = None
     begun_from: str | None = None
 
     @classmethod
@@ -82,6 +85,7 @@ class RunConfig:
             device=device,
             data=_described(parts, tasks),
             joint=Joint.fit(parts, recipe.knee_share) if is_joint else None,
+            manners=Manners.fit(parts, tasks) if recipe.is_told_manner else None,
             **(_of_tasks(parts, tasks) if recipe.is_conditioned else {}),
         )
 
@@ -107,6 +111,7 @@ class RunConfig:
             "recipe": self.recipe.to_json(),
             "screen": asdict(self.screen),
             "joint": self.joint.to_json() if self.joint else None,
+            "manners": self.manners.to_json() if self.manners else None,
             "task_screens": [asdict(screen) for screen in self.task_screens],
         }
 
@@ -117,6 +122,7 @@ class RunConfig:
         plain["recipe"] = Recipe.from_json(plain["recipe"])
         plain["screen"] = Screen(**plain["screen"])
         plain["joint"] = Joint.from_json(plain["joint"]) if plain.get("joint") else None
+        plain["manners"] = Manners.from_json(plain["manners"]) if plain.get("manners") else None
         plain["tasks"] = tuple(plain.get("tasks", ()))
         plain["task_shares"] = tuple(plain.get("task_shares", ()))
         plain["task_screens"] = tuple(Screen(**one) for one in plain.get("task_screens", ()))

@@ -9,21 +9,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import torch
 from torch import Tensor
 
 from gazediffusion.checkpoint import Run, RunConfig
 from gazediffusion.errors import GazeError
-from gazediffusion.recipes import TURNS
 
-_TOLD = "condition.weight"  # (embedding, tasks + turns)
+_TOLD = "condition.weight"  # (embedding, tasks + turns and manner)
 
 
 def begun_from(start: Run, config: RunConfig) -> RunConfig:
     """The configuration of a run that goes on from `start`; a run that cannot is refused."""
     there, here = start.config, config
     n_told = here.recipe.network.conditions
-    if replace(there.recipe.network, conditions=n_told) != here.recipe.network:
+    is_alike = there.recipe.is_told_manner == here.recipe.is_told_manner
+    if not is_alike or replace(there.recipe.network, conditions=n_told) != here.recipe.network:
         raise GazeError(
             f"the model to begin from has another network than recipe {here.recipe.name}",
             path=start.path,
@@ -46,6 +45,7 @@ def begun_from(start: Run, config: RunConfig) -> RunConfig:
         here,
         joint=there.joint,
         velocity_scale=there.velocity_scale,
+        manners=here.manners.scaled_as(there.manners) if here.manners and there.manners else None,
         begun_from=start.weights_sha256,
     )
 
@@ -55,7 +55,7 @@ def starting_weights(start: Run, config: RunConfig) -> dict[str, Tensor]:
     weights = {name: tensor.clone() for name, tensor in start.network.state_dict().items()}
     if _TOLD in weights:
         known, old = start.config.tasks, weights[_TOLD]
-        new = torch.zeros(len(old), len(config.tasks) + TURNS, device=old.device)
+        new = old.new_zeros(len(old), config.recipe.network.conditions)
         new[:, len(config.tasks) :] = old[:, len(known) :]
         for place, task in enumerate(config.tasks):
             if task in known:

@@ -6,8 +6,13 @@ windows in pieces, so that a set larger than memory can be written as it is made
 
 from __future__ import annotations
 
+import copy
+from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import zip_longest
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -20,9 +25,9 @@ from gazediffusion.checkpoint import Run
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.geometry import Screen
 from gazediffusion.learner import require_precision
-from gazediffusion.recipes import TURNS
 from gazediffusion.sampling import WindowNoise, ddim_times, sample
 from gazediffusion.seeds import seed_for
+from gazediffusion.unet import UNet
 from gazediffusion.windows import Windows
 
 Progress = Callable[[float], None]
@@ -187,10 +192,19 @@ class DiffusionGenerator:
     def pieces(
         self, first: int, stop: int, seed: int, progress: Progress = lambda done: None
     ) -> Iterator[NDArray[np.float32]]:
-        """Windows in batches; `progress` hears how many windows are done, in fractions."""
-        for start in range(first, stop, self.batch_size):
-            end = min(start + self.batch_size, stop)
-            yield self._batch(start, end, seed, progress)
+        """Windows in batches; `progress` hears how many windows are done, in fractions.
+
+        While one batch is made, noise and conditions of the next are drawn.
+        """
+        starts = range(first, stop, self.batch_size)
+        spans = [(start, min(start + self.batch_size, stop)) for start in starts]
+        with ThreadPoolExecutor(max_workers=1) as aside:
+            coming = deque(aside.submit(self._begun, *span, seed) for span in spans[:1])
+            for span, following in zip_longest(spans, spans[1:]):
+                begun = coming.popleft().result()
+                if following is not None:
+                    coming.append(aside.submit(self._begun, *following, seed))
+                yield self._batch(begun, *span, progress)
 
     def sample(self, n: int, seed: int = 0) -> Windows:
         """The first n windows of this seed, in memory."""
@@ -209,14 +223,21 @@ class DiffusionGenerator:
             provenance={"seed": seed, "weights_sha256": self.run.weights_sha256, **self.settings},
         )
 
-    @torch.inference_mode()
-    def _batch(self, first: int, stop: int, seed: int, progress: Progress) -> NDArray[np.float32]:
-        config, network = self.run.config, self.run.network
-        device = next(network.parameters()).device
+    def _begun(self, first: int, stop: int, seed: int) -> tuple[WindowNoise, Tensor | None]:
+        """What windows first..stop-1 are made from: noise, and what the network is told."""
+        config = self.run.config
         shape = (config.recipe.network.channels, config.length)
+        device = next(self.run.network.parameters()).device
         noise = WindowNoise(seed, range(first, stop), shape, device)
+        return noise, self._condition(first, stop, seed)
+
+    @torch.inference_mode()
+    def _batch(
+        self, begun: tuple[WindowNoise, Tensor | None], first: int, stop: int, progress: Progress
+    ) -> NDArray[np.float32]:
+        config = self.run.config
         is_paper = config.recipe.process == "ddpm"
-        steps = self._ddpm(noise) if is_paper else self._edm(noise, self.tasks(first, stop, seed))
+        steps = self._ddpm(begun[0]) if is_paper else self._edm(*begun)
         x = torch.empty(0)
         for number, after in enumerate(steps, start=1):
             x = after
@@ -236,18 +257,25 @@ class DiffusionGenerator:
             settings["eta"],
         )
 
-    def _edm(self, noise: WindowNoise, tasks: list[str | None]) -> Iterator[Tensor]:
-        process, settings = self.run.config.recipe.edm, self.settings
+    @cached_property
+    def _network(self) -> UNet:
+        """The run's network, or a copy of half the width."""
+        network = self.run.network
+        return copy.deepcopy(network).bfloat16() if self.bf16 else network
+
+    def _edm(self, noise: WindowNoise, told: Tensor | None) -> Iterator[Tensor]:
+        process, settings, network = self.run.config.recipe.edm, self.settings, self._network
         levels: list[float] = process.grid(settings["steps"]).tolist()
-        told = self._condition(tasks, noise.device)
+        n_tasks = len(self.run.config.tasks)
+        told = None if told is None else told.to(noise.device)
 
         def denoise(x: Tensor, sigma: float) -> Tensor:
             level = torch.full((len(x),), sigma, device=x.device)
-            with torch.autocast(x.device.type, torch.bfloat16, enabled=self.bf16):
-                clean = process.denoise(self.run.network, x, level, told)
-                if self.guidance == 1 or told is None:
-                    return clean
-                without = process.denoise(self.run.network, x, level, torch.zeros_like(told))
+            clean = process.denoise(network, x, level, told)
+            if self.guidance == 1 or told is None:
+                return clean
+            no_task = torch.cat([torch.zeros_like(told[:, :n_tasks]), told[:, n_tasks:]], dim=1)
+            without = process.denoise(network, x, level, no_task)
             return without + self.guidance * (clean - without)
 
         x = noise.draw() * levels[0]
@@ -255,13 +283,16 @@ class DiffusionGenerator:
             return solvers.heun(denoise, x, levels)
         return solvers.multistep(denoise, x, levels)
 
-    def _condition(self, tasks: list[str | None], device: torch.device) -> Tensor | None:
-        """What the network is told of each window, (window, conditions): its task, no turn."""
+    def _condition(self, first: int, stop: int, seed: int) -> Tensor | None:
+        """What the network is told of windows first..stop-1: task, no turn, and a drawn manner."""
         config = self.run.config
         if not config.tasks:
             return None
-        told = torch.zeros((len(tasks), len(config.tasks) + TURNS))
-        for row, task in enumerate(tasks):
-            if task is not None:
-                told[row, config.tasks.index(task)] = 1
-        return told.to(device)
+        told = torch.zeros((stop - first, config.recipe.network.conditions))
+        for row, task in enumerate(self.tasks(first, stop, seed)):
+            number = config.tasks.index(str(task))
+            told[row, number] = 1
+            if config.manners is not None:
+                manner = config.manners.drawn(number, seed, first + row)
+                told[row, -len(manner) - 1 :] = torch.cat([manner, torch.ones(1)])
+        return told

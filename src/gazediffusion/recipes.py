@@ -17,6 +17,7 @@ from typing import Any, Literal
 from gazediffusion.diffusion import Ddpm, Objective, Schedule, Weighting
 from gazediffusion.edm import Edm
 from gazediffusion.errors import GazeError, suggestion
+from gazediffusion.manner import NAMES
 from gazediffusion.representation import KNEE
 from gazediffusion.unet import UNetConfig
 
@@ -37,7 +38,9 @@ class Recipe:
     knee_share: of the joint representation.
     is_conditioned: the network is told the task, and whether a window was mirrored or reversed, so
         that it learns from turned windows without making them.
-    condition_dropout: share of windows whose task is not told, for the mixture and for guidance.
+    is_told_manner: the network is told the manner of a window too (see manner.py).
+    condition_dropout: share of windows whose task is not told, for the mixture and for guidance;
+        and of those, drawn apart, whose manner is not.
     """
 
     name: str
@@ -66,6 +69,7 @@ class Recipe:
     edm: Edm = field(default_factory=Edm)
     knee_share: float = KNEE
     is_conditioned: bool = False
+    is_told_manner: bool = False
     condition_dropout: float = 0.0
 
     def __post_init__(self) -> None:
@@ -102,7 +106,8 @@ class Recipe:
         """The recipe with a network that can be told so many tasks, if it is to be told any."""
         if not self.is_conditioned:
             return self
-        return replace(self, network=replace(self.network, conditions=n_tasks + TURNS))
+        n_told = n_tasks + TURNS + (len(NAMES) + 1 if self.is_told_manner else 0)
+        return replace(self, network=replace(self.network, conditions=n_told))
 
     def to_json(self) -> dict[str, Any]:
         """All settings as plain values."""
@@ -149,6 +154,7 @@ JOINT = Recipe(
     ema_decay=0.9995,
     sampling_steps=20,
     is_conditioned=True,
+    is_told_manner=True,
     condition_dropout=0.1,
     seeds=(0, 1, 2),
 )

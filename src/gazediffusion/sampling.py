@@ -28,7 +28,8 @@ Sampler = Literal["ddim", "ancestral"]
 class WindowNoise:
     """Gaussian noise for a batch of windows, each from a generator of its own.
 
-    Drawn on the CPU, so that a window starts from the same noise on every device.
+    Drawn on the CPU, so that a window starts from the same noise on every device; the first noise
+    is drawn when this is made, which may be well before it is needed.
     """
 
     def __init__(
@@ -38,11 +39,17 @@ class WindowNoise:
         self.generators = [
             torch.Generator().manual_seed(seed_for(seed, index)) for index in indices
         ]
+        self._first: Tensor | None = self._fresh()
 
     def draw(self) -> Tensor:
         """Fresh noise (window, channels, time) float32."""
+        noise = self._fresh() if self._first is None else self._first
+        self._first = None
+        return noise.to(self.device)
+
+    def _fresh(self) -> Tensor:
         rows = [torch.randn(self.shape, generator=generator) for generator in self.generators]
-        return torch.stack(rows).to(self.device)
+        return torch.stack(rows)
 
 
 def ddim_times(n_steps: int, total: int) -> list[int]:

@@ -27,6 +27,9 @@ class UNetConfig:
     conditions: numbers that are told to the network beside the step, 0 in the paper.
     patch: samples that the network takes as one, 1 in the paper. Each level then has so many times
         fewer places, and costs so many times less.
+    attentions: times that the bottleneck looks at the whole window, 1 in the paper.
+    rotary: attention knows how far apart in time two places are, which it does not in the paper;
+        its queries and keys are normalized, which keeps it steady at high learning rates.
     """
 
     channels: int = 2
@@ -38,6 +41,8 @@ class UNetConfig:
     kernel: int = 5
     conditions: int = 0
     patch: int = 1
+    attentions: int = 1
+    rotary: bool = False
 
     @property
     def stride(self) -> int:
@@ -60,8 +65,14 @@ class UNet(nn.Module):
         self.config = config = config or UNetConfig()
         widths, embedding = config.widths, config.embedding
 
-        def block(c_in: int, c_out: int) -> ResidualBlock:
-            return ResidualBlock(c_in, c_out, embedding, config.kernel, config.groups)
+        def block(c_in: int, c_out: int, kernel: int = config.kernel) -> ResidualBlock:
+            return ResidualBlock(c_in, c_out, embedding, kernel, config.groups)
+
+        def attention() -> SelfAttention:
+            width = widths[-1]
+            return SelfAttention(
+                width, config.heads, config.head_width, config.groups, config.rotary
+            )
 
         self.step_embedding = nn.Sequential(
             nn.Linear(embedding, 4 * embedding), nn.SiLU(), nn.Linear(4 * embedding, embedding)
@@ -77,7 +88,11 @@ class UNet(nn.Module):
             for width, deeper in pairwise((*widths, widths[-1]))
         )
         self.bottleneck_in = block(widths[-1], widths[-1])
-        self.attention = SelfAttention(widths[-1], config.heads, config.head_width, config.groups)
+        self.attention = attention()
+        self.looks = nn.ModuleList(
+            Look(block(widths[-1], widths[-1], 1), attention())
+            for _ in range(config.attentions - 1)
+        )
         self.bottleneck_out = block(widths[-1], widths[-1])
         self.up = nn.ModuleList(
             nn.ConvTranspose1d(deeper, width, 3, stride=2, padding=1, output_padding=1)
@@ -103,9 +118,10 @@ class UNet(nn.Module):
         return self._encode(x, self._embed(t))[0]
 
     def _embed(self, t: Tensor, condition: Tensor | None = None) -> Tensor:
-        embedding: Tensor = self.step_embedding(sinusoid(t, self.config.embedding))
+        width = self.stem.weight.dtype
+        embedding: Tensor = self.step_embedding(sinusoid(t, self.config.embedding).to(width))
         if self.condition is not None and condition is not None:
-            embedding = embedding + self.condition(condition)
+            embedding = embedding + self.condition(condition.to(width))
         return embedding
 
     def _encode(self, x: Tensor, embedding: Tensor) -> tuple[Tensor, list[Tensor]]:
@@ -114,7 +130,7 @@ class UNet(nn.Module):
                 f"a window of {x.shape[-1]} samples does not fit the network",
                 remedy=f"its length must be a multiple of {self.config.stride}",
             )
-        h = self.stem(together(x, self.config.patch))
+        h = self.stem(together(x.to(self.stem.weight.dtype), self.config.patch))
         skips: list[Tensor] = []
         for block, down in zip(self.encoder, self.down, strict=True):
             h = block(h, embedding)
@@ -122,6 +138,8 @@ class UNet(nn.Module):
             h = down(h)
         h = self.bottleneck_in(h, embedding)
         h = self.attention(h)
+        for look in self.looks:
+            h = look(h, embedding)
         return self.bottleneck_out(h, embedding), skips
 
 
@@ -147,7 +165,7 @@ class ResidualBlock(nn.Module):
         """x (batch, c_in, time) and embedding (batch, embedding) to (batch, c_out, time)."""
         h = self.conv_in(functional.silu(self.norm_in(x)))
         gamma, delta = self.film(functional.silu(embedding)).unsqueeze(-1).chunk(2, dim=1)
-        h = self.norm_out(h) * (1 + gamma) + delta
+        h = torch.addcmul(delta, self.norm_out(h), 1 + gamma)
         out: Tensor = self.shortcut(x) + self.conv_out(functional.silu(h))
         return out
 
@@ -155,9 +173,15 @@ class ResidualBlock(nn.Module):
 class SelfAttention(nn.Module):
     """Every time attends to every other; added to its input."""
 
-    def __init__(self, width: int, heads: int, head_width: int, groups: int) -> None:
+    def __init__(
+        self, width: int, heads: int, head_width: int, groups: int, rotary: bool = False
+    ) -> None:
         super().__init__()
         self.heads = heads
+        # How large a query and a key are; their product lies between plus and minus its square.
+        self.sharpness = (
+            nn.Parameter(torch.full((heads, 1, 1), head_width**0.5)) if rotary else None
+        )
         self.norm = nn.GroupNorm(groups, width)
         self.qkv = nn.Conv1d(width, 3 * heads * head_width, 1, bias=False)
         self.out = nn.Conv1d(heads * head_width, width, 1)
@@ -169,9 +193,44 @@ class SelfAttention(nn.Module):
         q, k, v = (
             self.qkv(self.norm(x)).view(batch, 3, self.heads, -1, time).transpose(3, 4).unbind(1)
         )
+        if self.sharpness is not None:
+            q, k = (turned(functional.normalize(one, dim=-1)) * self.sharpness for one in (q, k))
         h = functional.scaled_dot_product_attention(q, k, v)
         out: Tensor = x + self.out(h.transpose(2, 3).reshape(batch, -1, time))
         return out
+
+
+class Look(nn.Module):
+    """A further look at the window: a block that works place by place, then attention.
+
+    Both begin by changing nothing.
+    """
+
+    def __init__(self, block: ResidualBlock, attention: SelfAttention) -> None:
+        super().__init__()
+        self.block, self.attention = block, attention
+        nn.init.zeros_(block.conv_out.weight)
+        nn.init.zeros_(attention.out.weight)
+
+    def forward(self, x: Tensor, embedding: Tensor) -> Tensor:
+        """x (batch, width, time) and embedding (batch, embedding) to the shape of x."""
+        out: Tensor = self.attention(self.block(x, embedding))
+        return out
+
+
+def turned(x: Tensor, longest: float = 100.0) -> Tensor:
+    """Rotary places (Su et al. 2021): x (..., time, width) turned by angles that grow with time.
+
+    The product of two turned places then depends on how far apart they are, in periods from 2 pi to
+    2 pi `longest` places.
+    """
+    half = x.shape[-1] // 2
+    place = torch.arange(x.shape[-2], dtype=torch.float32, device=x.device)
+    rates = longest ** -(torch.arange(half, dtype=torch.float32, device=x.device) / half)
+    angle = place[:, None] * rates
+    cosine, sine = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    a, b = x.chunk(2, dim=-1)
+    return torch.cat([a * cosine - b * sine, a * sine + b * cosine], dim=-1)
 
 
 def together(x: Tensor, n: int) -> Tensor:
