@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from gazediffusion.checkpoint import Run
-from gazediffusion.generator import QUALITIES, DiffusionGenerator
+from gazediffusion.generator import QUALITIES, DiffusionGenerator, usual_batch
 from gazediffusion.learner import choose_device
 from gazediffusion.shipped import load_model
 
@@ -94,28 +94,30 @@ def main() -> None:
     parser.add_argument("--model", default="default", help="a run of the joint recipe, or its name")
     arguments = parser.parse_args()
     device = choose_device(arguments.device)
-    n = arguments.n or (256 if device.type == "cuda" else 4)
     paper, joint = (load_model(name, device=device) for name in ("position", arguments.model))
-    ways: dict[str, Callable[[int], object] | None] = {
-        "paper: 19.35 M, DDIM 100": by_generator(DiffusionGenerator(paper, batch_size=n)),
-        "diffusers' DDIM, same network": by_diffusers(paper, n, device),
-        "denoising-diffusion-pytorch 1-D, 100": by_lucidrains(n, device),
+    n, n_joint = (
+        arguments.n or (usual_batch(run) if device.type == "cuda" else 4) for run in (paper, joint)
+    )
+    ways: dict[str, tuple[Callable[[int], object] | None, int]] = {
+        "paper: 19.35 M, DDIM 100": (by_generator(DiffusionGenerator(paper, batch_size=n)), n),
+        "diffusers' DDIM, same network": (by_diffusers(paper, n, device), n),
+        "denoising-diffusion-pytorch 1-D, 100": (by_lucidrains(n, device), n),
     }
     for quality in QUALITIES["edm"]:
         for precision in ("fp32", "bf16"):
-            generator = DiffusionGenerator.of_quality(joint, quality, precision, batch_size=n)
-            ways[f"joint, {quality}, {precision}"] = by_generator(generator)
+            generator = DiffusionGenerator.of_quality(joint, quality, precision, batch_size=n_joint)
+            ways[f"joint, {quality}, {precision}"] = (by_generator(generator), n_joint)
     name = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
-    print(f"{name}, {torch.get_num_threads()} threads, {n} windows at a time")
+    print(f"{name}, {torch.get_num_threads()} threads, {n} windows at a time, joint {n_joint}")
     print(f"{'':38} {'s/window':>9} {'faster':>8}")
     first: float | None = None
-    for label, generate in ways.items():
+    for label, (generate, size) in ways.items():
         if generate is None:
             print(f"{label:38} {'not installed':>18}")
             continue
-        seconds = seconds_per_window(generate, n, device)
+        seconds = seconds_per_window(generate, size, device)
         first = first or seconds
-        print(f"{label:38} {seconds:9.4f} {first / seconds:7.1f}x", flush=True)
+        print(f"{label:38} {seconds:9.5f} {first / seconds:7.1f}x", flush=True)
 
 
 if __name__ == "__main__":

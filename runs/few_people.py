@@ -85,7 +85,7 @@ def main() -> None:
     model = learned(others, given.output / "others", before, None)
     short = replace(recipe, epochs=given.epochs)
     ways = {"from the start": None, "from a model": model}
-    settings = {"quality": "default", "batch_size": usual_batch(choose_device("auto"))}
+    settings = {"quality": "default", "batch_size": usual_batch(model)}
     for name, start in ways.items():
         run = learned([few], given.output / name.replace(" ", "-"), short, start)
         found = judge(run, few, given.n, quick=False, **settings)

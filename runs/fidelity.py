@@ -1,14 +1,15 @@
 """How near a model comes to people, by file and by task, against the floor.
 
     python runs/fidelity.py RUN WINDOWS.safetensors ... [-n 800] [--quality default] [--by-task]
-        [--perfect] [-o FILE]
+        [--perfect] [--split-seed 42] [-o FILE]
 
 For each windows file the model generates the training people's mixture of that file's tasks, as
 many windows as are held out (at most n), and every distance to the held-out people is divided by
 the training people's own. With --perfect, windows drawn from the training people stand for the
 model's: what a model without fault would get. Printed: the median and the worst of these ratios,
 saccade count, path length and main-sequence slope against the training people's, and a classifier's
-accuracy.
+accuracy. With --split-seed other people are held out, for a run that was trained without them
+(runs/joint.py --split-seed).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from gazediffusion.generator import DiffusionGenerator, usual_batch
 from gazediffusion.geometry import Screen
 from gazediffusion.learner import choose_device
 from gazediffusion.shipped import load_model
+from gazediffusion.splits import split_participants
 from gazediffusion.windows import Windows
 
 MIN_PEOPLE = 3
@@ -111,6 +113,18 @@ def drawn(windows: Windows, n: int, seed: int) -> Windows:
     return Windows.of_array(gaze, windows.rate_hz, windows.screen, "position")
 
 
+def split_again(windows: Windows, seed: int) -> Windows:
+    """The same windows with other people held out, as `prepare --split-seed` would."""
+    config = windows.provenance["config"]
+    tasks_of: dict[str, set[str]] = {}
+    for person, task in set(zip(windows.participant.tolist(), windows.task.tolist(), strict=True)):
+        tasks_of.setdefault(windows.participants[person], set()).add(windows.tasks[task])
+    kept = split_participants(tasks_of, config["validation_fraction"], seed, config["same_person"])
+    config = {**config, "split_seed": seed}
+    provenance = {**windows.provenance, "config": config}
+    return replace(windows, validation=frozenset(kept), provenance=provenance)
+
+
 def judge(
     run: Run | None, windows: Windows, n: int, quick: bool, **settings: Any
 ) -> dict[str, Any]:
@@ -136,14 +150,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="without the classifier")
     parser.add_argument("--by-task", action="store_true", help="also each task by itself")
     parser.add_argument("--perfect", action="store_true", help="a draw of the training people")
+    parser.add_argument("--split-seed", type=int, help="other people held out than in the files")
     parser.add_argument("-o", "--output", type=Path)
     given = parser.parse_args(arguments)
     device = choose_device("auto")
     run = None if given.perfect else load_model(given.run, device=device)
-    settings = {"quality": given.quality, "batch_size": usual_batch(device)}
+    settings = {"quality": given.quality, "batch_size": usual_batch(run)} if run else {}
     found = {}
     for path in given.windows:
         windows = Windows.load(path)
+        if given.split_seed is not None:
+            windows = split_again(windows, given.split_seed)
         parts = {path.stem: windows}
         if given.by_task:
             parts |= {f"{path.stem}/{task}": windows.of_task(task) for task in windows.tasks}

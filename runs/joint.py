@@ -1,11 +1,11 @@
 """Variants of the joint recipe, trained side by side and judged against the floor.
 
-    python runs/joint.py WINDOWS.safetensors ... -o FOLDER --variants base k3 ... [--epochs 160]
+    python runs/joint.py WINDOWS.safetensors ... -o FOLDER --variants base slow ... [--epochs 160]
         [--split-seed 42]
 
-Each variant is told by what it changes of `base`, or of `plain`, which came before it. Runs are
-kept in FOLDER and resumed; what was learned from them is in docs/log.md. Print: one line for each
-variant and windows file (see runs/fidelity.py), and where the runs and scores are.
+Each variant is told by what it changes of `base`, or of `before` and `plain`, which came first.
+Runs are kept in FOLDER and resumed; what was learned from them is in docs/log.md. Print: one line
+for each variant and windows file (see runs/fidelity.py), and where the runs and scores are.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from fidelity import judge, line
+from fidelity import judge, line, split_again
 from gazediffusion.checkpoint import load_run, read_metrics
 from gazediffusion.edm import Edm
 from gazediffusion.files import write_json
@@ -26,13 +25,21 @@ from gazediffusion.generator import usual_batch
 from gazediffusion.learner import choose_device
 from gazediffusion.recipes import JOINT, Recipe
 from gazediffusion.side_by_side import Job, train_side_by_side
-from gazediffusion.splits import split_participants
 from gazediffusion.training import Epoch, train
+from gazediffusion.unet import UNetConfig
 from gazediffusion.windows import Windows
 
-PLAIN = replace(JOINT, learning_rate=3e-4, edm=Edm())
-LOOKS: dict[str, Any] = {"attentions": 4, "rotary": True}
-HIGH = replace(JOINT.edm, log_mean=-0.4, log_std=1.9)
+# What the recipe was before the whole window was thought of: no manner, one attention that does not
+# know distances, a kernel of 5, less training at high noise.
+BEFORE = replace(
+    JOINT,
+    network=UNetConfig(channels=4, widths=(64, 128, 256), patch=2),
+    edm=Edm(emphasis=1.0),
+    is_told_manner=False,
+    epochs=160,
+)
+PLAIN = replace(BEFORE, learning_rate=3e-4, edm=Edm())
+LOOKS = replace(BEFORE, network=JOINT.network, edm=JOINT.edm)
 VARIANTS: dict[str, Recipe] = {
     "base": JOINT,
     # What two CPU cores can do in an hour.
@@ -45,49 +52,28 @@ VARIANTS: dict[str, Recipe] = {
         learning_rate=5e-4,
         ema_decay=0.999,
     ),
-    "patch1": replace(JOINT, network=replace(JOINT.network, patch=1)),
-    "k3": replace(JOINT, network=replace(JOINT.network, kernel=3)),
-    "narrow": replace(JOINT, network=replace(JOINT.network, widths=(48, 96, 192))),
-    "broad": replace(
-        JOINT,
-        network=replace(JOINT.network, widths=(80, 160, 320)),
+    "slow": replace(JOINT, learning_rate=1e-3),
+    "k5": replace(JOINT, network=replace(JOINT.network, kernel=5)),
+    "no-looks": replace(JOINT, network=BEFORE.network),
+    "no-manner": LOOKS,
+    # The whole window, one thing after the other.
+    "before": BEFORE,
+    "before-high": replace(BEFORE, edm=JOINT.edm),
+    "before-looks-k5": replace(LOOKS, network=replace(JOINT.network, kernel=5)),
+    "before-higher": replace(LOOKS, edm=replace(JOINT.edm, log_mean=0.2)),
+    "before-broad": replace(
+        BEFORE,
+        network=replace(BEFORE.network, widths=(80, 160, 320)),
         epochs=240,
-        learning_rate=1e-3,
-    ),
-    "wide": replace(JOINT, network=replace(JOINT.network, widths=(96, 192, 384))),
-    "deep": replace(JOINT, network=replace(JOINT.network, widths=(64, 128, 256, 256))),
-    "lr-low": replace(JOINT, learning_rate=1e-3),
-    "lr-high": replace(JOINT, learning_rate=4e-3),
-    "no-emphasis": replace(JOINT, edm=Edm()),
-    # The whole window: attention that knows distances, more training where it is decided.
-    "high": replace(JOINT, edm=HIGH),
-    "looks": replace(JOINT, network=replace(JOINT.network, **LOOKS), edm=HIGH),
-    "looks-k3": replace(JOINT, network=replace(JOINT.network, kernel=3, **LOOKS), edm=HIGH),
-    "looks-k3-slow": replace(
-        JOINT,
-        network=replace(JOINT.network, kernel=3, **LOOKS),
-        edm=HIGH,
         learning_rate=1e-3,
     ),
     # What was compared first, one thing changed at a time.
     "plain": PLAIN,
-    "plain-patch1": replace(PLAIN, network=replace(JOINT.network, patch=1)),
+    "plain-patch1": replace(PLAIN, network=replace(BEFORE.network, patch=1)),
     "plain-sigma-low": replace(PLAIN, edm=Edm(log_mean=-2.0)),
-    "plain-emphasis": replace(PLAIN, edm=JOINT.edm),
+    "plain-emphasis": replace(PLAIN, edm=BEFORE.edm),
     "plain-lr": replace(PLAIN, learning_rate=1e-3),
 }
-
-
-def split_again(windows: Windows, seed: int) -> Windows:
-    """The same windows with other people held out, as `prepare --split-seed` would."""
-    config = windows.provenance["config"]
-    tasks_of: dict[str, set[str]] = {}
-    for person, task in set(zip(windows.participant.tolist(), windows.task.tolist(), strict=True)):
-        tasks_of.setdefault(windows.participants[person], set()).add(windows.tasks[task])
-    kept = split_participants(tasks_of, config["validation_fraction"], seed, config["same_person"])
-    config = {**config, "split_seed": seed}
-    provenance = {**windows.provenance, "config": config}
-    return replace(windows, validation=frozenset(kept), provenance=provenance)
 
 
 def main() -> None:
@@ -140,9 +126,9 @@ def main() -> None:
         if given.compile or epoch.epoch % 20 == 0:
             print(f"{job.folder.name} {json.dumps(vars(epoch))}", flush=True)
     device = choose_device(given.device)
-    settings = {"quality": given.quality, "batch_size": usual_batch(device)}
     for job in jobs:
         run = load_run(job.folder, device=device)
+        settings = {"quality": given.quality, "batch_size": usual_batch(run)}
         for path, part in zip(given.windows, parts, strict=True):
             found = judge(run, part, given.n, True, **settings)
             write_json(given.output / "scores" / f"{job.folder.name}-{path.stem}.json", found)

@@ -95,7 +95,7 @@ def main() -> None:
         windows = Windows.load(path)
         for task in windows.tasks:
             generator = DiffusionGenerator.of_quality(
-                run, given.quality, task=task, batch_size=usual_batch(device)
+                run, given.quality, task=task, batch_size=usual_batch(run)
             )
             of_task = windows.of_task(task)
             sets[task] = {

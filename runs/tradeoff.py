@@ -28,18 +28,21 @@ from gazediffusion.shipped import load_model
 from gazediffusion.solvers import evaluations
 from gazediffusion.windows import Windows
 
-WAYS = [*(("multistep", n) for n in (8, 12, 16, 20, 24, 48)), ("heun", 12)]
+WAYS = [
+    *(("multistep", n) for n in (8, 12, 16, 20)),
+    *(("unipc", n) for n in (16, 20, 24, 48)),
+    ("heun", 12),
+]
 
 
 def judged(run: Run, way: tuple[str, int], files: list[Windows], n: int) -> dict[str, Any]:
     """Time and ratios of one sampler."""
     sampler, steps = way
-    device = next(run.network.parameters()).device
     settings: dict[str, Any] = {
         "quality": "default",
         "sampler": sampler,
         "steps": steps,
-        "batch_size": usual_batch(device),
+        "batch_size": usual_batch(run),
     }
     generator = DiffusionGenerator.of_quality(run, **settings)
     list(generator.pieces(0, 2, 0))
@@ -76,7 +79,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     with house_style():
         figure, all_axes = plt.subplots(1, 2, figsize=(9, 3.6))
         for axes, (label, value) in zip(all_axes, panels, strict=True):
-            for sampler, colour in (("multistep", BLUE), ("heun", ORANGE)):
+            for sampler, colour in (("multistep", BLUE), ("unipc", GREY), ("heun", ORANGE)):
                 chosen = [row for row in rows if row["sampler"] == sampler]
                 seconds = [row["seconds"] for row in chosen]
                 axes.plot(

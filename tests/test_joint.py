@@ -14,6 +14,7 @@ from gazediffusion.checkpoint import Run, RunConfig, load_run
 from gazediffusion.errors import GazeError
 from gazediffusion.generator import DiffusionGenerator
 from gazediffusion.geometry import Screen
+from gazediffusion.manner import NAMES
 from gazediffusion.recipes import RECIPES, TURNS, Recipe
 from gazediffusion.representation import Joint
 from gazediffusion.training import train
@@ -23,7 +24,7 @@ from gazediffusion.windows import Windows
 from .runs import short_windows
 from .test_windows import make_windows
 
-NETWORK = UNetConfig(channels=4, widths=(8, 16, 16), embedding=16)
+NETWORK = UNetConfig(channels=4, widths=(8, 16, 16), embedding=16, attentions=2, rotary=True)
 JOINT: Recipe = replace(
     RECIPES["joint-tiny"], network=NETWORK, epochs=2, batch_size=4, sampling_steps=4
 )
@@ -131,11 +132,17 @@ def test_a_step_tells_task_and_turns() -> None:
     config = RunConfig.of(parts(), replace(JOINT, condition_dropout=0.5), 0, "fp32", "cpu")
     batches = Batches([part.train for part in parts()], config, 0, CPU)
     told = torch.cat([batches.at(step)[3] for step in range(60)])
-    tasks, turns = told[:, :-TURNS], told[:, -TURNS:]
+    n = len(config.tasks)
+    tasks, turns, manner, is_told = told.split([n, TURNS, len(NAMES), 1], dim=1)
     assert set(tasks.sum(dim=1).tolist()) == {0.0, 1.0}
     assert float((tasks.sum(dim=1) == 0).float().mean()) == pytest.approx(0.5, abs=0.12)
     assert turns[:, :2].mean(dim=0).tolist() == pytest.approx([0.5, 0.5], abs=0.12)
     assert float(turns[:, 2].sum()) == 0  # the recipe does not reverse time
+    # Whether the manner is told is drawn apart; told or not, the network hears which.
+    assert float(is_told.mean()) == pytest.approx(0.5, abs=0.12)
+    assert set(((manner != 0).any(dim=1).float() - is_told[:, 0]).tolist()) == {0.0}
+    both = (tasks.sum(dim=1) == 1) & (is_told[:, 0] == 1)
+    assert float(both.float().mean()) == pytest.approx(0.25, abs=0.12)
 
 
 def test_a_turn_that_is_told_is_done() -> None:
@@ -144,21 +151,35 @@ def test_a_turn_that_is_told_is_done() -> None:
     x0, _, _, told = batches.at(0)
     order = batches._order[: len(x0)]
     plain = config.representation.encode(batches.clean(order))
-    sign = 1 - 2 * told[:, -TURNS:-1]
+    n = len(config.tasks)
+    sign = 1 - 2 * told[:, n : n + 2]
     middle = x0[:, :2].mean(dim=-1)
     torch.testing.assert_close(middle, sign * plain[:, :2].mean(dim=-1), atol=0.01, rtol=0)
+    # And the manner told is that of the window as it was turned.
+    assert config.manners is not None
+    place = told[:, -3:-1] * torch.tensor(config.manners.std[-2:])
+    place = place + torch.tensor(config.manners.mean[-2:])
+    heard = told[:, -1:] == 1
+    expected = sign * batches.clean(order).mean(dim=-1)
+    torch.testing.assert_close(place * heard, expected * heard, atol=0.01, rtol=0)
 
 
 def test_validation_tells_the_task_and_no_turn() -> None:
     config = RunConfig.of(parts(), JOINT, 0, "fp32", "cpu")
     (batch,) = fixed_validation([part.held_out for part in parts()], config, CPU)
-    assert batch[3][:, :-TURNS].sum(dim=1).tolist() == [1.0] * len(batch[0])
-    assert float(batch[3][:, -TURNS:].abs().sum()) == 0
+    tasks, turns, manner, is_told = batch[3].split([4, TURNS, len(NAMES), 1], dim=1)
+    assert tasks.sum(dim=1).tolist() == [1.0] * len(batch[0])
+    assert float(turns.abs().sum()) == 0
+    assert config.manners is not None
+    held_out = np.concatenate([part.held_out.dequantized(seed=0).cut() for part in parts()])
+    expected = config.manners.told(torch.from_numpy(held_out), config.rate_hz)
+    torch.testing.assert_close(manner, expected, atol=1e-4, rtol=1e-4)
+    assert bool((is_told == 1).all())
 
 
 def test_the_configuration_survives_json(run: Run) -> None:
     assert RunConfig.from_json(run.config.to_json()) == run.config
-    assert run.config.recipe.network.conditions == 4 + TURNS
+    assert run.config.recipe.network.conditions == 4 + TURNS + len(NAMES) + 1
 
 
 def test_windows_are_the_same_for_every_batch_size(run: Run) -> None:
@@ -192,7 +213,7 @@ def test_guidance_of_one_is_none_and_more_goes_further(run: Run) -> None:
     assert np.abs(guided - none).mean() > np.abs(plain - none).mean() > 0
 
 
-@pytest.mark.parametrize("sampler", ["multistep", "heun"])
+@pytest.mark.parametrize("sampler", ["unipc", "multistep", "heun"])
 def test_more_steps_change_the_windows_less_and_less(run: Run, sampler: str) -> None:
     sets = [
         DiffusionGenerator(run, sampler=sampler, steps=n).sample(2).cut()  # type: ignore[arg-type]
@@ -210,7 +231,7 @@ def test_half_width_arithmetic_stays_near(run: Run) -> None:
     ("settings", "problem"),
     [
         ({"task": "readin"}, "did you mean 'reading'"),
-        ({"sampler": "ddim"}, "multistep or heun"),
+        ({"sampler": "ddim"}, "unipc, multistep or heun"),
         ({"eta": 0.5}, "--eta is for the paper's recipes"),
         ({"steps": 0}, "--steps must be 1 or more"),
         ({"guidance": -1.0}, "--guidance must lie between"),

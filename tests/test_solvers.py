@@ -12,7 +12,7 @@ from torch import Tensor
 
 from gazediffusion.edm import Edm
 from gazediffusion.errors import GazeError
-from gazediffusion.solvers import evaluations, heun, multistep, step_weights
+from gazediffusion.solvers import evaluations, heun, multistep, step_weights, unipc
 
 STD = 0.7
 
@@ -39,6 +39,17 @@ def error(solve: Callable[..., Iterator[Tensor]], n: int, **settings: int) -> fl
 def test_multistep_converges_with_its_order(order: int) -> None:
     coarse, fine = (error(multistep, n, order=order) for n in (100, 200))
     assert math.log2(coarse / fine) == pytest.approx(order, abs=0.45)
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_correction_brings_each_step_nearer(order: int) -> None:
+    for n in (25, 50, 100, 200):
+        assert error(unipc, n, order=order) < 0.6 * error(multistep, n, order=order)
+
+
+def test_correction_converges_with_its_order() -> None:
+    coarse, fine = (error(unipc, n, order=3) for n in (100, 200))
+    assert math.log2(coarse / fine) > 2.55
 
 
 def test_heun_is_of_second_order() -> None:
@@ -77,18 +88,18 @@ def test_order_two_is_dpm_solver_2m() -> None:
 
 def test_weights_of_a_step_sum_to_what_a_constant_gives() -> None:
     nodes, end = [0.3, -0.4, -1.5], 1.1
-    assert sum(step_weights(nodes, end)) == pytest.approx(1 - math.exp(0.3 - 1.1))
+    assert sum(step_weights(nodes, nodes[0], end)) == pytest.approx(1 - math.exp(0.3 - 1.1))
 
 
 def test_the_last_step_is_the_estimate_itself() -> None:
-    for solve in (multistep, heun):
+    for solve in (multistep, unipc, heun):
         levels = [2.0, 0.5, 0.0]
         x = torch.tensor([2.0])
         before, last = list(solve(denoise, x, levels))
         torch.testing.assert_close(last, denoise(before, 0.5))
 
 
-@pytest.mark.parametrize(("solver", "n"), [("multistep", 12), ("heun", 23)])
+@pytest.mark.parametrize(("solver", "n"), [("multistep", 12), ("unipc", 12), ("heun", 23)])
 def test_evaluations_are_counted(solver: str, n: int) -> None:
     calls: list[float] = []
 
@@ -96,7 +107,7 @@ def test_evaluations_are_counted(solver: str, n: int) -> None:
         calls.append(sigma)
         return denoise(x, sigma)
 
-    solve = multistep if solver == "multistep" else heun
+    solve = {"multistep": multistep, "unipc": unipc, "heun": heun}[solver]
     list(solve(counting, torch.ones(1), Edm().grid(12).tolist()))
     assert len(calls) == evaluations(solver, 12) == n  # type: ignore[arg-type]
 

@@ -7,7 +7,16 @@ import torch
 from torch import nn
 
 from gazediffusion.errors import GazeError
-from gazediffusion.unet import UNet, UNetConfig, apart, sinusoid, together
+from gazediffusion.unet import (
+    SelfAttention,
+    UNet,
+    UNetConfig,
+    apart,
+    rotary_places,
+    sinusoid,
+    together,
+    turned,
+)
 
 SMALL = UNetConfig(widths=(8, 16, 24), embedding=32, heads=2, head_width=8)
 
@@ -109,3 +118,52 @@ def test_a_network_of_patches_keeps_the_shape_and_halves_the_places() -> None:
     assert network.features(x, torch.tensor([1, 2])).shape == (2, 24, 4)
     with pytest.raises(GazeError, match=r"multiple of 16"):
         network(torch.randn(1, 2, 72), torch.tensor([1]))
+
+
+def test_rotary_places_tell_distances_alone() -> None:
+    torch.manual_seed(0)
+    q, k = torch.randn(2, 1, 32).expand(2, 60, 32)
+    cosine, sine = rotary_places(torch.zeros(1, 60), 32)
+    products = turned(q, cosine, sine) @ turned(k, cosine, sine).T
+    for distance in (-17, 0, 5):
+        diagonal = products.diagonal(distance)
+        torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal), atol=1e-4, rtol=0)
+    assert float(products[30].std()) > 0.1
+
+
+def test_attention_with_places_hears_the_order_of_time() -> None:
+    """Shuffled times give shuffled answers without places, and other answers with them."""
+    torch.manual_seed(0)
+    x, order = torch.randn(1, 16, 40), torch.randperm(40)
+    plain = SelfAttention(16, heads=2, head_width=8, groups=4)
+    torch.testing.assert_close(plain(x)[..., order], plain(x[..., order]))
+    placed = SelfAttention(16, heads=2, head_width=8, groups=4, rotary=True)
+    places = rotary_places(x, 8)
+    moved = placed(x, places)[..., order] - placed(x[..., order], places)
+    assert float(moved.detach().abs().max()) > 1e-3
+
+
+def test_further_looks_begin_by_changing_nothing_and_learn() -> None:
+    torch.manual_seed(0)
+    config = UNetConfig(channels=4, widths=(8, 16, 16), embedding=16, attentions=3, rotary=True)
+    network = UNet(config)
+    x, t = torch.randn(2, 4, 64), torch.tensor([10.0, 700.0])
+    before = network(x, t).detach()
+    (look, other) = network.looks
+    h, embedding = torch.randn(2, 16, 8), torch.randn(2, 16)
+    torch.testing.assert_close(look(h, embedding, rotary_places(h, 32)), h)
+    optimizer = torch.optim.SGD(look.parameters(), lr=1.0)
+    network(x, t).square().mean().backward()  # type: ignore[no-untyped-call]
+    optimizer.step()
+    assert float((network(x, t) - before).detach().abs().max()) > 1e-5
+    assert other is not look
+
+
+def test_half_width_weights_are_heard_and_answered() -> None:
+    torch.manual_seed(0)
+    network = UNet(UNetConfig(channels=4, widths=(8, 16, 16), embedding=16, conditions=2)).eval()
+    x, t, told = torch.randn(2, 4, 64), torch.tensor([10.0, 700.0]), torch.eye(2)
+    full = network(x, t, told).detach()
+    half = network.bfloat16()(x, t, told).detach()
+    assert half.dtype == torch.bfloat16
+    assert 0 < float((full - half.float()).abs().max()) < 0.1 * float(full.abs().max())

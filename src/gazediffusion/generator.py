@@ -7,12 +7,10 @@ windows in pieces, so that a set larger than memory can be written as it is made
 from __future__ import annotations
 
 import copy
-from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import zip_longest
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -31,19 +29,25 @@ from gazediffusion.unet import UNet
 from gazediffusion.windows import Windows
 
 Progress = Callable[[float], None]
-SamplerName = Literal["auto", "ddim", "ancestral", "multistep", "heun"]
-_SAMPLERS = {"ddpm": ("ddim", "ancestral"), "edm": ("multistep", "heun")}
+SamplerName = Literal["auto", "ddim", "ancestral", "multistep", "unipc", "heun"]
+_SAMPLERS = {"ddpm": ("ddim", "ancestral"), "edm": ("unipc", "multistep", "heun")}
 # Sampler and steps along the trade of speed for fidelity.
 QUALITIES: dict[str, dict[str, tuple[SamplerName, int]]] = {
     "ddpm": {"fast": ("ddim", 25), "default": ("ddim", 100), "best": ("ddim", 200)},
-    "edm": {"fast": ("multistep", 12), "default": ("multistep", 20), "best": ("multistep", 48)},
+    "edm": {"fast": ("multistep", 12), "default": ("unipc", 20), "best": ("unipc", 48)},
 }
 _TASK = 3  # names the stream of random numbers that tasks are drawn from
 
 
-def usual_batch(device: torch.device) -> int:
-    """How many windows at a time suit a device."""
-    return 256 if device.type == "cuda" else 16
+def usual_batch(run: Run) -> int:
+    """How many windows at a time suit the device a run is on.
+
+    On a GPU so many that running a kernel takes longer than launching it: 256 for the paper's
+    network, 1,024 for the joint recipe's, whose tensors are a quarter of that size.
+    """
+    network = run.config.recipe.network
+    is_gpu = next(run.network.parameters()).device.type == "cuda"
+    return max(16, 256 * 128 * network.patch // network.widths[0]) if is_gpu else 16
 
 
 def has_fast_bf16(device: torch.device) -> bool:
@@ -72,7 +76,7 @@ class Generator(Protocol):
 class DiffusionGenerator:
     """A trained run with its sampler. `batch_size` changes speed, never the windows.
 
-    sampler: ddim or ancestral for the paper's recipes, multistep or heun for the joint one.
+    sampler: ddim or ancestral for the paper's recipes, unipc, multistep or heun for the joint one.
     steps, eta: None is the recipe's own; eta is of ddim alone.
     task: what the person is doing, for a model that was told; None draws each window's task with
         the shares of the training windows.
@@ -93,9 +97,8 @@ class DiffusionGenerator:
         config, recipe = self.run.config, self.run.config.recipe
         allowed = _SAMPLERS[recipe.process]
         if self.sampler not in ("auto", *allowed):
-            raise GazeError(
-                f"--sampler must be {' or '.join(allowed)} for this model, not {self.sampler!r}"
-            )
+            names = f"{', '.join(allowed[:-1])} or {allowed[-1]}"
+            raise GazeError(f"--sampler must be {names} for this model, not {self.sampler!r}")
         if self.batch_size < 1:
             raise GazeError(f"--batch-size must be 1 or more, not {self.batch_size}")
         if self.task is not None and self.task not in config.tasks:
@@ -199,12 +202,13 @@ class DiffusionGenerator:
         starts = range(first, stop, self.batch_size)
         spans = [(start, min(start + self.batch_size, stop)) for start in starts]
         with ThreadPoolExecutor(max_workers=1) as aside:
-            coming = deque(aside.submit(self._begun, *span, seed) for span in spans[:1])
-            for span, following in zip_longest(spans, spans[1:]):
-                begun = coming.popleft().result()
-                if following is not None:
-                    coming.append(aside.submit(self._begun, *following, seed))
-                yield self._batch(begun, *span, progress)
+            coming = [aside.submit(self._begun, a, b, seed) for a, b in spans[:1]]
+            for number, (start, end) in enumerate(spans, start=1):
+                begun = coming.pop().result()
+                coming = [
+                    aside.submit(self._begun, a, b, seed) for a, b in spans[number : number + 1]
+                ]
+                yield self._batch(begun, start, end, progress)
 
     def sample(self, n: int, seed: int = 0) -> Windows:
         """The first n windows of this seed, in memory."""
@@ -279,9 +283,8 @@ class DiffusionGenerator:
             return without + self.guidance * (clean - without)
 
         x = noise.draw() * levels[0]
-        if settings["sampler"] == "heun":
-            return solvers.heun(denoise, x, levels)
-        return solvers.multistep(denoise, x, levels)
+        solve = {"unipc": solvers.unipc, "multistep": solvers.multistep, "heun": solvers.heun}
+        return solve[settings["sampler"]](denoise, x, levels)
 
     def _condition(self, first: int, stop: int, seed: int) -> Tensor | None:
         """What the network is told of windows first..stop-1: task, no turn, and a drawn manner."""
@@ -293,6 +296,7 @@ class DiffusionGenerator:
             number = config.tasks.index(str(task))
             told[row, number] = 1
             if config.manners is not None:
-                manner = config.manners.drawn(number, seed, first + row)
+                wanted = config.manners.drawn(number, seed, first + row)
+                manner = config.manners.heard(number, wanted)
                 told[row, -len(manner) - 1 :] = torch.cat([manner, torch.ones(1)])
         return told

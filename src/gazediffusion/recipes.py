@@ -143,11 +143,13 @@ VELOCITY = Recipe(
 JOINT = Recipe(
     name="joint",
     representation="joint",
-    network=UNetConfig(channels=4, widths=(64, 128, 256), patch=2),
+    network=UNetConfig(
+        channels=4, widths=(64, 128, 256), kernel=3, patch=2, attentions=4, rotary=True
+    ),
     process="edm",
-    edm=Edm(emphasis=1.0),
+    edm=Edm(log_mean=-0.4, log_std=1.9, emphasis=1.0),
     batch_size=64,
-    epochs=160,
+    epochs=260,
     learning_rate=2e-3,
     weight_decay=0.0,
     reversal=0.0,
@@ -180,7 +182,9 @@ RECIPES: dict[str, Recipe] = {
         replace(
             JOINT,
             name="joint-tiny",
-            network=UNetConfig(channels=4, widths=(16, 32, 64), embedding=64),
+            network=UNetConfig(
+                channels=4, widths=(16, 32, 64), embedding=64, attentions=2, rotary=True
+            ),
             epochs=40,
             batch_size=16,
             learning_rate=1e-3,

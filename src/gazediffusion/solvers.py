@@ -6,8 +6,9 @@ u = -ln sigma, linear in x with D as its input (Lu et al. 2022):
     x(u + h) = exp(-h) x(u) + int_0^h exp(tau - h) D(u + tau) d tau
 
 `multistep` replaces D by the polynomial through its latest values, so that every step costs one
-evaluation: order 1 is DDIM, order 2 is DPM-Solver++(2M). `heun` is Karras' second-order method with
-two evaluations a step. Both end at sigma = 0 with D itself.
+evaluation: order 1 is DDIM, order 2 is DPM-Solver++(2M). `unipc` corrects each step by the value at
+its end (Zhao et al. 2023, with this polynomial). `heun` is Karras' second-order method with
+two evaluations a step. All end at sigma = 0 with D itself.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from torch import Tensor
 
 from gazediffusion.errors import GazeError
 
-Solver = Literal["multistep", "heun"]
+Solver = Literal["multistep", "unipc", "heun"]
 # (x, sigma) to the estimate of the clean windows.
 CleanEstimate = Callable[[Tensor, float], Tensor]
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(8)
@@ -35,21 +36,49 @@ def multistep(
 
     x: noise times the first level. The first steps have fewer values to go on, and a lower order.
     """
+    return _steps(denoise, x, levels, order, is_corrected=False)
+
+
+def unipc(
+    denoise: CleanEstimate, x: Tensor, levels: Sequence[float], order: int = 4
+) -> Iterator[Tensor]:
+    """As `multistep`, and each step is made again once D at its end is known.
+
+    That costs no evaluation: D is not asked again at the better place.
+    """
+    return _steps(denoise, x, levels, order, is_corrected=True)
+
+
+def _steps(
+    denoise: CleanEstimate, x: Tensor, levels: Sequence[float], order: int, is_corrected: bool
+) -> Iterator[Tensor]:
     if not 1 <= order <= 4:
         raise GazeError(f"the solver's order must lie between 1 and 4, not {order}")
-    nodes: list[float] = []
+    passed: list[float] = []
     values: list[Tensor] = []
+    before = x
     for here, there in pairwise(levels):
-        nodes = [-math.log(here), *nodes][:order]
-        values = [denoise(x, here), *values][:order]
+        passed, values = [here, *passed][:order], [denoise(x, here), *values][:order]
         if there == 0:
-            x = values[0]
-        else:
-            weights = step_weights(nodes, -math.log(there))
-            x = x * (there / here)
-            for weight, value in zip(weights, values, strict=True):
-                x = x + weight * value
+            yield values[0]
+            return
+        if is_corrected and len(passed) > 1:
+            x = _moved(before, passed[1], here, passed, values)
+        before, x = x, _moved(x, here, there, passed, values)
         yield x
+
+
+def _moved(
+    x: Tensor, here: float, there: float, passed: Sequence[float], values: Sequence[Tensor]
+) -> Tensor:
+    """x from level `here` to `there`, D being the polynomial through its values at `passed`."""
+    weights = step_weights(
+        [-math.log(level) for level in passed], -math.log(here), -math.log(there)
+    )
+    x = x * (there / here)
+    for weight, value in zip(weights, values, strict=True):
+        x = x + weight * value
+    return x
 
 
 def heun(denoise: CleanEstimate, x: Tensor, levels: Sequence[float]) -> Iterator[Tensor]:
@@ -66,12 +95,11 @@ def heun(denoise: CleanEstimate, x: Tensor, levels: Sequence[float]) -> Iterator
 
 def evaluations(solver: Solver, n_steps: int) -> int:
     """How often the denoiser is asked."""
-    return n_steps if solver == "multistep" else 2 * n_steps - 1
+    return 2 * n_steps - 1 if solver == "heun" else n_steps
 
 
-def step_weights(nodes: Sequence[float], end: float) -> list[float]:
-    """The weight of D at each node u (the latest first) in a step from nodes[0] to `end`."""
-    begin = nodes[0]
+def step_weights(nodes: Sequence[float], begin: float, end: float) -> list[float]:
+    """The weight of D at each node u in a step from `begin` to `end`."""
     half = (end - begin) / 2
     u = begin + half * (_POINTS + 1)
     decay = np.exp(u - end)

@@ -137,9 +137,10 @@ class UNet(nn.Module):
             skips.append(h)
             h = down(h)
         h = self.bottleneck_in(h, embedding)
-        h = self.attention(h)
+        places = rotary_places(h, self.config.head_width) if self.config.rotary else None
+        h = self.attention(h, places)
         for look in self.looks:
-            h = look(h, embedding)
+            h = look(h, embedding, places)
         return self.bottleneck_out(h, embedding), skips
 
 
@@ -165,7 +166,7 @@ class ResidualBlock(nn.Module):
         """x (batch, c_in, time) and embedding (batch, embedding) to (batch, c_out, time)."""
         h = self.conv_in(functional.silu(self.norm_in(x)))
         gamma, delta = self.film(functional.silu(embedding)).unsqueeze(-1).chunk(2, dim=1)
-        h = torch.addcmul(delta, self.norm_out(h), 1 + gamma)
+        h = self.norm_out(h) * (1 + gamma) + delta
         out: Tensor = self.shortcut(x) + self.conv_out(functional.silu(h))
         return out
 
@@ -186,15 +187,16 @@ class SelfAttention(nn.Module):
         self.qkv = nn.Conv1d(width, 3 * heads * head_width, 1, bias=False)
         self.out = nn.Conv1d(heads * head_width, width, 1)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """x (batch, width, time) to the same shape."""
+    def forward(self, x: Tensor, places: tuple[Tensor, Tensor] | None = None) -> Tensor:
+        """x (batch, width, time) to the same shape; places: of a network with rotary ones."""
         batch, _, time = x.shape
         # (batch, heads, time, head width) each
-        q, k, v = (
-            self.qkv(self.norm(x)).view(batch, 3, self.heads, -1, time).transpose(3, 4).unbind(1)
-        )
-        if self.sharpness is not None:
-            q, k = (turned(functional.normalize(one, dim=-1)) * self.sharpness for one in (q, k))
+        qkv = self.qkv(self.norm(x)).view(batch, 3, self.heads, -1, time).transpose(3, 4)
+        qkv = qkv.contiguous()  # what fast attention kernels ask for
+        q, k, v = qkv.unbind(1)
+        if self.sharpness is not None and places is not None:
+            both = functional.normalize(qkv[:, :2], dim=-1) * self.sharpness
+            q, k = turned(both, *places).unbind(1)
         h = functional.scaled_dot_product_attention(q, k, v)
         out: Tensor = x + self.out(h.transpose(2, 3).reshape(batch, -1, time))
         return out
@@ -209,26 +211,33 @@ class Look(nn.Module):
     def __init__(self, block: ResidualBlock, attention: SelfAttention) -> None:
         super().__init__()
         self.block, self.attention = block, attention
-        nn.init.zeros_(block.conv_out.weight)
-        nn.init.zeros_(attention.out.weight)
+        for last in (block.conv_out, attention.out):
+            for weight in last.parameters():
+                nn.init.zeros_(weight)
 
-    def forward(self, x: Tensor, embedding: Tensor) -> Tensor:
+    def forward(self, x: Tensor, embedding: Tensor, places: tuple[Tensor, Tensor] | None) -> Tensor:
         """x (batch, width, time) and embedding (batch, embedding) to the shape of x."""
-        out: Tensor = self.attention(self.block(x, embedding))
+        out: Tensor = self.attention(self.block(x, embedding), places)
         return out
 
 
-def turned(x: Tensor, longest: float = 100.0) -> Tensor:
-    """Rotary places (Su et al. 2021): x (..., time, width) turned by angles that grow with time.
+def rotary_places(x: Tensor, width: int, longest: float = 100.0) -> tuple[Tensor, Tensor]:
+    """Cosines and sines (time, width / 2) of angles that grow with time, for x (..., time).
 
-    The product of two turned places then depends on how far apart they are, in periods from 2 pi to
-    2 pi `longest` places.
+    The periods go from 2 pi to 2 pi `longest` places.
     """
-    half = x.shape[-1] // 2
-    place = torch.arange(x.shape[-2], dtype=torch.float32, device=x.device)
+    half = width // 2
+    place = torch.arange(x.shape[-1], dtype=torch.float32, device=x.device)
     rates = longest ** -(torch.arange(half, dtype=torch.float32, device=x.device) / half)
     angle = place[:, None] * rates
-    cosine, sine = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    return angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+
+
+def turned(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+    """Rotary places (Su et al. 2021): x (..., time, width) turned by the angles of its times.
+
+    The product of two turned places then depends on how far apart they are.
+    """
     a, b = x.chunk(2, dim=-1)
     return torch.cat([a * cosine - b * sine, a * sine + b * cosine], dim=-1)
 

@@ -138,9 +138,9 @@ def test_steps_and_sampler_of_the_command_line_go_before_quality(
         card = json.loads(path.with_suffix(".json").read_text())["GazediffusionCard"]
         return {name: card["sampling"][name] for name in ("sampler", "steps")}
 
-    assert sampling() == {"sampler": "multistep", "steps": 6}
-    assert sampling("--quality", "best") == {"sampler": "multistep", "steps": 48}
-    assert sampling("--quality", "best", "--steps", "3") == {"sampler": "multistep", "steps": 3}
+    assert sampling() == {"sampler": "unipc", "steps": 6}
+    assert sampling("--quality", "best") == {"sampler": "unipc", "steps": 48}
+    assert sampling("--quality", "best", "--steps", "3") == {"sampler": "unipc", "steps": 3}
     given = ("--quality", "fast", "--sampler", "heun")
     assert sampling(*given) == {"sampler": "heun", "steps": 12}
 

@@ -149,8 +149,8 @@ def generate(
     sampler: Annotated[
         str,
         typer.Option(
-            help="ddim, or ancestral over every step, for the paper's recipes; multistep or heun "
-            "for joint; auto is the first."
+            help="ddim, or ancestral over every step, for the paper's recipes; unipc, multistep or "
+            "heun for joint; auto is the first."
         ),
     ] = "auto",
     task: Annotated[
@@ -224,7 +224,7 @@ def generate(
         eta=eta,
         task=task,
         guidance=guidance,
-        batch_size=usual_batch(on) if batch_size is None else batch_size,
+        batch_size=usual_batch(run) if batch_size is None else batch_size,
     )
     with console.generation_bar(n) as progress:
         written = write_set(generator, config, output, progress)

@@ -275,7 +275,7 @@ class Maker:
                 run,
                 steps=plan.steps,
                 eta=plan.eta,
-                batch_size=usual_batch(on),
+                batch_size=usual_batch(run),
             )
             with self.watcher.generating(n) as progress:
                 gaze = np.concatenate(list(generator.pieces(0, n, SET_SEED, progress)))
