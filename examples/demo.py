@@ -33,7 +33,7 @@ def main(folder: Path, n_windows: int = 100) -> None:
     shown = {}
     for task in TASKS:
         generator = DiffusionGenerator.of_quality(
-            model, "default", task=task, batch_size=usual_batch(device)
+            model, "default", task=task, batch_size=usual_batch(model)
         )
         file = folder / f"{task}.parquet"
         with generation_bar(n_windows) as progress:
