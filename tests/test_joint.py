@@ -133,7 +133,7 @@ def test_a_step_tells_task_and_turns() -> None:
     batches = Batches([part.train for part in parts()], config, 0, CPU)
     told = torch.cat([batches.at(step)[3] for step in range(60)])
     n = len(config.tasks)
-    tasks, turns, manner, is_told = told.split([n, TURNS, len(NAMES), 1], dim=1)
+    tasks, turns, manner, is_told = torch.split(told, [n, TURNS, len(NAMES), 1], dim=1)
     assert set(tasks.sum(dim=1).tolist()) == {0.0, 1.0}
     assert float((tasks.sum(dim=1) == 0).float().mean()) == pytest.approx(0.5, abs=0.12)
     assert turns[:, :2].mean(dim=0).tolist() == pytest.approx([0.5, 0.5], abs=0.12)
@@ -167,7 +167,7 @@ def test_a_turn_that_is_told_is_done() -> None:
 def test_validation_tells_the_task_and_no_turn() -> None:
     config = RunConfig.of(parts(), JOINT, 0, "fp32", "cpu")
     (batch,) = fixed_validation([part.held_out for part in parts()], config, CPU)
-    tasks, turns, manner, is_told = batch[3].split([4, TURNS, len(NAMES), 1], dim=1)
+    tasks, turns, manner, is_told = torch.split(batch[3], [4, TURNS, len(NAMES), 1], dim=1)
     assert tasks.sum(dim=1).tolist() == [1.0] * len(batch[0])
     assert float(turns.abs().sum()) == 0
     assert config.manners is not None

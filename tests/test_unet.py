@@ -153,7 +153,7 @@ def test_further_looks_begin_by_changing_nothing_and_learn() -> None:
     h, embedding = torch.randn(2, 16, 8), torch.randn(2, 16)
     torch.testing.assert_close(look(h, embedding, rotary_places(h, 32)), h)
     optimizer = torch.optim.SGD(look.parameters(), lr=1.0)
-    network(x, t).square().mean().backward()  # type: ignore[no-untyped-call]
+    network(x, t).square().mean().backward()
     optimizer.step()
     assert float((network(x, t) - before).detach().abs().max()) > 1e-5
     assert other is not look
