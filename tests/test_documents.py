@@ -67,7 +67,7 @@ def example(name: str) -> Any:
 
 
 def test_the_demo_runs(tmp_path: Path) -> None:
-    example("demo").main(tmp_path / "demo", n_windows=25)
+    example("demo").main(tmp_path / "demo", n_windows=30)
     written = ["gallery.png", "movies.parquet", "reading.parquet", "report-reading/report.html"]
     for name in written:
         assert (tmp_path / "demo" / name).stat().st_size > 1000
