@@ -3,9 +3,9 @@
     python runs/calibrate.py RUN [-n 400] [--seed 1000]
 
 Makes n windows of every task, measures their manner (manner.py) against what was wanted, and keeps
-a straight line for each number. From then on the network is told that much less or more. Needs no
-recordings: the model is compared with what it was told. Print: for each task the mean and the slope
-of what was missed, in standard deviations.
+a straight line for each number, for recordings of each resolution. From then on the network is told
+that much less or more. Needs no recordings: the model is compared with what it was told. Print: for
+each task the mean and the slope of what was missed, in standard deviations.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import torch
 from gazediffusion.checkpoint import load_run
 from gazediffusion.errors import GazeError
 from gazediffusion.files import write_json
-from gazediffusion.generator import DiffusionGenerator, usual_batch
+from gazediffusion.generator import DiffusionGenerator
 from gazediffusion.learner import choose_device
 from gazediffusion.manner import NAMES
 
@@ -35,24 +35,25 @@ def main() -> None:
     manners = run.config.manners
     if manners is None:
         raise GazeError("this model is told no manner", path=given.run)
-    manners = replace(manners, missed=())
+    manners = manners.uncorrected()
     run = replace(run, config=replace(run.config, manners=manners))
-    wanted, made = [], []
+    kinds, wanted, made = [], [], []
     for number, task in enumerate(run.config.tasks):
-        generator = DiffusionGenerator.of_quality(
-            run, "default", task=task, batch_size=usual_batch(run)
-        )
+        generator = DiffusionGenerator.of_quality(run, "default", task=task)
         gaze = torch.from_numpy(generator.sample(given.n, given.seed).cut())
-        wanted.append(torch.stack([manners.drawn(number, given.seed, k) for k in range(given.n)]))
+        drawn = manners.drawn([number] * given.n, generator.places(0, given.n, given.seed)[:, 1:])
+        wanted.append(drawn[0])
+        kinds.append(drawn[1])
         made.append(manners.told(gaze, run.config.rate_hz))
-    corrected = manners.corrected(wanted, made)
+    corrected = manners.corrected(kinds, wanted, made)
     write_json(given.run / "config.json", replace(run.config, manners=corrected).to_json())
-    for task, lines in zip(run.config.tasks, corrected.missed, strict=True):
-        found = ", ".join(
-            f"{name} {constant:+.3f} {slope:+.3f}"
-            for name, (constant, slope) in zip(NAMES, lines, strict=True)
-        )
-        print(f"{task:12} {found}")
+    for task, of_task in zip(run.config.tasks, corrected.tasks, strict=True):
+        for kind in of_task:
+            found = ", ".join(
+                f"{name} {constant:+.3f} {slope:+.3f}"
+                for name, (constant, slope) in zip(NAMES, kind.missed, strict=True)
+            )
+            print(f"{task:12} {'in whole steps' if any(kind.step) else 'fine':14} {found}")
     print(f"wrote {given.run / 'config.json'}")
 
 

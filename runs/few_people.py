@@ -22,7 +22,6 @@ from gazediffusion.checkpoint import Run, load_run, read_metrics
 from gazediffusion.console import training_bar
 from gazediffusion.errors import GazeError
 from gazediffusion.files import write_json
-from gazediffusion.generator import usual_batch
 from gazediffusion.learner import choose_device
 from gazediffusion.recipes import Recipe, find_recipe
 from gazediffusion.training import train
@@ -85,10 +84,9 @@ def main() -> None:
     model = learned(others, given.output / "others", before, None)
     short = replace(recipe, epochs=given.epochs)
     ways = {"from the start": None, "from a model": model}
-    settings = {"quality": "default", "batch_size": usual_batch(model)}
     for name, start in ways.items():
         run = learned([few], given.output / name.replace(" ", "-"), short, start)
-        found = judge(run, few, given.n, quick=False, **settings)
+        found = judge(run, few, given.n, quick=False, quality="default")
         write_json(given.output / f"{name.replace(' ', '-')}.json", found)
         print(line(name, found), flush=True)
     print(line("a model without fault", judge(None, few, given.n, quick=False)))

@@ -21,7 +21,6 @@ from fidelity import judge, line, split_again
 from gazediffusion.checkpoint import load_run, read_metrics
 from gazediffusion.edm import Edm
 from gazediffusion.files import write_json
-from gazediffusion.generator import usual_batch
 from gazediffusion.learner import choose_device
 from gazediffusion.recipes import JOINT, Recipe
 from gazediffusion.side_by_side import Job, train_side_by_side
@@ -128,9 +127,8 @@ def main() -> None:
     device = choose_device(given.device)
     for job in jobs:
         run = load_run(job.folder, device=device)
-        settings = {"quality": given.quality, "batch_size": usual_batch(run)}
         for path, part in zip(given.windows, parts, strict=True):
-            found = judge(run, part, given.n, True, **settings)
+            found = judge(run, part, given.n, True, quality=given.quality)
             write_json(given.output / "scores" / f"{job.folder.name}-{path.stem}.json", found)
             print(line(f"{job.folder.name} {path.stem}", found), flush=True)
     print(f"wrote {given.output}")

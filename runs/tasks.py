@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from gazediffusion.events import MIN_FIXATION_MS, SACCADE_DEG_S
 from gazediffusion.features import kinematic_features
 from gazediffusion.files import write_json
-from gazediffusion.generator import DiffusionGenerator, usual_batch
+from gazediffusion.generator import DiffusionGenerator
 from gazediffusion.geometry import Screen
 from gazediffusion.learner import choose_device
 from gazediffusion.recordings import true_runs
@@ -94,9 +94,7 @@ def main() -> None:
     for path in given.windows:
         windows = Windows.load(path)
         for task in windows.tasks:
-            generator = DiffusionGenerator.of_quality(
-                run, given.quality, task=task, batch_size=usual_batch(run)
-            )
+            generator = DiffusionGenerator.of_quality(run, given.quality, task=task)
             of_task = windows.of_task(task)
             sets[task] = {
                 "train": described(some(of_task.train, 2 * given.n)),

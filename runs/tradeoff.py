@@ -22,7 +22,7 @@ from fidelity import judge
 from gazediffusion.checkpoint import Run
 from gazediffusion.figures import BLUE, GREY, ORANGE, house_style, save_figure
 from gazediffusion.files import read_json, write_json
-from gazediffusion.generator import QUALITIES, DiffusionGenerator, usual_batch
+from gazediffusion.generator import QUALITIES, DiffusionGenerator
 from gazediffusion.learner import choose_device
 from gazediffusion.shipped import load_model
 from gazediffusion.solvers import evaluations
@@ -42,7 +42,6 @@ def judged(run: Run, way: tuple[str, int], files: list[Windows], n: int) -> dict
         "quality": "default",
         "sampler": sampler,
         "steps": steps,
-        "batch_size": usual_batch(run),
     }
     generator = DiffusionGenerator.of_quality(run, **settings)
     list(generator.pieces(0, 2, 0))

@@ -23,10 +23,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fidelity import line, scores
+from fidelity import compared, line
 from gazediffusion.batches import Batches
 from gazediffusion.checkpoint import Run
-from gazediffusion.evaluation import EvaluationConfig, evaluate
 from gazediffusion.shipped import load_model
 from gazediffusion.solvers import unipc
 from gazediffusion.windows import Windows
@@ -68,17 +67,20 @@ def blocks(channels: Tensor) -> NDArray[np.float64]:
     return mean
 
 
-def linear(
-    train: NDArray[np.float64], noisy: NDArray[np.float64], level: float
-) -> NDArray[np.float64]:
+class Linear:
     """The best linear estimate from noisy blocks, by the training windows' covariance."""
-    result = np.empty_like(noisy)
-    for axis in range(2):
-        mean = train[:, axis].mean(axis=0)
-        covariance = np.cov((train[:, axis] - mean).T)
-        whole = covariance + level**2 / BLOCK * np.eye(len(covariance))
-        result[:, axis] = mean + (noisy[:, axis] - mean) @ np.linalg.solve(whole, covariance)
-    return result
+
+    def __init__(self, train: NDArray[np.float64]) -> None:
+        self.mean = train.mean(axis=0)
+        self.covariance = [np.cov((train[:, axis] - self.mean[axis]).T) for axis in range(2)]
+
+    def estimate(self, noisy: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+        """Of all windows, (window, 2, time / BLOCK)."""
+        result = np.empty_like(noisy)
+        for axis, (mean, covariance) in enumerate(zip(self.mean, self.covariance, strict=True)):
+            whole = covariance + level**2 / BLOCK * np.eye(len(covariance))
+            result[:, axis] = mean + (noisy[:, axis] - mean) @ np.linalg.solve(whole, covariance)
+        return result
 
 
 def errors(found: NDArray[np.float64], truth: NDArray[np.float64]) -> str:
@@ -92,12 +94,13 @@ def against_linear(run: Run, windows: Windows, task: str, n: int) -> None:
     """One line for each level."""
     of_task = windows.of_task(task)
     x0, told = drawn(run, of_task, n)
-    train = blocks(drawn(run, of_task, len(of_task.train))[0])
+    people = torch.from_numpy(of_task.train.dequantized(seed=7).cut())
+    linear = Linear(blocks(run.config.representation.encode(people)))
     truth = blocks(x0)
     for level in LEVELS:
         noise = torch.Generator().manual_seed(1)
         noisy = x0 + level * torch.randn(x0.shape, generator=noise)
-        best = errors(linear(train, blocks(noisy), level), truth)
+        best = errors(linear.estimate(blocks(noisy), level), truth)
         found = blocks(estimate(run, noisy, level, told))
         means = truth.mean(axis=-1).ravel(), found.mean(axis=-1).ravel()
         slope = np.cov(*means)[0, 1] / np.var(means[1])
@@ -109,9 +112,8 @@ def against_linear(run: Run, windows: Windows, task: str, n: int) -> None:
 
 
 @torch.inference_mode()
-def resampled(run: Run, windows: Windows, begin: float, n: int) -> Windows:
-    """Training windows noised up to a level and denoised from there."""
-    x0, told = drawn(run, windows, n)
+def resampled(run: Run, windows: Windows, begin: float, x0: Tensor, told: Tensor) -> Windows:
+    """Training windows x0 noised up to a level and denoised from there."""
     edm = run.config.recipe.edm
     levels = [begin, *(level for level in edm.grid(24).tolist() if level < 0.8 * begin)]
     noise = torch.Generator().manual_seed(3)
@@ -136,11 +138,10 @@ def main() -> None:
             for task in windows.tasks:
                 against_linear(run, windows, task, given.n)
             continue
+        x0, told = drawn(run, windows, given.n)
         for begin in BEGINS:
-            made = resampled(run, windows, begin, given.n)
-            config = EvaluationConfig(n_bootstrap=0, quick=True)
-            found = evaluate(windows.held_out, {"model": made}, windows.train, config)
-            print(line(f"{path.stem} from {begin:g}", scores(found, "model")), flush=True)
+            made = resampled(run, windows, begin, x0, told)
+            print(line(f"{path.stem} from {begin:g}", compared(made, windows, True)), flush=True)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ ORDER = [
     "export",
     "simulation",
     "seeds",
+    "resolution",
     "manner",
     "unet",
     "diffusion",

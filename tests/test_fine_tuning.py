@@ -44,14 +44,14 @@ def test_a_run_begins_with_the_weights_and_scales_of_the_model(model: Run, tmp_p
     assert run.config.joint == model.config.joint
     assert run.config.tasks == ("walking", "juggling")
     old, new = model.network.state_dict(), run.network.state_dict()
-    for name in set(old) - {"condition.weight"}:
+    for name in set(old) - {"condition.0.weight"}:
         assert torch.equal(old[name], new[name]), name
-    columns = old["condition.weight"], new["condition.weight"]
+    columns = old["condition.0.weight"], new["condition.0.weight"]
     known = model.config.tasks.index("walking")
     assert torch.equal(columns[0][:, known], columns[1][:, 0])
     assert not columns[1][:, 1].any()  # nobody has juggled yet
     assert torch.equal(columns[0][:, -TURNS:], columns[1][:, -TURNS:])
-    assert old["condition.weight"][:, known].any()
+    assert old["condition.0.weight"][:, known].any()
 
 
 def test_it_learns_from_there(model: Run, tmp_path: Path) -> None:

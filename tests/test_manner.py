@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from gazediffusion.manner import FAST, NAMES, TRACKERS, Manners, measure
+from gazediffusion.seeds import evenly_spread
 from gazediffusion.windows import Windows
 
 from .runs import short_windows
@@ -55,6 +56,23 @@ def test_roughness_tells_white_noise_from_smooth_motion() -> None:
     assert measure(noisy, RATE)[0, place] > measure(smooth, RATE)[0, place] + 1
 
 
+def test_jitter_tells_the_lag_one_autocorrelation() -> None:
+    gaze = walk(8, seed=3)
+    velocity = (gaze.diff(dim=-1) * RATE).double()
+    found = measure(gaze, RATE)[:, [NAMES.index("jitter in x"), NAMES.index("jitter in y")]]
+    lag_one = (velocity[..., 1:] * velocity[..., :-1]).sum(-1) / velocity.square().sum(-1)
+    # Up to the ends of the window and the mean velocity, which is nearly nothing.
+    torch.testing.assert_close(found.exp().double(), 2 * (1 - lag_one), atol=0.01, rtol=0.01)
+
+
+def test_gaze_in_whole_pixels_rests() -> None:
+    pixel = 2 / 1280
+    smooth = walk(4, seed=4)
+    whole = (smooth / pixel).round() * pixel
+    rest = [measure(gaze, RATE)[:, NAMES.index("rest")] for gaze in (smooth, whole)]
+    assert float((rest[1] - rest[0]).min()) > 1
+
+
 def test_gaze_that_rests_has_finite_numbers() -> None:
     assert bool(torch.isfinite(measure(torch.zeros(2, 2, 64), RATE)).all())
 
@@ -71,7 +89,7 @@ def test_drawn_manners_are_distributed_as_the_training_windows() -> None:
     windows = of_two_kinds()
     manners = Manners.fit([windows], windows.tasks)
     real = manners.told(torch.from_numpy(windows.cut()), RATE).numpy()
-    made = np.stack([manners.drawn(0, 5, k).numpy() for k in range(1500)])
+    made = drawn(manners, 1500).numpy()
     np.testing.assert_allclose(made.mean(axis=0), real.mean(axis=0), atol=0.12)
     np.testing.assert_allclose(made.std(axis=0), real.std(axis=0), atol=0.12)
     # Quiet windows lie left and noisy ones right: numbers go together as in the windows.
@@ -82,14 +100,59 @@ def test_drawn_manners_are_distributed_as_the_training_windows() -> None:
     assert np.mean(np.abs(made[:, noise]) < 0.5) < 0.1
 
 
-def test_a_manner_depends_on_seed_and_window_alone() -> None:
+def drawn(manners: Manners, n: int, seed: int = 5) -> torch.Tensor:
+    return manners.drawn([0] * n, evenly_spread(seed, 0, n, 1 + len(NAMES)))[0]
+
+
+def test_a_manner_does_not_depend_on_the_windows_beside_it() -> None:
     manners = Manners.fit([short_windows()], short_windows().tasks)
-    first, again, other, later = (
-        manners.drawn(0, seed, index) for seed, index in ((1, 3), (1, 3), (2, 3), (1, 4))
-    )
-    assert torch.equal(first, again)
-    assert not torch.equal(first, other)
-    assert not torch.equal(first, later)
+    places = evenly_spread(1, 0, 4, 1 + len(NAMES))
+    together, kinds = manners.drawn([1, 0, 0, 1], places)
+    assert kinds == [0, 0, 0, 0]
+    for row, task in enumerate([1, 0, 0, 1]):
+        alone, _ = manners.drawn([task], places[row : row + 1])
+        assert torch.equal(together[row : row + 1], alone)
+    assert not torch.equal(together[1], together[2])
+
+
+def test_few_draws_have_the_mean_of_many() -> None:
+    """Drawn evenly: sixty-four windows are as near to the mean as thousands of independent ones."""
+    manners = Manners.fit([of_two_kinds()], ["both"])
+    whole = drawn(manners, 4096).mean(dim=0)
+    few = torch.stack([drawn(manners, 64, seed).mean(dim=0) for seed in range(20)])
+    assert float((few - whole).square().mean().sqrt()) < 0.4 / 64**0.5
+
+
+def in_whole_pixels() -> Windows:
+    """Windows of two recordings on a grid of a tenth of a pixel, the second in whole pixels."""
+    fine, coarse = walk(150, 1, 5e-3), walk(150, 2, 5e-3)
+    screen = short_windows().screen
+    cell = torch.from_numpy(2 * 0.1 / screen.size_px).float()
+    gaze = [(one / size).round() * size for one, size in ((fine, cell), (coarse, 10 * cell))]
+    both = np.concatenate([one.clamp(-0.99, 0.99).numpy() for one in gaze])
+    made = Windows.of_array(both, RATE, screen, "position")
+    return replace(made, tasks=("both",), grid_px=0.1)
+
+
+def test_recordings_in_whole_pixels_are_a_kind_of_their_own() -> None:
+    windows = in_whole_pixels()
+    manners = Manners.fit([windows], windows.tasks)
+    (kinds,) = manners.tasks
+    assert [kind.share for kind in kinds] == [0.5, 0.5]
+    cell = windows.grid_normalized[:, 0]
+    np.testing.assert_allclose([kind.step for kind in kinds], [cell * 0, cell * 10], rtol=1e-3)
+    np.testing.assert_allclose([kind.grid for kind in kinds], [cell, cell], rtol=1e-3)
+    wanted, numbers = manners.drawn([0] * 400, evenly_spread(3, 0, 400, 1 + len(NAMES)))
+    assert np.mean(numbers) == pytest.approx(0.5, abs=0.01)
+    rest = wanted[:, NAMES.index("rest")]
+    is_whole = torch.tensor(numbers) == 1
+    assert float(rest[is_whole].mean()) > float(rest[~is_whole].mean()) + 1
+
+
+def test_a_few_windows_are_no_kind() -> None:
+    windows = in_whole_pixels()
+    manners = Manners.fit([windows.select(np.arange(170))], windows.tasks)
+    assert [kind.step for kind in manners.tasks[0]] == [(0.0, 0.0)]
 
 
 def test_what_is_kept_survives_json_and_names_no_window() -> None:
@@ -98,14 +161,14 @@ def test_what_is_kept_survives_json_and_names_no_window() -> None:
     text = json.dumps(manners.to_json())
     assert Manners.from_json(json.loads(text)) == manners
     # Each Gaussian stands for a hundred windows.
-    assert len(manners.tasks[0].shares) == 6
-    assert np.shape(manners.tasks[0].real) == (25, len(NAMES))
+    assert len(manners.tasks[0][0].shares) == 6
+    assert np.shape(manners.tasks[0][0].real) == (25, len(NAMES))
 
 
 def test_one_window_is_enough() -> None:
     windows = of_two_kinds().select(np.array([0]))
     manners = Manners.fit([windows], windows.tasks)
-    assert bool(torch.isfinite(manners.drawn(0, 0, 0)).all())
+    assert bool(torch.isfinite(drawn(manners, 1)).all())
 
 
 def test_another_study_is_told_on_the_models_scale() -> None:
@@ -126,16 +189,20 @@ def test_what_a_network_misses_is_told_on_top() -> None:
     def answer(heard: torch.Tensor) -> torch.Tensor:
         return 0.9 * heard - 0.2 + 0.1 * torch.randn(heard.shape, generator=noise)
 
-    assert torch.equal(manners.heard(0, told), told)  # before anything is known
-    corrected = manners.corrected([told], [answer(told)])
+    zeros = [0] * 2000
+    assert torch.equal(manners.heard(zeros[:400], zeros[:400], told), told)  # nothing is known yet
+    corrected = manners.corrected([zeros[:400]], [told], [answer(told)])
     wanted = torch.randn(2000, len(NAMES), generator=noise)
-    before, after = (
-        (answer(one.heard(0, wanted)) - wanted)[:, len(TRACKERS) :] for one in (manners, corrected)
-    )
-    assert torch.equal(corrected.heard(0, wanted)[:, :2], wanted[:, :2])
-    wanted = wanted[:, len(TRACKERS) :]
+    heard = [one.heard(zeros, zeros, wanted) for one in (manners, corrected)]
+    before, after = (answer(one) - wanted for one in heard)
     assert float(before.mean().abs()) > 0.19
     assert float(after.mean().abs()) < 0.03
-    assert float((after * wanted).mean().abs()) < 0.2 * float((before * wanted).mean().abs())
-    assert corrected.drawn(0, 1, 2).tolist() == manners.drawn(0, 1, 2).tolist()
+    others = slice(len(TRACKERS), None)
+    timid = [float((one * wanted)[:, others].mean().abs()) for one in (before, after)]
+    assert timid[1] < 0.2 * timid[0]
+    # Of the tracker's numbers the constant alone is told on top.
+    asked = (heard[1] - wanted)[:, : len(TRACKERS)]
+    torch.testing.assert_close(asked, asked[:1].expand_as(asked))
+    assert torch.equal(drawn(corrected, 9), drawn(manners, 9))
+    assert corrected.uncorrected() == manners
     assert Manners.from_json(json.loads(json.dumps(corrected.to_json()))) == corrected

@@ -17,15 +17,16 @@ from torch import Tensor
 from torch.nn import functional
 
 from gazediffusion.checkpoint import RunConfig
-from gazediffusion.recipes import TURNS
+from gazediffusion.manner import measure, mirrored
+from gazediffusion.recipes import TURNS, conditions
 from gazediffusion.seeds import seed_for
 from gazediffusion.windows import CLIP, Windows
 
 # Clean windows, noise levels and noise; for a conditioned network also what it is told.
 Batch = tuple[Tensor, ...]
-_VALIDATION_BATCH = 64
+_VALIDATION_BATCH, _CHUNK = 64, 512
 # Names of the streams of random numbers.
-_ORDER, _STEP = 1, 2
+_ORDER, _STEP, _MANNER = 1, 2, 3
 
 
 class Batches:
@@ -37,7 +38,7 @@ class Batches:
         recipe = config.recipe
         self.recipe, self.seed, self.device = recipe, seed, device
         self.representation, self.process = config.representation, recipe.noise()
-        self.manners, self.n_tasks, self.rate_hz = config.manners, len(config.tasks), config.rate_hz
+        self.n_tasks = len(config.tasks)
         self.gaze = torch.from_numpy(np.concatenate([p.gaze for p in parts], axis=1)).to(device)
         begins = np.cumsum([0, *(part.gaze.shape[1] for part in parts)])
         starts = [part.starts + begin for part, begin in zip(parts, begins, strict=False)]
@@ -52,6 +53,8 @@ class Batches:
         self.generator = torch.Generator(device=device)
         self._order = torch.empty(0, dtype=torch.long)
         self._order_epoch = -1
+        # The manner of each window as it is, and with both axes mirrored.
+        self._manner = self._manners(config) if config.manners else None
 
     def clean(self, indices: Tensor) -> Tensor:
         """Windows (batch, 2, time) of normalized gaze, as recorded."""
@@ -72,11 +75,11 @@ class Batches:
         eps = self._normal(x0.shape)
         if not self.recipe.is_conditioned:
             return x0, level, eps
-        told = [self.condition(indices) * self._is_told(len(x0)), turns.float()]
-        if self.manners is not None:
-            is_told = self._is_told(len(x0))
-            told += [self.manners.told(gaze, self.rate_hz) * is_told, is_told.float()]
-        return x0, level, eps, torch.cat(told, dim=1)
+        task = self.condition(indices) * self._is_told(len(x0))
+        if self._manner is None:
+            return x0, level, eps, conditions(task, turns)
+        is_told = self._is_told(len(x0))
+        return x0, level, eps, conditions(task, turns, self._turned(indices, turns), is_told)
 
     def condition(self, indices: Tensor) -> Tensor:
         """The windows' tasks, one column for each task the network knows."""
@@ -86,11 +89,27 @@ class Batches:
         """What a network is told of windows as they were recorded: task, no turn, and manner."""
         if not self.recipe.is_conditioned:
             return ()
-        told = functional.pad(self.condition(indices), (0, TURNS))
-        if self.manners is not None:
-            manner = self.manners.told(self.clean(indices), self.rate_hz)
-            told = torch.cat([told, manner, torch.ones_like(manner[:, :1])], dim=1)
-        return (told,)
+        manner = None if self._manner is None else self._manner[0][indices]
+        return (conditions(self.condition(indices), manner=manner),)
+
+    def _manners(self, config: RunConfig) -> tuple[Tensor, Tensor]:
+        """(window, 12) each; measured once, since the spread over the grid hardly changes it."""
+        assert config.manners is not None
+        self.generator.manual_seed(seed_for(self.seed, _MANNER))
+        measured = torch.cat(
+            [
+                measure(self._dequantized(self.clean(some), some), config.rate_hz)
+                for some in torch.split(torch.arange(len(self.starts), device=self.device), _CHUNK)
+            ]
+        )
+        return config.manners.scaled(measured), config.manners.scaled(mirrored(measured))
+
+    def _turned(self, indices: Tensor, turns: Tensor) -> Tensor:
+        """The manner (batch, 12) of windows that were turned."""
+        assert self._manner is not None
+        as_is, both = (table[indices] for table in self._manner)
+        of_axes = functional.pad(turns[:, :2], (as_is.shape[1] - 2, 0))
+        return torch.where(of_axes, both, as_is)
 
     def _is_told(self, n: int) -> Tensor:
         return self._uniform((n, 1)) >= self.recipe.condition_dropout

@@ -10,12 +10,15 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from gazediffusion.errors import GazeError
+
+_NUMBERS = re.compile(r"\[\n[\s\d.,eE+-]+\]")  # a list of numbers, in indented JSON
 
 
 def read_bytes(path: Path) -> bytes:
@@ -81,9 +84,10 @@ def require_writable(path: Path) -> None:
 
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:
-    """Write a JSON file whole."""
+    """Write a JSON file whole; a list of numbers takes one line."""
+    text = _NUMBERS.sub(lambda found: " ".join(found[0].split()), json.dumps(values, indent=2))
     with written_whole(path) as temporary:
-        temporary.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+        temporary.write_text(text + "\n", encoding="utf-8")
 
 
 def read_json(path: Path) -> Any:

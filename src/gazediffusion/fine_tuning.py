@@ -14,7 +14,7 @@ from torch import Tensor
 from gazediffusion.checkpoint import Run, RunConfig
 from gazediffusion.errors import GazeError
 
-_TOLD = "condition.weight"  # (embedding, tasks + turns and manner)
+_TOLD = "condition.0.weight"  # (embedding, tasks + turns and manner)
 
 
 def begun_from(start: Run, config: RunConfig) -> RunConfig:

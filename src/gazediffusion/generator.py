@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Protocol
 
@@ -17,14 +17,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional
 
 from gazediffusion import solvers
 from gazediffusion.checkpoint import Run
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.geometry import Screen
 from gazediffusion.learner import require_precision
+from gazediffusion.manner import NAMES
+from gazediffusion.recipes import conditions
+from gazediffusion.resolution import rounded
 from gazediffusion.sampling import WindowNoise, ddim_times, sample
-from gazediffusion.seeds import seed_for
+from gazediffusion.seeds import evenly_spread, fallen_on, seed_for
 from gazediffusion.unet import UNet
 from gazediffusion.windows import Windows
 
@@ -34,9 +38,9 @@ _SAMPLERS = {"ddpm": ("ddim", "ancestral"), "edm": ("unipc", "multistep", "heun"
 # Sampler and steps along the trade of speed for fidelity.
 QUALITIES: dict[str, dict[str, tuple[SamplerName, int]]] = {
     "ddpm": {"fast": ("ddim", 25), "default": ("ddim", 100), "best": ("ddim", 200)},
-    "edm": {"fast": ("multistep", 12), "default": ("unipc", 20), "best": ("unipc", 48)},
+    "edm": {"fast": ("multistep", 10), "default": ("unipc", 15), "best": ("unipc", 40)},
 }
-_TASK = 3  # names the stream of random numbers that tasks are drawn from
+_PLACES = 3  # names the stream of random numbers that tasks and manners are drawn from
 
 
 def usual_batch(run: Run) -> int:
@@ -70,6 +74,16 @@ class Generator(Protocol):
     def sample(self, n: int, seed: int = 0) -> Windows:
         """The first n windows of this seed."""
         ...
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """What a batch is made from: noise, what the network is told, and each window's resolution."""
+
+    noise: WindowNoise
+    told: Tensor | None = None
+    steps: Tensor = field(default_factory=lambda: torch.zeros(0))
+    grids: Tensor = field(default_factory=lambda: torch.zeros(0))
 
 
 @dataclass(frozen=True)
@@ -128,12 +142,13 @@ class DiffusionGenerator:
         precision: str = "auto",
         sampler: SamplerName = "auto",
         steps: int | None = None,
+        batch_size: int | None = None,
         **settings: Any,
     ) -> DiffusionGenerator:
         """A generator that is fast, best, or the recipe's default.
 
         precision: fp32, bf16, or auto, which is bf16 for the joint recipe where that is faster.
-        sampler, steps: go before those of the quality.
+        sampler, steps: go before those of the quality. batch_size: None is what suits the device.
         """
         require_precision(precision)
         recipe = run.config.recipe
@@ -150,6 +165,7 @@ class DiffusionGenerator:
             sampler=usual if sampler == "auto" else sampler,
             steps=min(n_steps, recipe.most_steps) if steps is None else steps,
             bf16=precision == "bf16" or suits,
+            batch_size=usual_batch(run) if batch_size is None else batch_size,
             **settings,
         )
 
@@ -185,12 +201,12 @@ class DiffusionGenerator:
             return [None] * (stop - first)
         if self.task is not None:
             return [self.task] * (stop - first)
-        edges = np.cumsum(config.task_shares)
-        drawn = [
-            np.random.default_rng(seed_for(seed, index, _TASK)).uniform(0, edges[-1])
-            for index in range(first, stop)
-        ]
-        return [config.tasks[int(np.searchsorted(edges, value, side="right"))] for value in drawn]
+        places = self.places(first, stop, seed)[:, 0]
+        return [config.tasks[k] for k in fallen_on(np.array(config.task_shares), places)[0]]
+
+    def places(self, first: int, stop: int, seed: int) -> NDArray[np.float64]:
+        """What tasks and manners are drawn by, (window, 2 + 12), between 0 and 1."""
+        return evenly_spread(seed_for(seed, _PLACES), first, stop, 2 + len(NAMES))
 
     def pieces(
         self, first: int, stop: int, seed: int, progress: Progress = lambda done: None
@@ -227,27 +243,46 @@ class DiffusionGenerator:
             provenance={"seed": seed, "weights_sha256": self.run.weights_sha256, **self.settings},
         )
 
-    def _begun(self, first: int, stop: int, seed: int) -> tuple[WindowNoise, Tensor | None]:
-        """What windows first..stop-1 are made from: noise, and what the network is told."""
+    def _begun(self, first: int, stop: int, seed: int) -> _Begun:
+        """What windows first..stop-1 are made from."""
         config = self.run.config
         shape = (config.recipe.network.channels, config.length)
         device = next(self.run.network.parameters()).device
         noise = WindowNoise(seed, range(first, stop), shape, device)
-        return noise, self._condition(first, stop, seed)
+        if not config.tasks:
+            return _Begun(noise)
+        tasks = [config.tasks.index(str(task)) for task in self.tasks(first, stop, seed)]
+        one_hot = functional.one_hot(torch.tensor(tasks), len(config.tasks)).float()
+        if config.manners is None:
+            return _Begun(noise, conditions(one_hot))
+        wanted, numbers = config.manners.drawn(tasks, self.places(first, stop, seed)[:, 1:])
+        heard = config.manners.heard(tasks, numbers, wanted)
+        kinds = [config.manners.tasks[t][k] for t, k in zip(tasks, numbers, strict=True)]
+        return _Begun(
+            noise,
+            conditions(one_hot, manner=heard),
+            torch.tensor([kind.step for kind in kinds]),
+            torch.tensor([kind.grid for kind in kinds]),
+        )
 
     @torch.inference_mode()
     def _batch(
-        self, begun: tuple[WindowNoise, Tensor | None], first: int, stop: int, progress: Progress
+        self, begun: _Begun, first: int, stop: int, progress: Progress
     ) -> NDArray[np.float32]:
-        config = self.run.config
+        config, noise = self.run.config, begun.noise
         is_paper = config.recipe.process == "ddpm"
-        steps = self._ddpm(begun[0]) if is_paper else self._edm(*begun)
+        steps = self._ddpm(noise) if is_paper else self._edm(noise, begun.told)
         x = torch.empty(0)
         for number, after in enumerate(steps, start=1):
             x = after
             progress(first + (stop - first) * number / self.settings["steps"])
-        gaze: NDArray[np.float32] = config.representation.decode(x).float().cpu().numpy()
-        return gaze
+        gaze = config.representation.decode(x).float()
+        if begun.steps.any():
+            # The noise that positions began with has long been forgotten at this scale.
+            places = torch.special.ndtr(noise.first[:, :2])
+            gaze = rounded(gaze, begun.steps, begun.grids, places)
+        found: NDArray[np.float32] = gaze.cpu().numpy()
+        return found
 
     def _ddpm(self, noise: WindowNoise) -> Iterator[Tensor]:
         recipe, settings = self.run.config.recipe, self.settings
@@ -285,18 +320,3 @@ class DiffusionGenerator:
         x = noise.draw() * levels[0]
         solve = {"unipc": solvers.unipc, "multistep": solvers.multistep, "heun": solvers.heun}
         return solve[settings["sampler"]](denoise, x, levels)
-
-    def _condition(self, first: int, stop: int, seed: int) -> Tensor | None:
-        """What the network is told of windows first..stop-1: task, no turn, and a drawn manner."""
-        config = self.run.config
-        if not config.tasks:
-            return None
-        told = torch.zeros((stop - first, config.recipe.network.conditions))
-        for row, task in enumerate(self.tasks(first, stop, seed)):
-            number = config.tasks.index(str(task))
-            told[row, number] = 1
-            if config.manners is not None:
-                wanted = config.manners.drawn(number, seed, first + row)
-                manner = config.manners.heard(number, wanted)
-                told[row, -len(manner) - 1 :] = torch.cat([manner, torch.ones(1)])
-        return told

@@ -14,6 +14,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
+import torch
+from torch import Tensor
+
 from gazediffusion.diffusion import Ddpm, Objective, Schedule, Weighting
 from gazediffusion.edm import Edm
 from gazediffusion.errors import GazeError, suggestion
@@ -127,6 +130,25 @@ class Recipe:
         )
 
 
+def conditions(
+    tasks: Tensor,
+    turns: Tensor | None = None,
+    manner: Tensor | None = None,
+    is_told: Tensor | None = None,
+) -> Tensor:
+    """What a conditioned network is told, (batch, conditions).
+
+    tasks (batch, tasks): which one, or zeros. turns (batch, 3): which were made, none if left out.
+    manner (batch, 12): of a network that is told one; is_told (batch, 1): of which windows, all if
+    left out.
+    """
+    turns = tasks.new_zeros(len(tasks), TURNS) if turns is None else turns.to(tasks)
+    if manner is None:
+        return torch.cat([tasks, turns], dim=1)
+    is_told = tasks.new_ones(len(tasks), 1) if is_told is None else is_told.to(tasks)
+    return torch.cat([tasks, turns, manner * is_told, is_told], dim=1)
+
+
 POSITION = Recipe(name="position", representation="position")
 VELOCITY = Recipe(
     name="velocity",
@@ -147,14 +169,14 @@ JOINT = Recipe(
         channels=4, widths=(64, 128, 256), kernel=3, patch=2, attentions=4, rotary=True
     ),
     process="edm",
-    edm=Edm(log_mean=-0.4, log_std=1.9, emphasis=1.0),
+    edm=Edm(log_mean=-0.4, log_std=1.9, sigma_max=20.0, emphasis=1.0),
     batch_size=64,
     epochs=260,
     learning_rate=2e-3,
     weight_decay=0.0,
     reversal=0.0,
     ema_decay=0.9995,
-    sampling_steps=20,
+    sampling_steps=15,
     is_conditioned=True,
     is_told_manner=True,
     condition_dropout=0.1,

@@ -39,13 +39,16 @@ class WindowNoise:
         self.generators = [
             torch.Generator().manual_seed(seed_for(seed, index)) for index in indices
         ]
-        self._first: Tensor | None = self._fresh()
+        self.first = self._fresh()
+        self._is_new = True
 
     def draw(self) -> Tensor:
-        """Fresh noise (window, channels, time) float32."""
-        noise = self._fresh() if self._first is None else self._first
-        self._first = None
-        return noise.to(self.device)
+        """Fresh noise (window, channels, time) float32; `first` is what it gave first."""
+        if self._is_new:
+            self._is_new = False
+            self.first = self.first.to(self.device)
+            return self.first
+        return self._fresh().to(self.device)
 
     def _fresh(self) -> Tensor:
         rows = [torch.randn(self.shape, generator=generator) for generator in self.generators]

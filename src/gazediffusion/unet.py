@@ -78,7 +78,13 @@ class UNet(nn.Module):
             nn.Linear(embedding, 4 * embedding), nn.SiLU(), nn.Linear(4 * embedding, embedding)
         )
         self.condition = (
-            nn.Linear(config.conditions, embedding, bias=False) if config.conditions else None
+            nn.Sequential(
+                nn.Linear(config.conditions, embedding, bias=False),
+                nn.SiLU(),
+                nn.Linear(embedding, embedding, bias=False),
+            )
+            if config.conditions
+            else None
         )
         self.stem = nn.Conv1d(config.channels * config.patch, widths[0], 7, padding=3)
         self.encoder = nn.ModuleList(block(width, width) for width in widths)
@@ -165,10 +171,25 @@ class ResidualBlock(nn.Module):
     def forward(self, x: Tensor, embedding: Tensor) -> Tensor:
         """x (batch, c_in, time) and embedding (batch, embedding) to (batch, c_out, time)."""
         h = self.conv_in(functional.silu(self.norm_in(x)))
-        gamma, delta = self.film(functional.silu(embedding)).unsqueeze(-1).chunk(2, dim=1)
-        h = self.norm_out(h) * (1 + gamma) + delta
+        gamma, delta = self.film(functional.silu(embedding)).chunk(2, dim=1)
+        h = modulated(self.norm_out, h, gamma, delta)
         out: Tensor = self.shortcut(x) + self.conv_out(functional.silu(h))
         return out
+
+
+def modulated(norm: nn.GroupNorm, x: Tensor, gamma: Tensor, delta: Tensor) -> Tensor:
+    """norm(x) (1 + gamma) + delta, of x (batch, width, time), gamma and delta (batch, width).
+
+    In one go: to the norm the samples are so many more groups of one sample, with weights of their
+    own.
+    """
+    scale = norm.weight * (1 + gamma)
+    shift = norm.bias * (1 + gamma) + delta
+    batch, width, time = x.shape
+    flat = x.reshape(1, batch * width, time)
+    groups = batch * norm.num_groups
+    normed = functional.group_norm(flat, groups, scale.flatten(), shift.flatten(), norm.eps)
+    return normed.view(batch, width, time)
 
 
 class SelfAttention(nn.Module):

@@ -197,7 +197,7 @@ def generate(
 
     Example: [bold]gazediffusion generate -n 100 --task reading -o gaze.parquet[/bold]
     """
-    from gazediffusion.generator import DiffusionGenerator, usual_batch
+    from gazediffusion.generator import DiffusionGenerator
     from gazediffusion.learner import choose_device
     from gazediffusion.shipped import load_model
     from gazediffusion.synthetic import SetConfig, write_set
@@ -224,7 +224,7 @@ def generate(
         eta=eta,
         task=task,
         guidance=guidance,
-        batch_size=usual_batch(run) if batch_size is None else batch_size,
+        batch_size=batch_size,
     )
     with console.generation_bar(n) as progress:
         written = write_set(generator, config, output, progress)
