@@ -215,9 +215,12 @@ class SelfAttention(nn.Module):
         qkv = self.qkv(self.norm(x)).view(batch, 3, self.heads, -1, time).transpose(3, 4)
         qkv = qkv.contiguous()  # what fast attention kernels ask for
         q, k, v = qkv.unbind(1)
-        if self.sharpness is not None and places is not None:
-            both = functional.normalize(qkv[:, :2], dim=-1) * self.sharpness
-            q, k = turned(both, *places).unbind(1)
+        if self.sharpness is not None:
+            assert places is not None  # a network with rotary places gives them
+            width = qkv.shape[-1]
+            both = functional.rms_norm(qkv[:, :2], (width,), eps=1e-12)
+            size = self.sharpness * width**-0.5
+            q, k = turned(both, *(place * size for place in places)).unbind(1)
         h = functional.scaled_dot_product_attention(q, k, v)
         out: Tensor = x + self.out(h.transpose(2, 3).reshape(batch, -1, time))
         return out
@@ -243,15 +246,17 @@ class Look(nn.Module):
 
 
 def rotary_places(x: Tensor, width: int, longest: float = 100.0) -> tuple[Tensor, Tensor]:
-    """Cosines and sines (time, width / 2) of angles that grow with time, for x (..., time).
+    """Cosines and sines (time, width) of angles that grow with time, for x (..., time).
 
-    The periods go from 2 pi to 2 pi `longest` places.
+    The second half of the width has the angles of the first, and sines of the other sign. The
+    periods go from 2 pi to 2 pi `longest` places.
     """
     half = width // 2
     place = torch.arange(x.shape[-1], dtype=torch.float32, device=x.device)
     rates = longest ** -(torch.arange(half, dtype=torch.float32, device=x.device) / half)
     angle = place[:, None] * rates
-    return angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    cosine, sine = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    return torch.cat([cosine, cosine], dim=-1), torch.cat([-sine, sine], dim=-1)
 
 
 def turned(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
@@ -259,8 +264,7 @@ def turned(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
 
     The product of two turned places then depends on how far apart they are.
     """
-    a, b = x.chunk(2, dim=-1)
-    return torch.cat([a * cosine - b * sine, a * sine + b * cosine], dim=-1)
+    return x * cosine + x.roll(x.shape[-1] // 2, dims=-1) * sine
 
 
 def together(x: Tensor, n: int) -> Tensor:
