@@ -51,6 +51,7 @@ ORDER = [
     "noise_levels",
     "events",
     "generator",
+    "calibration",
     "synthetic",
     "baselines",
     "features",

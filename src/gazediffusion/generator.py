@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Protocol
@@ -196,17 +196,23 @@ class DiffusionGenerator:
 
     def tasks(self, first: int, stop: int, seed: int) -> list[str | None]:
         """The tasks of windows first..stop-1; None each for a model that knows none."""
-        config = self.run.config
-        if not config.tasks:
-            return [None] * (stop - first)
-        if self.task is not None:
-            return [self.task] * (stop - first)
-        places = self.places(first, stop, seed)[:, 0]
-        return [config.tasks[k] for k in fallen_on(np.array(config.task_shares), places)[0]]
+        numbers = self._task_numbers(self.places(first, stop, seed))
+        tasks = self.run.config.tasks
+        return [tasks[number] for number in numbers] if tasks else [None] * (stop - first)
 
     def places(self, first: int, stop: int, seed: int) -> NDArray[np.float64]:
         """What tasks and manners are drawn by, (window, 2 + 12), between 0 and 1."""
         return evenly_spread(seed_for(seed, _PLACES), first, stop, 2 + len(NAMES))
+
+    def _task_numbers(self, places: NDArray[np.float64]) -> list[int]:
+        """Which task each window has, of a model that knows any."""
+        config = self.run.config
+        if self.task is not None:
+            return [config.tasks.index(self.task)] * len(places)
+        if not config.tasks:
+            return [0] * len(places)
+        numbers, _ = fallen_on(np.array(config.task_shares), places[:, 0])
+        return [int(number) for number in numbers]
 
     def pieces(
         self, first: int, stop: int, seed: int, progress: Progress = lambda done: None
@@ -218,12 +224,15 @@ class DiffusionGenerator:
         starts = range(first, stop, self.batch_size)
         spans = [(start, min(start + self.batch_size, stop)) for start in starts]
         with ThreadPoolExecutor(max_workers=1) as aside:
-            coming = [aside.submit(self._begun, a, b, seed) for a, b in spans[:1]]
+
+            def begin(begin_at: int, end_at: int) -> Future[_Begun]:
+                places = self.places(begin_at, end_at, seed)
+                return aside.submit(self._begun, begin_at, end_at, seed, places)
+
+            coming = [begin(a, b) for a, b in spans[:1]]
             for number, (start, end) in enumerate(spans, start=1):
                 begun = coming.pop().result()
-                coming = [
-                    aside.submit(self._begun, a, b, seed) for a, b in spans[number : number + 1]
-                ]
+                coming = [begin(a, b) for a, b in spans[number : number + 1]]
                 yield self._batch(begun, start, end, progress)
 
     def sample(self, n: int, seed: int = 0) -> Windows:
@@ -243,7 +252,7 @@ class DiffusionGenerator:
             provenance={"seed": seed, "weights_sha256": self.run.weights_sha256, **self.settings},
         )
 
-    def _begun(self, first: int, stop: int, seed: int) -> _Begun:
+    def _begun(self, first: int, stop: int, seed: int, places: NDArray[np.float64]) -> _Begun:
         """What windows first..stop-1 are made from."""
         config = self.run.config
         shape = (config.recipe.network.channels, config.length)
@@ -251,11 +260,11 @@ class DiffusionGenerator:
         noise = WindowNoise(seed, range(first, stop), shape, device)
         if not config.tasks:
             return _Begun(noise)
-        tasks = [config.tasks.index(str(task)) for task in self.tasks(first, stop, seed)]
+        tasks = self._task_numbers(places)
         one_hot = functional.one_hot(torch.tensor(tasks), len(config.tasks)).float()
         if config.manners is None:
             return _Begun(noise, conditions(one_hot))
-        wanted, numbers = config.manners.drawn(tasks, self.places(first, stop, seed)[:, 1:])
+        wanted, numbers = config.manners.drawn(tasks, places[:, 1:])
         heard = config.manners.heard(tasks, numbers, wanted)
         kinds = [config.manners.tasks[t][k] for t, k in zip(tasks, numbers, strict=True)]
         return _Begun(

@@ -29,7 +29,8 @@ class WindowNoise:
     """Gaussian noise for a batch of windows, each from a generator of its own.
 
     Drawn on the CPU, so that a window starts from the same noise on every device; the first noise
-    is drawn when this is made, which may be well before it is needed.
+    is drawn when this is made, which may be well before it is needed and in another thread: row by
+    row, since a second thread that computes in parallel slows down the first.
     """
 
     def __init__(
@@ -51,8 +52,10 @@ class WindowNoise:
         return self._fresh().to(self.device)
 
     def _fresh(self) -> Tensor:
-        rows = [torch.randn(self.shape, generator=generator) for generator in self.generators]
-        return torch.stack(rows)
+        noise = torch.empty(len(self.generators), *self.shape)
+        for row, generator in zip(noise, self.generators, strict=True):
+            torch.randn(self.shape, generator=generator, out=row)
+        return noise
 
 
 def ddim_times(n_steps: int, total: int) -> list[int]:

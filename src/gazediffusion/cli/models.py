@@ -73,12 +73,16 @@ def train(
     The validation loss is that of the averaged weights on people nobody trained on, with the same
     noise every epoch. Ctrl-C saves; the same command goes on where it stopped.
 
-    With few recordings begin with a model that has seen many: --from default.
+    With few recordings begin with a model that has seen many: --from default. A joint model is in
+    the end compared with what it is told, and corrected by what it misses.
 
     Example: [bold]gazediffusion train windows.safetensors -o run --recipe position[/bold]
     """
     from dataclasses import replace
 
+    from gazediffusion.calibration import WINDOWS, calibrate
+    from gazediffusion.checkpoint import read_config
+    from gazediffusion.learner import choose_device
     from gazediffusion.recipes import find_recipe
     from gazediffusion.shipped import load_model
     from gazediffusion.training import train as train_windows
@@ -119,6 +123,11 @@ def train(
     if stopped():
         out.print(f"stopped; {plain(output)} is saved, and the same command goes on from there")
         raise typer.Exit(130)
+    config = read_config(output)
+    if config.manners is not None and config.manners == config.manners.uncorrected():
+        out.print("comparing what the model makes with what it is told")
+        with console.generation_bar(WINDOWS * len(config.tasks)) as progress:
+            calibrate(output, choose_device(device), progress=progress)
     console.print_run(output)
     out.print(f"wrote {plain(output)}" + ("" if last else " (it was complete already)"))
 

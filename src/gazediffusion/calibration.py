@@ -1,0 +1,58 @@
+"""Calibration: what a trained network misses of its manner, and telling it that much more.
+
+A network obeys what it is told a little timidly: windows wanted with many saccades get one fewer.
+Windows are made of every task and measured; a straight line for each number (`Manners.corrected`)
+then goes into the run's configuration. Needs no recordings: the model is compared with what it was
+told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from gazediffusion.checkpoint import load_run
+from gazediffusion.errors import GazeError
+from gazediffusion.files import write_json
+from gazediffusion.generator import DiffusionGenerator, Progress
+from gazediffusion.manner import Manners
+
+WINDOWS = 128  # of each task
+_SEED = 1000
+
+
+def calibrate(
+    folder: Path,
+    device: torch.device,
+    n: int = WINDOWS,
+    progress: Progress = lambda done: None,
+) -> Manners:
+    """Correct the manners of a trained run, from n windows of each task, and write them down.
+
+    progress: hears how many windows of all tasks are done.
+    """
+    run = load_run(folder, device=device)
+    if run.config.manners is None:
+        raise GazeError("this model is told no manner", path=folder)
+    manners = run.config.manners.uncorrected()
+    run = replace(run, config=replace(run.config, manners=manners))
+    kinds, wanted, made = [], [], []
+    for number, task in enumerate(run.config.tasks):
+        generator = DiffusionGenerator.of_quality(run, "default", task=task)
+        told = partial(_heard, progress, number * n)
+        gaze = np.concatenate(list(generator.pieces(0, n, _SEED, told)))
+        drawn = manners.drawn([number] * n, generator.places(0, n, _SEED)[:, 1:])
+        wanted.append(drawn[0])
+        kinds.append(drawn[1])
+        made.append(manners.told(torch.from_numpy(gaze), run.config.rate_hz))
+    corrected = manners.corrected(kinds, wanted, made)
+    write_json(folder / "config.json", replace(run.config, manners=corrected).to_json())
+    return corrected
+
+
+def _heard(progress: Progress, before: int, done: float) -> None:
+    progress(before + done)
