@@ -19,6 +19,7 @@ import argparse
 import importlib.util
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,12 @@ def counted(windows: Windows) -> dict[str, float]:
         sequence = main_sequence_fit(moved.saccade_amplitude_deg, moved.saccade_peak_deg_s)
         found["main_sequence"] = sequence.slope
     return found
+
+
+@lru_cache
+def of_training_people(windows: Windows) -> dict[str, float]:
+    """What is counted in all their windows, once."""
+    return counted(windows.train)
 
 
 def scores(results: dict[str, Any], name: str) -> dict[str, Any]:
@@ -155,7 +162,7 @@ def compared(made: Windows, windows: Windows, quick: bool) -> dict[str, Any]:
     """Scores of windows that a model made, against the people's."""
     config = EvaluationConfig(n_bootstrap=0, quick=quick)
     found = scores(evaluate(windows.held_out, {"model": made}, windows.train, config), "model")
-    people, model = counted(windows.train), counted(made)
+    people, model = of_training_people(windows), counted(made)
     return found | {f"{key}_percent": 100 * (model[key] / people[key] - 1) for key in people}
 
 

@@ -29,9 +29,9 @@ from gazediffusion.solvers import evaluations
 from gazediffusion.windows import Windows
 
 WAYS = [
-    *(("multistep", n) for n in (8, 12, 16, 20)),
-    *(("unipc", n) for n in (16, 20, 24, 48)),
-    ("heun", 12),
+    *(("multistep", n) for n in (6, 8, 10, 12)),
+    *(("unipc", n) for n in (12, 15, 20, 40)),
+    ("heun", 10),
 ]
 
 
@@ -86,11 +86,11 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
                 )
             for number, row in enumerate(rows):
                 name = named.get((row["sampler"], row["steps"]))
-                if not name and row["sampler"] == "multistep" and row["steps"] > 12:
+                if not name and row["sampler"] == "multistep" and row["steps"] > 10:
                     continue  # next to its corrected twin
                 text = f"{row['evaluations']}" + (f" ({name})" if name else "")
                 place = (row["seconds"], value(row))
-                shift = (4, 6) if number % 2 else (4, -12)
+                shift = (4, 6) if number % 2 or row["sampler"] == "heun" else (4, -12)
                 axes.annotate(text, place, textcoords="offset points", xytext=shift, fontsize=8)
             axes.axhline(1, color=GREY, linewidth=0.8)
             most = max(value(row) for row in rows)
