@@ -19,7 +19,7 @@ RATE = 250.0
 def drifting(n: int, seed: int) -> np.ndarray:
     """Gaze (window, 2, 400) that drifts."""
     steps = np.random.default_rng(seed).normal(0, 5e-3, (n, 2, 400))
-    return np.clip(steps.cumsum(axis=-1), -0.9, 0.9)
+    return np.asarray(np.clip(steps.cumsum(axis=-1), -0.9, 0.9))
 
 
 def on_grid(gaze: np.ndarray, cells: tuple[float, float]) -> Windows:

@@ -139,10 +139,10 @@ def test_steps_and_sampler_of_the_command_line_go_before_quality(
         return {name: card["sampling"][name] for name in ("sampler", "steps")}
 
     assert sampling() == {"sampler": "unipc", "steps": 6}
-    assert sampling("--quality", "best") == {"sampler": "unipc", "steps": 48}
+    assert sampling("--quality", "best") == {"sampler": "unipc", "steps": 40}
     assert sampling("--quality", "best", "--steps", "3") == {"sampler": "unipc", "steps": 3}
     given = ("--quality", "fast", "--sampler", "heun")
-    assert sampling(*given) == {"sampler": "heun", "steps": 12}
+    assert sampling(*given) == {"sampler": "heun", "steps": 10}
 
 
 def test_json_has_the_card_and_the_windows(start: Start, run_folder: Path) -> None:
