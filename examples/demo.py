@@ -16,7 +16,6 @@ from gazediffusion import DiffusionGenerator, SetConfig, write_set
 from gazediffusion.console import generation_bar, out, print_evaluation, steps_line
 from gazediffusion.evaluation import EvaluationConfig
 from gazediffusion.figures import house_style, save_figure, window_gallery
-from gazediffusion.generator import usual_batch
 from gazediffusion.learner import choose_device
 from gazediffusion.real_summary import evaluate_against, find_summary, summary_for
 from gazediffusion.report import write_report
@@ -32,9 +31,7 @@ def main(folder: Path, n_windows: int = 100) -> None:
     model = load_model("default", device=device)
     shown = {}
     for task in TASKS:
-        generator = DiffusionGenerator.of_quality(
-            model, "default", task=task, batch_size=usual_batch(model)
-        )
+        generator = DiffusionGenerator.of_quality(model, "default", task=task)
         file = folder / f"{task}.parquet"
         with generation_bar(n_windows) as progress:
             write_set(generator, SetConfig(n_windows), file, progress)

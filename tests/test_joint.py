@@ -223,8 +223,9 @@ def test_more_steps_change_the_windows_less_and_less(run: Run, sampler: str) -> 
 
 
 def test_half_width_arithmetic_stays_near(run: Run) -> None:
-    full, half = (DiffusionGenerator(run, bf16=b).sample(3).cut() for b in (False, True))
-    assert 0 < np.median(np.abs(full - half)) < 0.05 * np.median(np.abs(full))
+    # In eight steps: the solver's four are too coarse for an untrained network.
+    full, half = (DiffusionGenerator(run, bf16=b, steps=8).sample(3).cut() for b in (False, True))
+    assert 0 < np.abs(full - half).max() < 0.05 * np.abs(full).max()
 
 
 @pytest.mark.parametrize(

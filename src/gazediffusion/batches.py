@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from gazediffusion.checkpoint import RunConfig
-from gazediffusion.manner import measure, mirrored
+from gazediffusion.manner import Manners, measure, mirrored
 from gazediffusion.recipes import TURNS, conditions
 from gazediffusion.seeds import seed_for
 from gazediffusion.windows import CLIP, Windows
@@ -54,7 +54,7 @@ class Batches:
         self._order = torch.empty(0, dtype=torch.long)
         self._order_epoch = -1
         # The manner of each window as it is, and with both axes mirrored.
-        self._manner = self._manners(config) if config.manners else None
+        self._manner = self._told_of(config.manners, config.rate_hz) if config.manners else None
 
     def clean(self, indices: Tensor) -> Tensor:
         """Windows (batch, 2, time) of normalized gaze, as recorded."""
@@ -92,17 +92,16 @@ class Batches:
         manner = None if self._manner is None else self._manner[0][indices]
         return (conditions(self.condition(indices), manner=manner),)
 
-    def _manners(self, config: RunConfig) -> tuple[Tensor, Tensor]:
+    def _told_of(self, manners: Manners, rate_hz: float) -> tuple[Tensor, Tensor]:
         """(window, 12) each; measured once, since the spread over the grid hardly changes it."""
-        assert config.manners is not None
         self.generator.manual_seed(seed_for(self.seed, _MANNER))
         measured = torch.cat(
             [
-                measure(self._dequantized(self.clean(some), some), config.rate_hz)
+                measure(self._dequantized(self.clean(some), some), rate_hz)
                 for some in torch.split(torch.arange(len(self.starts), device=self.device), _CHUNK)
             ]
         )
-        return config.manners.scaled(measured), config.manners.scaled(mirrored(measured))
+        return manners.scaled(measured), manners.scaled(mirrored(measured))
 
     def _turned(self, indices: Tensor, turns: Tensor) -> Tensor:
         """The manner (batch, 12) of windows that were turned."""

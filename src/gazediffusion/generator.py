@@ -196,21 +196,20 @@ class DiffusionGenerator:
 
     def tasks(self, first: int, stop: int, seed: int) -> list[str | None]:
         """The tasks of windows first..stop-1; None each for a model that knows none."""
-        numbers = self._task_numbers(self.places(first, stop, seed))
         tasks = self.run.config.tasks
-        return [tasks[number] for number in numbers] if tasks else [None] * (stop - first)
+        if not tasks:
+            return [None] * (stop - first)
+        return [tasks[number] for number in self._task_numbers(self.places(first, stop, seed))]
 
     def places(self, first: int, stop: int, seed: int) -> NDArray[np.float64]:
         """What tasks and manners are drawn by, (window, 2 + 12), between 0 and 1."""
         return evenly_spread(seed_for(seed, _PLACES), first, stop, 2 + len(NAMES))
 
     def _task_numbers(self, places: NDArray[np.float64]) -> list[int]:
-        """Which task each window has, of a model that knows any."""
+        """Which task each window has, of a model that knows tasks."""
         config = self.run.config
         if self.task is not None:
             return [config.tasks.index(self.task)] * len(places)
-        if not config.tasks:
-            return [0] * len(places)
         numbers, _ = fallen_on(np.array(config.task_shares), places[:, 0])
         return [int(number) for number in numbers]
 
