@@ -16,6 +16,7 @@ from gazediffusion.unet import (
     sinusoid,
     together,
     turned,
+    widened,
 )
 
 SMALL = UNetConfig(widths=(8, 16, 24), embedding=32, heads=2, head_width=8)
@@ -131,6 +132,25 @@ def test_rotary_places_tell_distances_alone() -> None:
     assert float(products[30].std()) > 0.1
 
 
+@pytest.mark.parametrize("rotary", [False, True])
+def test_attention_is_what_its_formula_says(rotary: bool) -> None:
+    """Written out with sums, head by head."""
+    torch.manual_seed(0)
+    x = torch.randn(2, 16, 30)
+    attention = SelfAttention(16, heads=2, head_width=8, groups=4, rotary=rotary)
+    places = rotary_places(x, 8) if rotary else None
+    q, k, v = attention.qkv(attention.norm(x)).view(2, 3, 2, 8, 30).unbind(1)
+    if attention.sharpness is not None and places is not None:
+        nn.init.uniform_(attention.sharpness, 1, 3)
+        size = attention.sharpness.view(1, 2, 1, 1)
+        q, k = (
+            turned(size * one.mT / one.mT.norm(dim=-1, keepdim=True), *places).mT for one in (q, k)
+        )
+    weight = torch.einsum("bhdt,bhds->bhts", q, k).div(8**0.5).softmax(dim=-1)
+    seen = torch.einsum("bhts,bhds->bhdt", weight, v).reshape(2, 16, 30)
+    torch.testing.assert_close(attention(x, places), x + attention.out(seen))
+
+
 def test_attention_with_places_hears_the_order_of_time() -> None:
     """Shuffled times give shuffled answers without places, and other answers with them."""
     torch.manual_seed(0)
@@ -167,3 +187,12 @@ def test_half_width_weights_are_heard_and_answered() -> None:
     half = network.bfloat16()(x, t, told).detach()
     assert half.dtype == torch.bfloat16
     assert 0 < float((full - half.float()).abs().max()) < 0.1 * float(full.abs().max())
+
+
+def test_more_channels_than_wanted_change_nothing() -> None:
+    torch.manual_seed(0)
+    x = torch.randn(2, 8, 40)
+    for bias in (True, False):
+        conv = nn.Conv1d(8, 4, 7, padding=3, bias=bias)
+        torch.testing.assert_close(widened(conv, x), conv(x))
+        torch.testing.assert_close(widened(conv, x, many=2), conv(x))

@@ -117,7 +117,9 @@ class UNet(nn.Module):
         h, skips = self._encode(x, embedding)
         for up, block, skip in zip(self.up, self.decoder, reversed(skips), strict=True):
             h = block(torch.cat([up(h), skip], dim=1), embedding)
-        return apart(self.head(h), self.config.patch)
+        norm, silu, conv = self.head
+        assert isinstance(conv, nn.Conv1d)
+        return apart(thin(conv, silu(norm(h))), self.config.patch)
 
     def features(self, x: Tensor, t: Tensor) -> Tensor:
         """The bottleneck's output, (batch, widths[-1], time / stride)."""
@@ -192,6 +194,25 @@ def modulated(norm: nn.GroupNorm, x: Tensor, gamma: Tensor, delta: Tensor) -> Te
     return normed.view(batch, width, time)
 
 
+def thin(conv: nn.Conv1d, x: Tensor) -> Tensor:
+    """conv(x), a convolution to few channels.
+
+    For few of them cuDNN knows slow kernels alone in bfloat16; `widened` takes a quarter of the
+    time.
+    """
+    is_slow = x.is_cuda and x.dtype == conv.weight.dtype == torch.bfloat16
+    out: Tensor = widened(conv, x) if is_slow else conv(x)
+    return out
+
+
+def widened(conv: nn.Conv1d, x: Tensor, many: int = 64) -> Tensor:
+    """conv(x) by way of more channels, of which the others are thrown away."""
+    n = conv.out_channels
+    weight = functional.pad(conv.weight, (0, 0, 0, 0, 0, max(many - n, 0)))
+    found = functional.conv1d(x, weight, padding=conv.kernel_size[0] // 2)[:, :n]
+    return found if conv.bias is None else found + conv.bias[:, None]
+
+
 class SelfAttention(nn.Module):
     """Every time attends to every other; added to its input."""
 
@@ -211,19 +232,21 @@ class SelfAttention(nn.Module):
     def forward(self, x: Tensor, places: tuple[Tensor, Tensor] | None = None) -> Tensor:
         """x (batch, width, time) to the same shape; places: of a network with rotary ones."""
         batch, _, time = x.shape
-        # (batch, heads, time, head width) each
-        qkv = self.qkv(self.norm(x)).view(batch, 3, self.heads, -1, time).transpose(3, 4)
-        qkv = qkv.contiguous()  # what fast attention kernels ask for
-        q, k, v = qkv.unbind(1)
+        # Place by place, width last: what fast kernels ask for, whatever the number of places.
+        h = self.norm(x).transpose(1, 2).contiguous()
+        qkv = functional.linear(h, self.qkv.weight[..., 0]).view(batch, time, 3, self.heads, -1)
+        q, k, v = qkv.unbind(2)
         if self.sharpness is not None:
             assert places is not None  # a network with rotary places gives them
-            width = qkv.shape[-1]
-            both = functional.rms_norm(qkv[:, :2], (width,), eps=1e-12)
-            size = self.sharpness * width**-0.5
-            q, k = turned(both, *(place * size for place in places)).unbind(1)
-        h = functional.scaled_dot_product_attention(q, k, v)
-        out: Tensor = x + self.out(h.transpose(2, 3).reshape(batch, -1, time))
-        return out
+            # rms_norm does the same, and is several times slower for rows as short as these.
+            both = functional.normalize(qkv[:, :, :2], dim=-1)
+            cosine, sine = (place[:, None, None] * self.sharpness[:, 0] for place in places)
+            q, k = turned(both, cosine, sine).unbind(2)
+        # (batch, heads, time, head width) each
+        q, k, v = (one.transpose(1, 2) for one in (q, k, v))
+        h = functional.scaled_dot_product_attention(q, k, v).transpose(1, 2)
+        h = functional.linear(h.reshape(batch, time, -1), self.out.weight[..., 0], self.out.bias)
+        return x + h.transpose(1, 2)
 
 
 class Look(nn.Module):
