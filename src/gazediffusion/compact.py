@@ -2,10 +2,11 @@
 
 Each row of a weight (its first axis) is divided by a step of its own, such that the row's largest
 weight is `levels` steps, and rounded to whole steps. Trained weights are bell-shaped, so the whole
-numbers need far fewer bits than a byte: deflate's Huffman code alone comes near their entropy.
+numbers need far fewer bits than a byte: deflate's Huffman code alone comes near their entropy. With
+more than 127 levels a number has two bytes, and all the low ones go before all the high ones.
 Vectors and small weights stay in half precision, and those of middling size always have 127
-levels: together they are a seventh of the paper's network, and rounding them coarsely shifts whole
-windows, which a velocity model sums up (runs/rounding.py).
+levels or more: together they are a seventh of the paper's network, and rounding them coarsely
+shifts whole windows, which a velocity model sums up (runs/rounding.py).
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from gazediffusion.checkpoint import load_tensors, save_tensors
 from gazediffusion.errors import GazeError
 
-MAX_LEVELS = 127
-# Weights with fewer elements than these stay in half precision, or have all levels.
+MAX_LEVELS = 2047  # no more than half precision tells apart
+_ONE_BYTE = 127
+# Weights with fewer elements than these stay in half precision, or have 127 levels at least.
 SMALL, MIDDLING = 20_000, 300_000
 _CODES, _STEPS = ".codes", ".steps"
 
@@ -51,7 +54,7 @@ def save_compact(
             continue
         codes, steps = _quantised(tensor, levels)
         deflate = zlib.compressobj(9, strategy=zlib.Z_HUFFMAN_ONLY)
-        coded = deflate.compress(codes.numpy().tobytes()) + deflate.flush()
+        coded = deflate.compress(_to_bytes(codes, levels)) + deflate.flush()
         packed[name + _CODES] = torch.frombuffer(bytearray(coded), dtype=torch.uint8)
         packed[name + _STEPS] = steps
         shapes[name] = list(tensor.shape)
@@ -69,26 +72,42 @@ def load_compact(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             if not name.endswith((_CODES, _STEPS))
         }
         for name, shape in shapes.items():
-            plain = bytearray(zlib.decompress(packed[name + _CODES].numpy().tobytes()))
-            codes = torch.frombuffer(plain, dtype=torch.int8).view(shape)
+            plain = zlib.decompress(packed[name + _CODES].numpy().tobytes())
+            codes = _from_bytes(plain, int(header["levels"])).view(shape)
             tensors[name] = _restored(codes, packed[name + _STEPS])
-    except (KeyError, TypeError, RuntimeError, zlib.error) as error:
+    except (KeyError, TypeError, ValueError, RuntimeError, zlib.error) as error:
         raise GazeError(f"these are no compact weights ({error})", path=path) from error
     return tensors, header
 
 
 def _quantised(tensor: Tensor, levels: int) -> tuple[Tensor, Tensor]:
-    """Whole steps, int8 of the tensor's shape, and each row's step, half precision."""
+    """Whole steps, int16 of the tensor's shape, and each row's step, half precision."""
     if not 1 <= levels <= MAX_LEVELS:
         raise GazeError(f"levels must lie between 1 and {MAX_LEVELS}, not {levels}")
-    levels = MAX_LEVELS if tensor.numel() < MIDDLING else levels
+    levels = max(levels, _ONE_BYTE) if tensor.numel() < MIDDLING else levels
     rows = tensor.detach().float().cpu().flatten(1)
     largest = rows.abs().amax(dim=1, keepdim=True)
     # Rounded up by a hair, so that half precision cannot push the largest beyond its level.
     steps = (largest / levels * (1 + 2**-10)).half()
     safe = torch.where(steps > 0, steps, torch.ones_like(steps)).float()
-    codes = (rows / safe).round().clamp(-levels, levels).to(torch.int8)
+    codes = (rows / safe).round().clamp(-levels, levels).to(torch.int16)
     return codes.view(tensor.shape), steps
+
+
+def _to_bytes(codes: Tensor, levels: int) -> bytes:
+    """A byte for each whole number, or with many levels two: all low ones, then all high ones."""
+    numbers = codes.numpy().ravel()
+    if levels <= _ONE_BYTE:
+        return numbers.astype(np.int8).tobytes()
+    return numbers.astype("<i2").view(np.uint8).reshape(-1, 2).T.tobytes()
+
+
+def _from_bytes(plain: bytes, levels: int) -> Tensor:
+    """The whole numbers that `_to_bytes` wrote, int16."""
+    if levels <= _ONE_BYTE:
+        return torch.from_numpy(np.frombuffer(plain, np.int8).astype(np.int16))
+    pairs = np.frombuffer(plain, np.uint8).reshape(2, -1).T
+    return torch.from_numpy(np.ascontiguousarray(pairs).view("<i2").ravel().astype(np.int16))
 
 
 def _restored(codes: Tensor, steps: Tensor) -> Tensor:
