@@ -45,6 +45,7 @@ ORDER = [
     "fine_tuning",
     "shipped",
     "batches",
+    "muon",
     "learner",
     "training",
     "side_by_side",

@@ -65,16 +65,32 @@ def test_the_same_seed_begins_with_the_same_weights_and_leaves_the_global_genera
     assert not all(map(torch.equal, one.network.parameters(), other.network.parameters()))
 
 
-def test_state_put_back_goes_on_as_if_nothing_had_happened() -> None:
-    straight = Learner(RECIPE, 0, CPU, "fp32")
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_state_put_back_goes_on_as_if_nothing_had_happened(optimizer: str) -> None:
+    recipe = replace(RECIPE, optimizer=optimizer)  # type: ignore[arg-type]
+    straight = Learner(recipe, 0, CPU, "fp32")
     for k in range(3):
         straight.step(batch(k), 1e-3, 0.1)
     saved = {name: tensor.clone() for name, tensor in straight.state().items()}
-    resumed = Learner(RECIPE, 9, CPU, "fp32")
+    resumed = Learner(recipe, 9, CPU, "fp32")
     resumed.load(saved)
     losses = [learner.step(batch(3), 1e-3, 0.1) for learner in (straight, resumed)]
     assert torch.equal(*losses)
     assert all(map(torch.equal, straight.average.parameters(), resumed.average.parameters()))
+
+
+def test_muon_moves_matrices_and_adamw_the_rest() -> None:
+    learners = [
+        Learner(replace(RECIPE, optimizer=name), 0, CPU, "fp32") for name in ("adamw", "muon")
+    ]
+    for learner in learners:
+        learner.step(batch(), 1e-3, 0.1)
+    kept = [{name.split(".")[0] for name in learner.state()} for learner in learners]
+    assert kept == [{"net", "ema", "adam"}, {"net", "ema", "adam", "muon"}]
+    for name, by_adam in learners[0].network.named_parameters():
+        by_muon = dict(learners[1].network.named_parameters())[name]
+        is_alike = torch.allclose(by_adam, by_muon, atol=1e-7)
+        assert is_alike == (by_adam.ndim == 1), name
 
 
 def test_the_rate_warms_up_linearly_then_falls_as_a_cosine() -> None:

@@ -1,6 +1,6 @@
-"""The learner: weights, averaged weights and optimizer, and the step that moves them.
+"""The learner: weights, averaged weights and optimizers, and the step that moves them.
 
-On a GPU the whole step (noising, forward, backward, clipping, AdamW, averaging) is compiled and
+On a GPU the whole step (noising, forward, backward, clipping, optimizer, averaging) is compiled and
 replayed as one CUDA graph; launching its kernels one by one takes longer than running them.
 """
 
@@ -16,10 +16,13 @@ from torch import Tensor
 
 from gazediffusion.batches import Batch
 from gazediffusion.errors import GazeError
+from gazediffusion.muon import Muon, is_matrix
 from gazediffusion.recipes import Recipe
 from gazediffusion.unet import UNet
 
 Precision = str  # "fp32" or "bf16"
+# What an optimizer keeps of each parameter.
+_KEPT = {"adam": ("step", "exp_avg", "exp_avg_sq"), "muon": ("momentum",)}
 
 
 def choose_device(name: str) -> torch.device:
@@ -50,7 +53,7 @@ def require_precision(name: str) -> None:
 
 
 class Learner:
-    """Weights, averaged weights and optimizer, and the step that moves them.
+    """Weights, averaged weights and optimizers, and the step that moves them.
 
     weights: to begin with, random ones from the seed if None.
     `compiled` and `captured` make the step fast on a GPU and change nothing else.
@@ -82,13 +85,19 @@ class Learner:
         self.learning_rate = torch.zeros((), device=device)
         self.average_weight = torch.zeros((), device=device)
         on_gpu = device.type == "cuda"
-        self.optimizer = torch.optim.AdamW(
-            self.parameters,
-            lr=self.learning_rate,
-            weight_decay=recipe.weight_decay,
-            capturable=on_gpu,
-            fused=on_gpu,
-        )
+        by_muon = [p for p in self.parameters if recipe.optimizer == "muon" and is_matrix(p)]
+        by_adam = [p for p in self.parameters if not any(p is other for other in by_muon)]
+        self.optimizers: dict[str, torch.optim.Optimizer] = {
+            "adam": torch.optim.AdamW(
+                by_adam,
+                lr=self.learning_rate,
+                weight_decay=recipe.weight_decay,
+                capturable=on_gpu,
+                fused=on_gpu,
+            )
+        }
+        if by_muon:
+            self.optimizers["muon"] = Muon(by_muon, lr=self.learning_rate)
         self._forward: Any = torch.compile(self.network) if compiled else self.network
         self._captured = captured
         self._graph: Any = None
@@ -109,11 +118,12 @@ class Learner:
         return self._loss
 
     def _step(self, inputs: Batch) -> Tensor:
-        self.optimizer.zero_grad(set_to_none=True)
+        self._forget_gradients()
         loss = self._losses(self._forward, inputs).mean()
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.parameters, self.recipe.gradient_clip, foreach=True)
-        self.optimizer.step()
+        for optimizer in self.optimizers.values():
+            optimizer.step()
         with torch.no_grad():
             moved: Any = torch._foreach_sub(self.parameters, self.averages)
             torch._foreach_mul_(moved, self.average_weight)
@@ -140,11 +150,15 @@ class Learner:
                 self._step(self._inputs)
         torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
-        self.optimizer.zero_grad(set_to_none=True)
+        self._forget_gradients()
         with torch.cuda.graph(graph):
             self._loss = self._step(self._inputs)
         self._graph = graph
         self.load(kept)
+
+    def _forget_gradients(self) -> None:
+        for optimizer in self.optimizers.values():
+            optimizer.zero_grad(set_to_none=True)
 
     def _autocast(self) -> torch.autocast:
         return torch.autocast(
@@ -153,12 +167,12 @@ class Learner:
 
     def state(self) -> dict[str, Tensor]:
         """Everything that a step changes, by name; live tensors, not copies."""
-        names = [name for name, _ in self.network.named_parameters()]
         tensors = {f"net.{name}": p.data for name, p in self.network.named_parameters()}
         tensors |= {f"ema.{name}": p.data for name, p in self.average.named_parameters()}
-        for name, parameter in zip(names, self.parameters, strict=True):
-            for key, value in self.optimizer.state.get(parameter, {}).items():
-                tensors[f"adam.{key}.{name}"] = value
+        for kind, optimizer in self.optimizers.items():
+            for name, parameter in self.network.named_parameters():
+                for key, value in optimizer.state.get(parameter, {}).items():
+                    tensors[f"{kind}.{key}.{name}"] = value
         return tensors
 
     def load(self, tensors: dict[str, Tensor]) -> None:
@@ -166,16 +180,25 @@ class Learner:
         with torch.no_grad():
             for name, parameter in self.network.named_parameters():
                 parameter.copy_(tensors[f"net.{name}"])
-                held = self.optimizer.state[parameter]
-                for key in ("step", "exp_avg", "exp_avg_sq"):
-                    saved = tensors.get(f"adam.{key}.{name}")
-                    if key in held:
-                        held[key].copy_(saved) if saved is not None else held[key].zero_()
-                    elif saved is not None:
-                        on_host = key == "step" and self.device.type == "cpu"
-                        held[key] = saved.clone().to("cpu" if on_host else self.device)
             for name, parameter in self.average.named_parameters():
                 parameter.copy_(tensors[f"ema.{name}"])
+            for kind in self.optimizers:
+                self._load_optimizer(kind, tensors)
+
+    def _load_optimizer(self, kind: str, tensors: dict[str, Tensor]) -> None:
+        optimizer = self.optimizers[kind]
+        its_own = {id(p) for group in optimizer.param_groups for p in group["params"]}
+        for name, parameter in self.network.named_parameters():
+            if id(parameter) not in its_own:
+                continue
+            held = optimizer.state[parameter]
+            for key in _KEPT[kind]:
+                saved = tensors.get(f"{kind}.{key}.{name}")
+                if key in held:
+                    held[key].copy_(saved) if saved is not None else held[key].zero_()
+                elif saved is not None:
+                    on_host = key == "step" and self.device.type == "cpu"
+                    held[key] = saved.clone().to("cpu" if on_host else self.device)
 
     @torch.no_grad()
     def validation_loss(self, batches: list[Batch]) -> float | None:
