@@ -3,7 +3,7 @@
     python runs/calibrate.py RUN [-n 1000]
 
 What `gazediffusion train` does at its end with fewer windows (calibration.py). Print: for each task
-and resolution the constant and the slope of what was missed, in standard deviations.
+and resolution what is told less of each number: a constant, in standard deviations, and a share.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from gazediffusion.calibration import calibrate
+from gazediffusion.calibration import ROUNDS, calibrate
 from gazediffusion.checkpoint import read_config
 from gazediffusion.console import generation_bar
 from gazediffusion.learner import choose_device
@@ -25,7 +25,7 @@ def main() -> None:
     parser.add_argument("-n", type=int, default=1000, help="windows of each task")
     given = parser.parse_args()
     tasks = read_config(given.run).tasks
-    with generation_bar(given.n * len(tasks)) as progress:
+    with generation_bar(ROUNDS * given.n * len(tasks)) as progress:
         corrected = calibrate(given.run, choose_device("auto"), given.n, progress)
     for task, of_task in zip(tasks, corrected.tasks, strict=True):
         for kind in of_task:

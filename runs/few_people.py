@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from fidelity import judge, line
+from gazediffusion.calibration import calibrate
 from gazediffusion.checkpoint import Run, load_run, read_metrics
 from gazediffusion.console import training_bar
 from gazediffusion.errors import GazeError
@@ -47,11 +48,12 @@ def with_people(windows: Windows, n: int, seed: int) -> Windows:
 
 
 def learned(windows: list[Windows], folder: Path, recipe: Recipe, start: Run | None) -> Run:
-    """A run, trained where it is not complete."""
+    """A run, trained where it is not complete, and corrected as `train` does at its end."""
     if len(read_metrics(folder)) < recipe.epochs:
         with training_bar(recipe.epochs) as bar:
             for epoch in train(windows, folder, recipe, seed=0, start=start, on_step=bar.on_step):
                 bar.on_epoch(epoch)
+        calibrate(folder, choose_device("auto"))
     return load_run(folder, device=choose_device("auto"))
 
 

@@ -1,6 +1,6 @@
 """How near a model comes to people, by file and by task, against the floor.
 
-    python runs/fidelity.py RUN WINDOWS.safetensors ... [-n 1000] [--quality default] [--by-task]
+    python runs/fidelity.py RUN WINDOWS.safetensors ... [-n 2500] [--quality default] [--by-task]
         [--perfect] [--split-seed 42] [-o FILE]
 
 For each windows file the model generates n windows with the training people's mixture of that
@@ -171,7 +171,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run")
     parser.add_argument("windows", type=Path, nargs="+")
-    parser.add_argument("-n", type=int, default=1000)
+    parser.add_argument("-n", type=int, default=2500)
     parser.add_argument("--quality", default="default")
     parser.add_argument("--quick", action="store_true", help="without the classifier")
     parser.add_argument("--by-task", action="store_true", help="also each task by itself")

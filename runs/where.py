@@ -11,6 +11,8 @@ estimate, above 1 where the estimate is too timid.
 With --resample: training windows are noised up to a level and denoised from there; the lowest level
 from which counts and path length come out wrong is where the model errs. (The first steps of the
 solver are of low order, so the level at which this begins is slightly worse than in sampling.)
+Below each line: by how much the windows' numbers (manner.py) have moved on average, in standard
+deviations, where that is more than a twentieth.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from torch import Tensor
 from fidelity import compared, line
 from gazediffusion.batches import Batches
 from gazediffusion.checkpoint import Run
+from gazediffusion.manner import NAMES
 from gazediffusion.shipped import load_model
 from gazediffusion.solvers import unipc
 from gazediffusion.windows import Windows
@@ -123,6 +126,16 @@ def resampled(run: Run, windows: Windows, begin: float, x0: Tensor, told: Tensor
     return Windows.of_array(gaze, windows.rate_hz, windows.screen, "position")
 
 
+def moved(run: Run, made: Windows, told: Tensor) -> str:
+    """How far the manner of windows is from what was told, number by number."""
+    assert run.config.manners is not None
+    found = run.config.manners.told(torch.from_numpy(made.cut()), made.rate_hz)
+    wanted = told[:, -1 - len(NAMES) : -1]
+    shifts = (found - wanted).mean(dim=0).tolist()
+    named = zip(NAMES, shifts, strict=True)
+    return ", ".join(f"{name} {shift:+.2f}" for name, shift in named if abs(shift) > 0.05)
+
+
 def main() -> None:
     """Print one table for each file."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -142,6 +155,8 @@ def main() -> None:
         for begin in BEGINS:
             made = resampled(run, windows, begin, x0, told)
             print(line(f"{path.stem} from {begin:g}", compared(made, windows, True)), flush=True)
+            if run.config.manners is not None:
+                print(f"  {moved(run, made, told)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Calibration: what a trained network misses of its manner, and telling it that much more.
 
 A network obeys what it is told a little timidly: windows wanted with many saccades get one fewer.
-Windows are made of every task and measured; a straight line for each number (`Manners.corrected`)
-then goes into the run's configuration. Needs no recordings: the model is compared with what it was
-told.
+Windows are made of every task and measured; what is told of each number is then shifted and spread
+(`Manners.corrected`), and once more, since numbers depend on each other. That goes into the run's
+configuration. Needs no recordings: the model is compared with what it was told.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from gazediffusion.checkpoint import load_run
+from gazediffusion.checkpoint import Run, load_run
 from gazediffusion.errors import GazeError
 from gazediffusion.files import write_json
 from gazediffusion.generator import DiffusionGenerator, Progress
 from gazediffusion.manner import Manners
 
 WINDOWS = 128  # of each task
+ROUNDS = 2
 _SEED = 1000
 
 
@@ -33,13 +34,22 @@ def calibrate(
 ) -> Manners:
     """Correct the manners of a trained run, from n windows of each task, and write them down.
 
-    progress: hears how many windows of all tasks are done.
+    progress: hears how many windows are done, of n for each task and round.
     """
     run = load_run(folder, device=device)
     if run.config.manners is None:
         raise GazeError("this model is told no manner", path=folder)
     manners = run.config.manners.uncorrected()
-    run = replace(run, config=replace(run.config, manners=manners))
+    for number in range(ROUNDS):
+        before = number * n * len(run.config.tasks)
+        told = replace(run, config=replace(run.config, manners=manners))
+        manners = _corrected(told, manners, n, partial(_heard, progress, before))
+    write_json(folder / "config.json", replace(run.config, manners=manners).to_json())
+    return manners
+
+
+def _corrected(run: Run, manners: Manners, n: int, progress: Progress) -> Manners:
+    """The manners a run has, corrected by what it makes of them."""
     kinds, wanted, made = [], [], []
     for number, task in enumerate(run.config.tasks):
         generator = DiffusionGenerator.of_quality(run, "default", task=task)
@@ -49,9 +59,7 @@ def calibrate(
         wanted.append(drawn[0])
         kinds.append(drawn[1])
         made.append(manners.told(torch.from_numpy(gaze), run.config.rate_hz))
-    corrected = manners.corrected(kinds, wanted, made)
-    write_json(folder / "config.json", replace(run.config, manners=corrected).to_json())
-    return corrected
+    return manners.corrected(kinds, wanted, made)
 
 
 def _heard(progress: Progress, before: int, done: float) -> None:

@@ -1,4 +1,4 @@
-"""Manner: how a window is looked at, in twelve numbers that the network is told beside the task.
+"""Manner: how a window is looked at, in eighteen numbers that the network is told beside the task.
 
 A denoiser learns soon what follows from nearby samples, and late what holds for a whole window: how
 noisy the tracker was, how often the eye jumped, how far it went. Left to find that by itself it
@@ -21,67 +21,87 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional
 
+from gazediffusion.errors import GazeError
 from gazediffusion.resolution import recorded_steps
 from gazediffusion.seeds import evenly_spread, fallen_on
 from gazediffusion.windows import Windows
 
-# Logarithms of: median speed and median change of velocity over it (the tracker's noise and its
-# colour), the odds of resting (many where a tracker gives whole pixels), the power of the change of
-# velocity over that of velocity, mean speed, fast samples, saccades, spread; and the mean place.
+# Logarithms of: median speed of each axis (the tracker's noise), the odds of resting and of turning
+# back from one sample to the next, the power of the change of velocity over that of velocity, mean
+# speed, fast samples, saccades, those of one sample, long and longer ones, spread; and the mean
+# place.
 NAMES = (
-    "noise",
-    "roughness",
-    "rest",
+    "noise in x",
+    "noise in y",
+    "rest in x",
+    "rest in y",
+    "turns in x",
+    "turns in y",
     "jitter in x",
     "jitter in y",
     "speed",
     "fast samples",
     "saccades",
+    "brief saccades",
+    "long saccades",
+    "longer saccades",
     "spread in x",
     "spread in y",
     "place in x",
     "place in y",
 )
-TRACKERS, MEDIANS = NAMES[:3], NAMES[:2]
-REST = 0.08  # screen half-widths a second: a tenth of a pixel from one sample to the next
+TRACKERS, MEDIANS = NAMES[:6], NAMES[:2]
+REST = 0.04  # screen half-widths a second: a tenth of a pixel from one sample to the next
 FAST = 5.0  # screen half-widths a second: the paper's threshold of 0.02 a sample at 250 Hz
+LONG_S, LONGER_S = 0.024, 0.036
 # Quantiles are kept at these places of a standard normal; what lies outside is cut.
 _NODES = np.linspace(-3, 3, 25)
-_MOST_GAUSSIANS, _WINDOWS_EACH = 16, 100
+_MOST_GAUSSIANS, _WINDOWS_EACH = 16, 200
+_ADDED = 1e-2  # to the variances, of about 1
 _MANY = 10_000  # draws that tell a mixture's own quantiles
 _MOST = 5.0  # standard deviations that the network is told at most
 _CHUNK = 512
 _NOTHING = ((0.0, 0.0),) * len(NAMES)  # is missed
+_OBEYED, _STRETCHES = (0.5, 1.0), (0.8, 1.25)  # least and most that is believed
 _EDGE = 1e-6  # a place this near to 0 or 1 is taken for it
 
 
 def measure(gaze: Tensor, rate_hz: float) -> Tensor:
-    """The numbers of `NAMES`, (batch, 12), of normalized gaze (batch, 2, time)."""
+    """The numbers of `NAMES`, (batch, 18), of normalized gaze (batch, 2, time)."""
     velocity = gaze.diff(dim=-1) * rate_hz
-    squares, changes = velocity.square(), velocity.diff(dim=-1).square()
-    speed, change = squares.sum(dim=1).sqrt(), changes.sum(dim=1).sqrt()
-    noise = speed.median(dim=-1).values.clamp_min(1e-6)
-    rest = (speed < REST).float().mean(dim=-1)
+    squares, size = velocity.square(), velocity.abs()
+    noise = size.median(dim=-1).values.clamp_min(1e-6)
+    rest = (size < REST).float().mean(dim=-1)
+    turns = (velocity[..., 1:] * velocity[..., :-1] < 0).float().mean(dim=-1)
+    changes = velocity.diff(dim=-1).square()
     jitter = changes.mean(dim=-1).clamp_min(1e-9) / squares.mean(dim=-1).clamp_min(1e-9)
+    speed = squares.sum(dim=1).sqrt()
     is_fast = speed > FAST
-    begins = is_fast[:, 1:] & ~is_fast[:, :-1]
-    n_saccades = begins.sum(dim=-1) + is_fast[:, 0]
-    spread = gaze.std(dim=-1).clamp_min(1e-4).log()
-    columns = [
-        noise.log(),
-        (change.median(dim=-1).values.clamp_min(1e-6) / noise).log(),
-        ((rest + 0.01) / (1.01 - rest)).log(),
-        *jitter.log().unbind(dim=1),
-        speed.mean(dim=-1).clamp_min(1e-6).log(),
-        is_fast.sum(dim=-1).log1p(),
-        n_saccades.log1p(),
-    ]
-    return torch.cat([torch.stack(columns, dim=1), spread, gaze.mean(dim=-1)], dim=1)
+    n_saccades, n_two, n_long, n_longer = (
+        _n_runs(is_fast, length)
+        for length in (1, 2, round(LONG_S * rate_hz), round(LONGER_S * rate_hz))
+    )
+    counts = [is_fast.sum(dim=-1), n_saccades, n_saccades - n_two, n_long, n_longer]
+    spread = gaze.std(dim=-1).clamp_min(1e-4)
+    return torch.cat(
+        [
+            noise.log(),
+            _log_odds(rest),
+            _log_odds(turns),
+            jitter.log(),
+            speed.mean(dim=-1, keepdim=True).clamp_min(1e-6).log(),
+            torch.stack(counts, dim=1).log1p(),
+            spread.log(),
+            gaze.mean(dim=-1),
+        ],
+        dim=1,
+    )
 
 
 def mirrored(numbers: Tensor) -> Tensor:
-    """The numbers (batch, 12) of windows of which both axes are mirrored; only places change."""
+    """The numbers (batch, 18) of windows of which both axes are mirrored; only places change."""
     return torch.cat([numbers[:, :-2], -numbers[:, -2:]], dim=1)
 
 
@@ -116,16 +136,19 @@ class Kind:
         step: Sequence[float] = (0.0, 0.0),
         grid: Sequence[float] = (0.0, 0.0),
     ) -> Kind:
-        """From the numbers (window, 12) of at least one window."""
+        """From the numbers (window, 18) of at least one window."""
         from scipy.special import ndtr
         from sklearn.mixture import GaussianMixture
 
         n = int(np.clip(len(values) // _WINDOWS_EACH, 1, _MOST_GAUSSIANS))
-        # The little that is added to the variances lets a number be the same in all windows.
-        mixture = GaussianMixture(n, reg_covar=1e-4, random_state=0)
-        mixture.fit(values if len(values) > 1 else np.repeat(values, 2, axis=0))
-        shares, means = mixture.weights_, mixture.means_
-        factors = np.linalg.cholesky(mixture.covariances_)
+        mean, std = values.mean(axis=0), values.std(axis=0)
+        std = np.where(std < 1e-3, 1.0, std)  # a number may be the same in all windows
+        mixture = GaussianMixture(n, reg_covar=_ADDED, random_state=0)
+        mixture.fit(
+            (values if len(values) > 1 else np.repeat(values, 2, axis=0)) / std - mean / std
+        )
+        shares, means = mixture.weights_, mean + std * mixture.means_
+        factors = std[:, None] * np.linalg.cholesky(mixture.covariances_)
         even = evenly_spread(0, 0, _MANY, 1 + means.shape[1])
         many = _of_mixture(shares, means, factors, even[:, 0], even[:, 1:])
         return cls(
@@ -142,9 +165,9 @@ class Kind:
     def numbers(
         self, which: NDArray[np.float64], places: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Manners (window, 12) from numbers between 0 and 1.
+        """Manners (window, 18) from numbers between 0 and 1.
 
-        which (window,): of the Gaussian; places (window, 12): within it.
+        which (window,): of the Gaussian; places (window, 18): within it.
         """
         shares, means, factors, drawn, real = self._tables
         values = _of_mixture(shares, means, factors, which, places)
@@ -197,18 +220,18 @@ class Manners:
         )
 
     def told(self, gaze: Tensor, rate_hz: float) -> Tensor:
-        """What the network hears of gaze (batch, 2, time): (batch, 12), about unit variance."""
+        """What the network hears of gaze (batch, 2, time): (batch, 18), about unit variance."""
         return self.scaled(measure(gaze, rate_hz))
 
     def scaled(self, measured: Tensor) -> Tensor:
-        """What the network hears of measured numbers (batch, 12)."""
+        """What the network hears of measured numbers (batch, 18)."""
         mean, std = measured.new_tensor(self.mean), measured.new_tensor(self.std)
         return ((measured - mean) / std).clamp(-_MOST, _MOST)
 
     def drawn(self, tasks: Sequence[int], places: NDArray[np.float64]) -> tuple[Tensor, list[int]]:
-        """What is wanted of windows in these tasks, by places (window, 13) between 0 and 1.
+        """What is wanted of windows in these tasks, by places (window, 19) between 0 and 1.
 
-        (window, 12) of about unit variance, and which kind of its task each window is.
+        (window, 18) of about unit variance, and which kind of its task each window is.
         """
         kinds = np.zeros(len(tasks), dtype=np.int64)
         values = np.empty((len(tasks), len(self.mean)))
@@ -223,7 +246,7 @@ class Manners:
         return self.scaled(torch.from_numpy(values).float()), kinds.tolist()
 
     def heard(self, tasks: Sequence[int], kinds: Sequence[int], wanted: Tensor) -> Tensor:
-        """What the network must hear to make what is wanted of these kinds, (window, 12)."""
+        """What the network must hear to make what is wanted of these kinds, (window, 18)."""
         missed = [self.tasks[task][kind].missed for task, kind in zip(tasks, kinds, strict=True)]
         constant, share = wanted.new_tensor(missed).unbind(dim=-1)
         return wanted - (constant + share * wanted)
@@ -233,10 +256,11 @@ class Manners:
     ) -> Manners:
         """These manners, knowing what a network made of what was wanted, task by task.
 
-        For each task: the windows' kinds, and wanted and made (window, 12), wanted having been told
-        as it was. Of the tracker's numbers only the constant is corrected: recordings are of a few
-        kinds, and what is asked for beyond the noisiest is none of them. Medians are not, where the
-        eye moves in whole steps: they jump from one step to the next.
+        For each task: the windows' kinds, and wanted and made (window, 18), told as these manners
+        tell it. What is made is then to have the mean and the spread of what is wanted. Of the
+        tracker's numbers only the mean is corrected: recordings are of a few kinds, and what is
+        asked for beyond the noisiest is none of them. Medians are not, where the eye moves in whole
+        steps: they jump from one step to the next.
         """
         tasks = []
         for of_task, numbers, x, y in zip(self.tasks, kinds, wanted, made, strict=True):
@@ -244,8 +268,7 @@ class Manners:
             for number, kind in enumerate(of_task):
                 rows = torch.tensor(numbers) == number
                 if rows.sum() > 2:  # fewer tell nothing
-                    missed = _missed(x[rows], y[rows], in_whole_steps=any(kind.step))
-                    corrected[number] = replace(kind, missed=missed)
+                    corrected[number] = replace(kind, missed=_missed(kind, x[rows], y[rows]))
             tasks.append(tuple(corrected))
         return replace(self, tasks=tuple(tasks))
 
@@ -265,6 +288,12 @@ class Manners:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Manners:
         """Read what `to_json` wrote."""
+        if len(values["mean"]) != len(NAMES):
+            raise GazeError(
+                f"the model is told {len(values['mean'])} numbers of a window, and this version of "
+                f"gazediffusion tells {len(NAMES)}",
+                remedy="use the version that it was trained with; its config.json says which",
+            )
         return cls(
             mean=_tuples(values["mean"]),
             std=_tuples(values["std"]),
@@ -275,8 +304,22 @@ class Manners:
         )
 
 
+def _n_runs(is_fast: Tensor, length: int) -> Tensor:
+    """How many runs of at least so many fast samples, (batch,), are in is_fast (batch, time)."""
+    if is_fast.shape[-1] < length:
+        return is_fast.new_zeros(len(is_fast), dtype=torch.long)
+    # Fast from here on for so many samples, where the sample before was not.
+    long = is_fast.unfold(-1, length, 1).all(dim=-1)
+    before = functional.pad(is_fast, (1, 0))[:, : long.shape[-1]]
+    return (long & ~before).sum(dim=-1)
+
+
+def _log_odds(share: Tensor) -> Tensor:
+    return ((share + 0.01) / (1.01 - share)).log()
+
+
 def _kinds(values: NDArray[np.float64], recorded: NDArray[np.float64]) -> tuple[Kind, ...]:
-    """The kinds of numbers (window, 12) with step and grid of their recordings (window, 4).
+    """The kinds of numbers (window, 18) with step and grid of their recordings (window, 4).
 
     Steps that differ by less than a twentieth are one; a kind of few windows joins the largest.
     """
@@ -295,7 +338,7 @@ def _kinds(values: NDArray[np.float64], recorded: NDArray[np.float64]) -> tuple[
 
 
 def _measured(windows: Windows) -> Iterator[NDArray[np.float64]]:
-    """The numbers of all windows, (window, 12), in pieces."""
+    """The numbers of all windows, (window, 18), in pieces."""
     for first in range(0, len(windows), _CHUNK):
         gaze = torch.from_numpy(windows.cut(np.arange(first, min(first + _CHUNK, len(windows)))))
         yield measure(gaze, windows.rate_hz).double().numpy()
@@ -316,17 +359,38 @@ def _of_mixture(
     return drawn
 
 
-def _missed(wanted: Tensor, made: Tensor, in_whole_steps: bool) -> tuple[tuple[float, float], ...]:
-    """Constant and slope of the straight line through what is missed, for each number."""
-    x, y = wanted.double().numpy(), (made - wanted).double().numpy()
+def _missed(kind: Kind, wanted: Tensor, made: Tensor) -> tuple[tuple[float, float], ...]:
+    """What is missed of each number, as a constant and a share, from windows of the kind."""
     lines = []
-    for k, name in enumerate(NAMES):
-        if in_whole_steps and name in MEDIANS:
+    x, y = wanted.double().numpy(), made.double().numpy()
+    for k, (name, (constant, share)) in enumerate(zip(NAMES, kind.missed, strict=True)):
+        if any(kind.step) and name in MEDIANS:
             lines.append((0.0, 0.0))
             continue
-        slope = 0.0 if name in TRACKERS else float(np.polyfit(x[:, k], y[:, k], 1)[0])
-        lines.append((float(y[:, k].mean()) - slope * float(x[:, k].mean()), slope))
+        mean, steepness = float(x[:, k].mean()), 1 - share
+        obeyed, stretch = _response(x[:, k], y[:, k])
+        heard = steepness * mean - constant + (mean - float(y[:, k].mean())) / obeyed
+        if name not in TRACKERS:
+            steepness *= stretch
+        lines.append((steepness * mean - heard, 1 - steepness))
     return _plain(np.array(lines))  # type: ignore[no-any-return]
+
+
+def _response(wanted: NDArray[np.float64], made: NDArray[np.float64]) -> tuple[float, float]:
+    """How far a network does what it is told, and by how much that is to be spread.
+
+    What is made follows what is told on a line, whose slope is the first, with a scatter of its
+    own; both together are to have the spread of what is wanted.
+    """
+    covariance = np.cov(wanted, made)
+    variance, together = float(covariance[0, 0]), float(covariance[0, 1])
+    if variance < 1e-6 or together < 0.1 * variance:
+        return 1.0, 1.0  # nothing to follow, or not followed
+    slope = together / variance
+    scatter = float(covariance[1, 1]) - slope * together
+    left = max(variance - scatter, 0.0)
+    stretch = (left / variance) ** 0.5 / slope
+    return float(np.clip(slope, *_OBEYED)), float(np.clip(stretch, *_STRETCHES))
 
 
 def _plain(values: NDArray[np.float64]) -> Any:

@@ -35,6 +35,7 @@ class Recipe:
 
     flip: probability of mirroring each axis. reversal: probability of playing a window backwards.
     mixed_precision: bfloat16 arithmetic where the device has it.
+    optimizer: of matrices, kernels among them; all else is AdamW's.
     sampling_steps, eta: the default of `generate`.
     process: ddpm takes the schedule's settings (diffusion_steps, betas, objective, weighting), edm
         those of `edm`.
@@ -59,6 +60,7 @@ class Recipe:
     epochs: int = 500
     learning_rate: float = 1e-4
     weight_decay: float = 1e-4
+    optimizer: Literal["adamw", "muon"] = "adamw"
     gradient_clip: float = 1.0
     warmup_epochs: int = 10
     mixed_precision: bool = True
@@ -139,7 +141,7 @@ def conditions(
     """What a conditioned network is told, (batch, conditions).
 
     tasks (batch, tasks): which one, or zeros. turns (batch, 3): which were made, none if left out.
-    manner (batch, 12): of a network that is told one; is_told (batch, 1): of which windows, all if
+    manner (batch, 18): of a network that is told one; is_told (batch, 1): of which windows, all if
     left out.
     """
     turns = tasks.new_zeros(len(tasks), TURNS) if turns is None else turns.to(tasks)
@@ -171,9 +173,10 @@ JOINT = Recipe(
     process="edm",
     edm=Edm(log_mean=-0.4, log_std=1.9, sigma_max=20.0, emphasis=1.0),
     batch_size=64,
-    epochs=260,
+    epochs=120,
     learning_rate=2e-3,
     weight_decay=0.0,
+    optimizer="muon",
     reversal=0.0,
     ema_decay=0.9995,
     sampling_steps=15,

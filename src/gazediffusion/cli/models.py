@@ -80,7 +80,7 @@ def train(
     """
     from dataclasses import replace
 
-    from gazediffusion.calibration import WINDOWS, calibrate
+    from gazediffusion.calibration import ROUNDS, WINDOWS, calibrate
     from gazediffusion.checkpoint import read_config
     from gazediffusion.learner import choose_device
     from gazediffusion.recipes import find_recipe
@@ -126,7 +126,7 @@ def train(
     config = read_config(output)
     if config.manners is not None and config.manners == config.manners.uncorrected():
         out.print("comparing what the model makes with what it is told")
-        with console.generation_bar(WINDOWS * len(config.tasks)) as progress:
+        with console.generation_bar(ROUNDS * WINDOWS * len(config.tasks)) as progress:
             calibrate(output, choose_device(device), progress=progress)
     console.print_run(output)
     out.print(f"wrote {plain(output)}" + ("" if last else " (it was complete already)"))
