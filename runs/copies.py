@@ -5,9 +5,9 @@
 The report's test of copies (memorisation.py) takes held-out people for what is near by chance. With
 a few of them that is also a matter of who they are: calm gaze is near to everything, and of a few
 people some are calmer than others. Here n windows of the training people stand for chance too, each
-sought among the windows of all the *other* training people. Printed: the share of synthetic windows
-that are nearer than all but 1 % of those, with its 95 % interval (1 % is chance), and nearer than
-the nearest.
+sought among the windows of all the *other* training people; and distances are also taken as shares
+of a window's own spread, which a calm window has little of. Printed: the shares of windows that are
+nearer than all but 1 % of those, with their 95 % intervals (1 % is chance), and nearer than all.
 """
 
 from __future__ import annotations
@@ -27,17 +27,26 @@ from gazediffusion.memorisation import COPY_QUANTILE, nearest
 from gazediffusion.shipped import load_model
 from gazediffusion.windows import Windows
 
+Distances = dict[str, NDArray[np.float64]]
 
-def among_others(training: Windows, n: int, seed: int) -> NDArray[np.float64]:
-    """The distance of n training windows to the nearest of another person's, (window,)."""
+
+def distances(gaze: NDArray[np.float32], training: NDArray[np.float32]) -> Distances:
+    """Of each window to the nearest training window, as it is and over the window's spread."""
+    distance = nearest(gaze, training).distance
+    spread = np.sqrt(gaze.var(axis=2, dtype=np.float64).sum(axis=1))
+    return {"distance": distance, "over its spread": distance / np.maximum(spread, 1e-6)}
+
+
+def among_others(training: Windows, n: int, seed: int) -> Distances:
+    """The same of n training windows to the nearest of another person's."""
     gaze = training.dequantized(seed=0).cut()
     chosen = np.random.default_rng(seed).permutation(len(gaze))[:n]
     people = training.participant
     found = [
-        nearest(gaze[chosen[people[chosen] == one]], gaze[people != one]).distance
+        distances(gaze[chosen[people[chosen] == one]], gaze[people != one])
         for one in np.unique(people[chosen])
     ]
-    return np.concatenate(found)
+    return {key: np.concatenate([one[key] for one in found]) for key in found[0]}
 
 
 def compare(run: Run, windows: Windows, n: int) -> dict[str, Any]:
@@ -46,29 +55,28 @@ def compare(run: Run, windows: Windows, n: int) -> dict[str, Any]:
 
     training = windows.train.dequantized(seed=0).cut()
     chance = among_others(windows.train, n, seed=0)
-    limit, least = float(np.quantile(chance, COPY_QUANTILE)), float(chance.min())
     sets = {
         "model": mixture(run, windows, n, 0, quality="default").cut(),
         "held-out people": windows.held_out.dequantized(seed=0).cut(),
     }
-    result: dict[str, Any] = {"n_chance": len(chance), "copy_distance": limit}
+    result: dict[str, Any] = {}
     for name, gaze in sets.items():
-        distance = nearest(gaze, training).distance
-        n_near = int((distance < limit).sum())
-        interval = binomtest(n_near, len(gaze)).proportion_ci()
-        result[name] = {
-            "n": len(gaze),
-            "share_of_copies": n_near / len(gaze),
-            "interval": [float(interval.low), float(interval.high)],
-            "share_below_minimum": float((distance < least).mean()),
-            "median_distance": float(np.median(distance)),
-        }
-    result["median_distance"] = float(np.median(chance))
+        result[name] = {"n": len(gaze)}
+        for key, found in distances(gaze, training).items():
+            n_near = int((found < np.quantile(chance[key], COPY_QUANTILE)).sum())
+            interval = binomtest(n_near, len(gaze)).proportion_ci()
+            result[name][key] = {
+                "share_of_copies": n_near / len(gaze),
+                "interval": [float(interval.low), float(interval.high)],
+                "share_below_minimum": float((found < chance[key].min()).mean()),
+                "median": float(np.median(found)),
+                "median_by_chance": float(np.median(chance[key])),
+            }
     return result
 
 
 def main() -> None:
-    """Print two lines for each windows file."""
+    """Print four lines for each windows file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run")
     parser.add_argument("windows", type=Path, nargs="+")
@@ -79,17 +87,17 @@ def main() -> None:
     found = {}
     for path in given.windows:
         found[path.stem] = one = compare(run, Windows.load(path), given.n)
-        for name in ("model", "held-out people"):
-            low, high = one[name]["interval"]
-            print(
-                f"{path.stem:10} {name:16} n {one[name]['n']:5}  nearer than 99 % of people to "
-                f"others {100 * one[name]['share_of_copies']:.1f} % "
-                f"[{100 * low:.1f}, {100 * high:.1f}], than all "
-                f"{100 * one[name]['share_below_minimum']:.1f} %, median distance "
-                f"{one[name]['median_distance']:.4f} (people to others "
-                f"{one['median_distance']:.4f})",
-                flush=True,
-            )
+        for name, of_set in one.items():
+            for key in ("distance", "over its spread"):
+                near = of_set[key]
+                low, high = (100 * edge for edge in near["interval"])
+                print(
+                    f"{path.stem:10} {name:16} n {of_set['n']:5} {key:16} nearer than 99 % of "
+                    f"people to others: {100 * near['share_of_copies']:.1f} % [{low:.1f}, "
+                    f"{high:.1f}], than all: {100 * near['share_below_minimum']:.1f} %; median "
+                    f"{near['median']:.3f} ({near['median_by_chance']:.3f})",
+                    flush=True,
+                )
     if given.output:
         write_json(given.output, found)
         print(f"wrote {given.output}")

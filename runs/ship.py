@@ -1,11 +1,12 @@
 """Put a trained run into the package: compact weights, configuration and model card.
 
     python runs/ship.py RUN NAME [--levels 31] [--fidelity FILE] [--tasks FILE] [--membership FILE]
+        [--copies FILE]
 
-writes src/gazediffusion/models/NAME. The files are those that runs/fidelity.py, runs/tasks.py and
-runs/membership.py write with -o; their numbers go into the card. How many levels a model needs:
-runs/rounding.py, and docs/results, "Rounded weights". Sampling is that of the recipe as it is
-today: its levels and steps may have been chosen after training (docs/log.md).
+writes src/gazediffusion/models/NAME. The files are those that runs/fidelity.py, runs/tasks.py,
+runs/membership.py and runs/copies.py write with -o; their numbers go into the card. How many levels
+a model needs: runs/rounding.py, and docs/results, "Rounded weights". Sampling is that of the recipe
+as it is today: its levels and steps may have been chosen after training (docs/log.md).
 """
 
 from __future__ import annotations
@@ -89,7 +90,9 @@ people.
 {chr(10).join(rows)}"""
 
 
-def privacy_lines(fidelity: Mapping[str, Any], attack: Mapping[str, Any] | None) -> str:
+def privacy_lines(
+    fidelity: Mapping[str, Any], attack: Mapping[str, Any] | None, near: Mapping[str, Any] | None
+) -> str:
     """Copies of training windows, and the membership attack."""
     lines = []
     for people, one in fidelity.items():
@@ -103,6 +106,16 @@ def privacy_lines(fidelity: Mapping[str, Any], attack: Mapping[str, Any] | None)
                 f"{100 * copies['share_below_minimum']:.1f} % nearer than all of them "
                 f"(`runs/fidelity.py`)"
             )
+    for people, one in (near or {}).items():
+        found = one["model"]["over its spread"]
+        low, high = found["interval"]
+        lines.append(
+            f"- {people}: over a window's own spread, of which calm gaze has little, "
+            f"{100 * found['share_of_copies']:.1f} % [{100 * low:.1f}, {100 * high:.1f}] are "
+            f"nearer than all but 1 % of training people's windows are to those of other training "
+            f"people, {100 * found['share_below_minimum']:.1f} % nearer than all of them "
+            f"(`runs/copies.py`, {one['model']['n']} windows)"
+        )
     if attack is not None:
         low, high = attack["interval"]
         lines.append(
@@ -118,6 +131,7 @@ def evidence_of(
     fidelity: Mapping[str, Any] | None,
     tasks: Mapping[str, Any] | None,
     attack: Mapping[str, Any] | None,
+    near: Mapping[str, Any] | None,
 ) -> str:
     """The card's part on fidelity and privacy."""
     if fidelity is None:
@@ -126,7 +140,7 @@ How near its windows come to people nobody trained on, against how near other pe
 gets wrong, and how many of its windows are nearer to a training window than real ones are:
 docs/results/README.md."""
     parts = [fidelity_table(fidelity), tasks_table(tasks) if tasks else ""]
-    return "\n\n".join(part for part in [*parts, privacy_lines(fidelity, attack)] if part)
+    return "\n\n".join(part for part in [*parts, privacy_lines(fidelity, attack, near)] if part)
 
 
 def card_of(name: str, run: Run, megabytes: float, levels: int, evidence: str) -> str:
@@ -184,19 +198,19 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("name")
     parser.add_argument("--levels", type=int, default=31)
-    for name in ("fidelity", "tasks", "membership"):
+    names = ("fidelity", "tasks", "membership", "copies")
+    for name in names:
         parser.add_argument(f"--{name}", type=Path)
     arguments = parser.parse_args()
-    fidelity, tasks, attack = (
-        None if path is None else read_json(path)
-        for path in (arguments.fidelity, arguments.tasks, arguments.membership)
+    fidelity, tasks, attack, near = (
+        None if (path := getattr(arguments, name)) is None else read_json(path) for name in names
     )
     folder = models_folder() / arguments.name
     run = load_run(arguments.run)
     run = replace(run, config=replace(run.config, recipe=sampled_as_today(run.config.recipe)))
     ship(run, folder, arguments.levels)
     megabytes = (folder / "weights.safetensors").stat().st_size / 1e6
-    evidence = evidence_of(fidelity, tasks, attack)
+    evidence = evidence_of(fidelity, tasks, attack, near)
     card = card_of(arguments.name, run, megabytes, arguments.levels, evidence)
     (folder / "README.md").write_text(card, encoding="utf-8")
     print(f"wrote {folder}: {megabytes:.1f} MB")
