@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from gazediffusion.calibration import ROUNDS, calibrate
+from gazediffusion.calibration import calibrate, n_made
 from gazediffusion.checkpoint import read_config
 from gazediffusion.console import generation_bar
 from gazediffusion.learner import choose_device
@@ -24,10 +24,10 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("-n", type=int, default=1000, help="windows of each task")
     given = parser.parse_args()
-    tasks = read_config(given.run).tasks
-    with generation_bar(ROUNDS * given.n * len(tasks)) as progress:
+    config = read_config(given.run)
+    with generation_bar(n_made(config, given.n)) as progress:
         corrected = calibrate(given.run, choose_device("auto"), given.n, progress)
-    for task, of_task in zip(tasks, corrected.tasks, strict=True):
+    for task, of_task in zip(config.tasks, corrected.tasks, strict=True):
         for kind in of_task:
             found = ", ".join(
                 f"{name} {constant:+.3f} {slope:+.3f}"

@@ -37,11 +37,11 @@ def distances(gaze: NDArray[np.float32], training: NDArray[np.float32]) -> Dista
     return {"distance": distance, "over its spread": distance / np.maximum(spread, 1e-6)}
 
 
-def among_others(training: Windows, n: int, seed: int) -> Distances:
-    """The same of n training windows to the nearest of another person's."""
-    gaze = training.dequantized(seed=0).cut()
+def among_others(
+    gaze: NDArray[np.float32], people: NDArray[np.integer[Any]], n: int, seed: int
+) -> Distances:
+    """The same of n of these people's windows to the nearest of another person's."""
     chosen = np.random.default_rng(seed).permutation(len(gaze))[:n]
-    people = training.participant
     found = [
         distances(gaze[chosen[people[chosen] == one]], gaze[people != one])
         for one in np.unique(people[chosen])
@@ -54,7 +54,7 @@ def compare(run: Run, windows: Windows, n: int) -> dict[str, Any]:
     from scipy.stats import binomtest
 
     training = windows.train.dequantized(seed=0).cut()
-    chance = among_others(windows.train, n, seed=0)
+    chance = among_others(training, windows.train.participant, n, seed=0)
     sets = {
         "model": mixture(run, windows, n, 0, quality="default").cut(),
         "held-out people": windows.held_out.dequantized(seed=0).cut(),

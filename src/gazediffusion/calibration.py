@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from gazediffusion.checkpoint import Run, load_run
+from gazediffusion.checkpoint import Run, RunConfig, load_run
 from gazediffusion.errors import GazeError
 from gazediffusion.files import write_json
 from gazediffusion.generator import DiffusionGenerator, Progress
@@ -26,6 +26,16 @@ ROUNDS = 2
 _SEED = 1000
 
 
+def is_due(config: RunConfig) -> bool:
+    """Whether a run is told manners that were never corrected."""
+    return config.manners is not None and config.manners == config.manners.uncorrected()
+
+
+def n_made(config: RunConfig, n: int = WINDOWS) -> int:
+    """How many windows `calibrate` makes in all."""
+    return ROUNDS * n * len(config.tasks)
+
+
 def calibrate(
     folder: Path,
     device: torch.device,
@@ -34,7 +44,7 @@ def calibrate(
 ) -> Manners:
     """Correct the manners of a trained run, from n windows of each task, and write them down.
 
-    progress: hears how many windows are done, of n for each task and round.
+    progress: hears how many windows are done, of `n_made`.
     """
     run = load_run(folder, device=device)
     if run.config.manners is None:

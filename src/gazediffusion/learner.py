@@ -85,8 +85,9 @@ class Learner:
         self.learning_rate = torch.zeros((), device=device)
         self.average_weight = torch.zeros((), device=device)
         on_gpu = device.type == "cuda"
-        by_muon = [p for p in self.parameters if recipe.optimizer == "muon" and is_matrix(p)]
-        by_adam = [p for p in self.parameters if not any(p is other for other in by_muon)]
+        has_muon = recipe.optimizer == "muon"
+        by_muon = [p for p in self.parameters if has_muon and is_matrix(p)]
+        by_adam = [p for p in self.parameters if not (has_muon and is_matrix(p))]
         self.optimizers: dict[str, torch.optim.Optimizer] = {
             "adam": torch.optim.AdamW(
                 by_adam,

@@ -80,7 +80,7 @@ def train(
     """
     from dataclasses import replace
 
-    from gazediffusion.calibration import ROUNDS, WINDOWS, calibrate
+    from gazediffusion.calibration import calibrate, is_due, n_made
     from gazediffusion.checkpoint import read_config
     from gazediffusion.learner import choose_device
     from gazediffusion.recipes import find_recipe
@@ -124,9 +124,9 @@ def train(
         out.print(f"stopped; {plain(output)} is saved, and the same command goes on from there")
         raise typer.Exit(130)
     config = read_config(output)
-    if config.manners is not None and config.manners == config.manners.uncorrected():
+    if is_due(config):
         out.print("comparing what the model makes with what it is told")
-        with console.generation_bar(ROUNDS * WINDOWS * len(config.tasks)) as progress:
+        with console.generation_bar(n_made(config)) as progress:
             calibrate(output, choose_device(device), progress=progress)
     console.print_run(output)
     out.print(f"wrote {plain(output)}" + ("" if last else " (it was complete already)"))
