@@ -13,6 +13,7 @@ import pytest
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation import EvaluationConfig, evaluate
 from gazediffusion.gaze_sets import GazeSet, arrange
+from gazediffusion.metrics import js_from_counts
 from gazediffusion.report import write_report
 from gazediffusion.windows import Windows
 
@@ -66,9 +67,26 @@ def test_every_quantity_has_floor_halves_value_interval_and_ratio(results: dict[
                 if cell["value"] is None:  # W1 of a set that has no such value at all
                     assert kind == "w1"
                     continue
-                assert cell["ratio"] == pytest.approx(cell["value"] / distance["floor"])
+                if kind != "js":
+                    assert cell["ratio"] == pytest.approx(cell["value"] / distance["floor"])
                 low, high = cell["interval"]
                 assert low <= high
+
+
+def test_a_ratio_of_js_is_of_two_histograms_in_the_same_bins(results: dict[str, Any]) -> None:
+    differ = []
+    for row in results["quantities"]:
+        found, density = row["distances"]["js"], row["histogram"]
+        real = np.array(density["real"])
+        floor = float(js_from_counts(real, np.array(density["train"])))
+        assert floor == pytest.approx(found["floor"])
+        for name, cell in found["synthetic"].items():
+            if name in density:
+                of_set = float(js_from_counts(real, np.array(density[name])))
+                assert cell["ratio"] == pytest.approx(of_set / floor)
+                differ.append(abs(of_set / cell["value"] - 1) > 0.01)
+    # A set's own bins give another JS.
+    assert np.mean(differ) > 0.2
 
 
 def test_a_half_of_the_same_people_is_nearer_than_other_people(results: dict[str, Any]) -> None:

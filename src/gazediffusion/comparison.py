@@ -87,11 +87,20 @@ def synthetic_groups(n_windows: int) -> NDArray[np.int64]:
 
 def distances(a: Quantity, b: Quantity) -> dict[str, float]:
     """JS, KS and W1 of two quantities, without intervals."""
-    x, y = share(a.values), share(b.values)
-    edges = histogram_edges(x, y, BINS[a.level])
-    js = js_from_counts(even_counts(a.values, edges), even_counts(b.values, edges))
-    ks, w1 = ks_and_wasserstein1(x, y)
-    return {"js": float(js), "ks": ks, "w1": w1}
+    ks, w1 = ks_and_wasserstein1(share(a.values), share(b.values))
+    return {"js": js_in(bins_of(a, b), a, b), "ks": ks, "w1": w1}
+
+
+def bins_of(a: Quantity, b: Quantity) -> Floats:
+    """Edges of the histograms in which the two are compared."""
+    return histogram_edges(share(a.values), share(b.values), BINS[a.level])
+
+
+def js_in(edges: Floats, a: Quantity, b: Quantity) -> float:
+    """JS of two quantities in given bins; without a value it is as large as can be."""
+    if not (len(a.values) and len(b.values)):
+        return FARTHEST["js"]
+    return float(js_from_counts(even_counts(a.values, edges), even_counts(b.values, edges)))
 
 
 def distances_with_intervals(

@@ -22,17 +22,17 @@ from gazediffusion.comparison import (
     DISTANCES,
     Distance,
     Draws,
+    bins_of,
     distances,
     distances_with_intervals,
     draw_weights,
     even_counts,
-    share,
+    js_in,
 )
 from gazediffusion.degree_events import main_sequence_fit
 from gazediffusion.gaze_sets import GazeSets, arrange, require_comparable
 from gazediffusion.geometry import Screen
 from gazediffusion.judgements import differences_of, means_of, ratio, ratios_of
-from gazediffusion.metrics import histogram_edges
 from gazediffusion.quantities import (
     FEATURES,
     TEMPORAL,
@@ -185,6 +185,9 @@ def _quantities(
             continue
         halves = distances(of["half a"], of["half b"])
         floor = distances(real, of["train"]) if sets.train else halves
+        # A ratio is of two JS in the same bins, the floor's: where most values lie in one bin, as
+        # velocities do, JS depends on where exactly that bin ends.
+        bins = bins_of(real, of["train"]) if sets.train else bins_of(of["half a"], of["half b"])
         row: dict[str, Any] = {
             "name": real.name,
             "title": real.title,
@@ -199,7 +202,7 @@ def _quantities(
                 kind: {"floor": floor[kind], "halves": halves[kind], "synthetic": {}}
                 for kind in DISTANCES
             },
-            "histogram": _histogram(of),
+            "histogram": _histogram(of, bins),
         }
         for one in sets.synthetic:
             found = distances_with_intervals(
@@ -215,18 +218,17 @@ def _quantities(
                 row["distances"][kind]["synthetic"][one.name] = {
                     "value": distance.value if np.isfinite(distance.value) else None,
                     "interval": distance.interval(),
-                    "ratio": ratio(distance.value, floor[kind]),
+                    "ratio": ratio(
+                        js_in(bins, real, of[one.name]) if kind == "js" else distance.value,
+                        floor[kind],
+                    ),
                 }
         rows.append(row)
     return rows, mean_js if n_replicates and "position" in config.protocols else {}
 
 
-def _histogram(of: dict[str, Quantity]) -> dict[str, list[float]]:
-    """Densities for the figures, over the range of the real people."""
-    people = [of[name] for name in ("real", "train") if name in of]
-    edges = histogram_edges(
-        share(people[0].values), share(people[-1].values), BINS[people[0].level]
-    )
+def _histogram(of: dict[str, Quantity], edges: NDArray[np.float64]) -> dict[str, list[float]]:
+    """Densities for the figures, in the people's bins."""
     densities: dict[str, list[float]] = {"edges": edges.tolist()}
     width = float(edges[1] - edges[0]) or 1.0
     for name, quantity in of.items():

@@ -16,7 +16,8 @@ from gazediffusion.comparison import interval_around
 
 RATIO = (
     "Ratio to the floor: distance(synthetic, held-out people) / distance(training people, held-out "
-    "people), at the same number of windows. A family's ratio is the geometric mean over its "
+    "people), at the same number of windows, Jensen-Shannon divergences both in the bins of the "
+    "second. A family's ratio is the geometric mean over its "
     "Jensen-Shannon divergences (and, for the temporal family, its scalar distances); the overall "
     "ratio is the geometric mean over families. 1.0 is as near as other people; lower is better."
 )
