@@ -30,6 +30,8 @@ class UNetConfig:
     attentions: times that the bottleneck looks at the whole window, 1 in the paper.
     rotary: attention knows how far apart in time two places are, which it does not in the paper;
         its queries and keys are normalized, which keeps it steady at high learning rates.
+    biases: convolutions add a constant to each channel, as in the paper. The norms do so too, and
+        on a GPU each addition is a pass over the memory of its own.
     """
 
     channels: int = 2
@@ -43,6 +45,7 @@ class UNetConfig:
     patch: int = 1
     attentions: int = 1
     rotary: bool = False
+    biases: bool = True
 
     @property
     def stride(self) -> int:
@@ -63,10 +66,10 @@ class UNet(nn.Module):
     def __init__(self, config: UNetConfig | None = None) -> None:
         super().__init__()
         self.config = config = config or UNetConfig()
-        widths, embedding = config.widths, config.embedding
+        widths, embedding, bias = config.widths, config.embedding, config.biases
 
         def block(c_in: int, c_out: int, kernel: int = config.kernel) -> ResidualBlock:
-            return ResidualBlock(c_in, c_out, embedding, kernel, config.groups)
+            return ResidualBlock(c_in, c_out, embedding, kernel, config.groups, config.biases)
 
         def attention() -> SelfAttention:
             width = widths[-1]
@@ -86,11 +89,11 @@ class UNet(nn.Module):
             if config.conditions
             else None
         )
-        self.stem = nn.Conv1d(config.channels * config.patch, widths[0], 7, padding=3)
+        self.stem = nn.Conv1d(config.channels * config.patch, widths[0], 7, padding=3, bias=bias)
         self.encoder = nn.ModuleList(block(width, width) for width in widths)
         # Each level goes down to the width of the next; the last keeps its own.
         self.down = nn.ModuleList(
-            nn.Conv1d(width, deeper, 3, stride=2, padding=1)
+            nn.Conv1d(width, deeper, 3, stride=2, padding=1, bias=bias)
             for width, deeper in pairwise((*widths, widths[-1]))
         )
         self.bottleneck_in = block(widths[-1], widths[-1])
@@ -101,7 +104,7 @@ class UNet(nn.Module):
         )
         self.bottleneck_out = block(widths[-1], widths[-1])
         self.up = nn.ModuleList(
-            nn.ConvTranspose1d(deeper, width, 3, stride=2, padding=1, output_padding=1)
+            nn.ConvTranspose1d(deeper, width, 3, stride=2, padding=1, output_padding=1, bias=bias)
             for deeper, width in pairwise((widths[-1], *reversed(widths)))
         )
         self.decoder = nn.ModuleList(block(2 * width, width) for width in reversed(widths))
@@ -161,14 +164,16 @@ def n_parameters(config: UNetConfig) -> int:
 class ResidualBlock(nn.Module):
     """Two convolutions around FiLM, h' = h (1 + gamma(e)) + delta(e), and a shortcut."""
 
-    def __init__(self, c_in: int, c_out: int, embedding: int, kernel: int, groups: int) -> None:
+    def __init__(
+        self, c_in: int, c_out: int, embedding: int, kernel: int, groups: int, bias: bool = True
+    ) -> None:
         super().__init__()
         self.norm_in = nn.GroupNorm(groups, c_in)
-        self.conv_in = nn.Conv1d(c_in, c_out, kernel, padding=kernel // 2)
+        self.conv_in = nn.Conv1d(c_in, c_out, kernel, padding=kernel // 2, bias=bias)
         self.norm_out = nn.GroupNorm(groups, c_out)
         self.film = nn.Linear(embedding, 2 * c_out)
-        self.conv_out = nn.Conv1d(c_out, c_out, kernel, padding=kernel // 2)
-        self.shortcut = nn.Conv1d(c_in, c_out, 1) if c_in != c_out else nn.Identity()
+        self.conv_out = nn.Conv1d(c_out, c_out, kernel, padding=kernel // 2, bias=bias)
+        self.shortcut = nn.Conv1d(c_in, c_out, 1, bias=bias) if c_in != c_out else nn.Identity()
 
     def forward(self, x: Tensor, embedding: Tensor) -> Tensor:
         """x (batch, c_in, time) and embedding (batch, embedding) to (batch, c_out, time)."""
