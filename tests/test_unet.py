@@ -179,6 +179,18 @@ def test_further_looks_begin_by_changing_nothing_and_learn() -> None:
     assert other is not look
 
 
+def test_a_network_without_biases_has_none_where_norms_follow() -> None:
+    config = UNetConfig(widths=(8, 8, 16), embedding=16, attentions=2)
+    names = {name for name, _ in UNet(config).named_parameters()}
+    fewer = {name for name, _ in UNet(replace(config, biases=False)).named_parameters()}
+    assert fewer < names
+    kept = {name for name in fewer if name.endswith("bias") and "norm" not in name}
+    # The last convolution, which no norm follows, attention's, and linear layers keep theirs.
+    parts = ("head.", "attention.out.", "film.", "step_embedding.")
+    assert all(any(part in name for part in parts) for name in kept)
+    assert "head.2.bias" in kept
+
+
 def test_half_width_weights_are_heard_and_answered() -> None:
     torch.manual_seed(0)
     network = UNet(UNetConfig(channels=4, widths=(8, 16, 16), embedding=16, conditions=2)).eval()
