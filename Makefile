@@ -4,7 +4,7 @@ PYTHON ?= python3
 RUN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test quick lint bench clean
 .DEFAULT_GOAL := demo
 
 $(STAMP): pyproject.toml constraints.txt
@@ -17,6 +17,9 @@ demo: $(STAMP)  ## generate with the model inside the package, judge it, draw a 
 
 test: $(STAMP) lint  ## lint, types and the whole test suite
 	$(RUN)/python -m pytest
+
+quick: $(STAMP) lint  ## the same without the slowest tests
+	$(RUN)/python -m pytest -m "not slow"
 
 lint: $(STAMP)
 	$(RUN)/ruff check .

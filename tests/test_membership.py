@@ -27,6 +27,7 @@ def test_auc_is_that_of_scikit_learn() -> None:
     assert auc(members, others) == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_a_model_that_learned_by_heart_is_found_out(tmp_path: Path) -> None:
     windows = short_windows()
     few = windows.select(np.r_[np.arange(0, 12, 3), np.arange(12, 36)])

@@ -41,6 +41,7 @@ def test_processes_give_the_bytes_of_training_alone(tmp_path: Path) -> None:
         assert (job.folder / "state.safetensors").read_bytes() == expected
 
 
+@pytest.mark.slow
 def test_a_stop_saves_every_run_and_the_same_call_goes_on(tmp_path: Path) -> None:
     jobs = [replace(job, recipe=replace(TINY, epochs=30)) for job in jobs_in(tmp_path)]
     asked: list[bool] = []

@@ -264,6 +264,7 @@ def environment() -> dict[str, str]:
     return {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
+@pytest.mark.slow
 def test_kill_9_at_random_moments_gives_the_bytes_of_the_uninterrupted_set(
     tmp_path: Path, run_folder: Path
 ) -> None:

@@ -165,6 +165,7 @@ def wait_for(condition: Iterator[bool], seconds: float = 60) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_kill_9_at_random_moments_gives_the_bytes_of_the_uninterrupted_run(
     tmp_path: Path,
 ) -> None:

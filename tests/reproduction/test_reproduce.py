@@ -17,6 +17,8 @@ from gazediffusion.reproduction.plan import PAPER, TINY, Plan
 from gazediffusion.reproduction.tables import TABLES
 from gazediffusion.simulation import SimulationConfig, write_simulation
 
+pytestmark = pytest.mark.slow  # the whole way takes most of a minute
+
 
 def run(*words: object) -> Result:
     return CliRunner().invoke(app, ["reproduce", *map(str, words), "--device", "cpu"])

@@ -8,6 +8,8 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+import pytest
+
 from gazediffusion.web.settings import Settings
 
 from .conftest import live_server
@@ -15,6 +17,7 @@ from .conftest import live_server
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
+@pytest.mark.slow
 def test_fifty_clients_at_once_all_get_right_answers(run_folder: Path, tmp_path: Path) -> None:
     sys.path.insert(0, str(BENCHMARKS))
     try:
