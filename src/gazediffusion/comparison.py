@@ -87,20 +87,15 @@ def synthetic_groups(n_windows: int) -> NDArray[np.int64]:
 
 def distances(a: Quantity, b: Quantity) -> dict[str, float]:
     """JS, KS and W1 of two quantities, without intervals."""
+    edges = bins_of(a, b)
+    js = js_from_counts(even_counts(a.values, edges), even_counts(b.values, edges))
     ks, w1 = ks_and_wasserstein1(share(a.values), share(b.values))
-    return {"js": js_in(bins_of(a, b), a, b), "ks": ks, "w1": w1}
+    return {"js": float(js), "ks": ks, "w1": w1}
 
 
 def bins_of(a: Quantity, b: Quantity) -> Floats:
     """Edges of the histograms in which the two are compared."""
     return histogram_edges(share(a.values), share(b.values), BINS[a.level])
-
-
-def js_in(edges: Floats, a: Quantity, b: Quantity) -> float:
-    """JS of two quantities in given bins; without a value it is as large as can be."""
-    if not (len(a.values) and len(b.values)):
-        return FARTHEST["js"]
-    return float(js_from_counts(even_counts(a.values, edges), even_counts(b.values, edges)))
 
 
 def distances_with_intervals(
@@ -120,9 +115,8 @@ def distances_with_intervals(
     values = distances(real, other)
     if draws is None:
         return {name: Distance(value, np.empty(0)) for name, value in values.items()}
-    x, y = share(real.values), share(other.values)
-    edges = histogram_edges(x, y, BINS[real.level])
-    fine = histogram_edges(x, y, _FINE_BINS)
+    edges = bins_of(real, other)
+    fine = histogram_edges(share(real.values), share(other.values), _FINE_BINS)
     replicates = {}
     for name, borders in (("js", edges), ("ks", fine), ("w1", fine)):
         p = draws.real @ _counts_by_group(real, borders, real_groups, draws.real.shape[1])

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from gazediffusion.comparison import (
     BINS,
     DISTANCES,
+    FARTHEST,
     Distance,
     Draws,
     bins_of,
@@ -27,19 +28,18 @@ from gazediffusion.comparison import (
     distances_with_intervals,
     draw_weights,
     even_counts,
-    js_in,
 )
 from gazediffusion.degree_events import main_sequence_fit
 from gazediffusion.gaze_sets import GazeSets, arrange, require_comparable
 from gazediffusion.geometry import Screen
 from gazediffusion.judgements import differences_of, means_of, ratio, ratios_of
+from gazediffusion.metrics import js_from_counts
 from gazediffusion.quantities import (
     FEATURES,
     TEMPORAL,
     GroupMeans,
     Measured,
     Protocol,
-    Quantity,
     Temporal,
     measure,
 )
@@ -188,6 +188,11 @@ def _quantities(
         # A ratio is of two JS in the same bins, the floor's: where most values lie in one bin, as
         # velocities do, JS depends on where exactly that bin ends.
         bins = bins_of(real, of["train"]) if sets.train else bins_of(of["half a"], of["half b"])
+        counts = {
+            one.name: even_counts(of[one.name].values, bins)
+            for one in sets.shown
+            if len(of[one.name].values)
+        }
         row: dict[str, Any] = {
             "name": real.name,
             "title": real.title,
@@ -202,7 +207,7 @@ def _quantities(
                 kind: {"floor": floor[kind], "halves": halves[kind], "synthetic": {}}
                 for kind in DISTANCES
             },
-            "histogram": _histogram(of, bins),
+            "histogram": _histogram(counts, bins),
         }
         for one in sets.synthetic:
             found = distances_with_intervals(
@@ -214,28 +219,26 @@ def _quantities(
             )
             if real.family == "features" and n_replicates:
                 mean_js[one.name] += found["js"].replicates / len(FEATURES)
+            js = FARTHEST["js"]
+            if one.name in counts:
+                js = float(js_from_counts(counts["real"], counts[one.name]))
             for kind, distance in found.items():
                 row["distances"][kind]["synthetic"][one.name] = {
                     "value": distance.value if np.isfinite(distance.value) else None,
                     "interval": distance.interval(),
-                    "ratio": ratio(
-                        js_in(bins, real, of[one.name]) if kind == "js" else distance.value,
-                        floor[kind],
-                    ),
+                    "ratio": ratio(js if kind == "js" else distance.value, floor[kind]),
                 }
         rows.append(row)
     return rows, mean_js if n_replicates and "position" in config.protocols else {}
 
 
-def _histogram(of: dict[str, Quantity], edges: NDArray[np.float64]) -> dict[str, list[float]]:
-    """Densities for the figures, in the people's bins."""
-    densities: dict[str, list[float]] = {"edges": edges.tolist()}
+def _histogram(
+    counts: Mapping[str, NDArray[np.int64]], edges: NDArray[np.float64]
+) -> dict[str, list[float]]:
+    """Densities for the figures, from counts in the people's bins."""
     width = float(edges[1] - edges[0]) or 1.0
-    for name, quantity in of.items():
-        if not name.startswith("half") and len(quantity.values):
-            counts = even_counts(quantity.values, edges)
-            densities[name] = (counts / (counts.sum() * width)).tolist()
-    return densities
+    densities = {name: (one / (one.sum() * width)).tolist() for name, one in counts.items()}
+    return {"edges": edges.tolist(), **densities}
 
 
 def _scalars(sets: GazeSets, draws: dict[str, Draws]) -> list[dict[str, Any]]:

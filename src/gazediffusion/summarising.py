@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from gazediffusion.comparison import BINS, share
+from gazediffusion.comparison import bins_of
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation import curves_of, main_sequence_of, plain_values, scalar_curves
 from gazediffusion.gaze_sets import GazeSet, GazeSets, arrange
-from gazediffusion.metrics import histogram_edges
 from gazediffusion.quantities import Measured, Protocol, Quantity, measure
 from gazediffusion.real_summary import (
     ALL,
@@ -185,7 +184,7 @@ def _people_behind(quantity: Quantity, one: GazeSet) -> int:
 
 def _edges(real: Quantity, train: Quantity) -> Floats:
     """Edges (bin + 1,) over the range of the people, their ends as they will be read again."""
-    edges = histogram_edges(share(real.values), share(train.values), BINS[real.level])
+    edges = bins_of(real, train)
     return np.linspace(_rounded(edges[0]), _rounded(edges[-1]), len(edges))
 
 
