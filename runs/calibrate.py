@@ -1,6 +1,6 @@
 """How far a model misses the manner it is told, written into its configuration.
 
-    python runs/calibrate.py RUN [-n 1000]
+    python runs/calibrate.py RUN [-n 1000] [--rounds 4]
 
 What `gazediffusion train` does at its end with fewer windows (calibration.py). Print: for each task
 and resolution what is told less of each number: a constant, in standard deviations, and a share.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from gazediffusion.calibration import calibrate, n_made
+from gazediffusion.calibration import ROUNDS, calibrate, n_made
 from gazediffusion.checkpoint import read_config
 from gazediffusion.console import generation_bar
 from gazediffusion.learner import choose_device
@@ -23,10 +23,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", type=Path)
     parser.add_argument("-n", type=int, default=1000, help="windows of each task")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
     given = parser.parse_args()
     config = read_config(given.run)
-    with generation_bar(n_made(config, given.n)) as progress:
-        corrected = calibrate(given.run, choose_device("auto"), given.n, progress)
+    with generation_bar(n_made(config, given.n, given.rounds)) as progress:
+        corrected = calibrate(given.run, choose_device("auto"), given.n, given.rounds, progress)
     for task, of_task in zip(config.tasks, corrected.tasks, strict=True):
         for kind in of_task:
             found = ", ".join(

@@ -1,11 +1,14 @@
 """Variants of the joint recipe, trained side by side and judged against the floor.
 
     python runs/joint.py WINDOWS.safetensors ... -o FOLDER --variants base slow ... [--epochs 160]
-        [--split-seed 42]
+        [--split-seed 42 1 2] [-n 2500]
 
-Each variant is told by what it changes of `base`, or of `before` and `plain`, which came first.
-Runs are kept in FOLDER and resumed; what was learned from them is in docs/log.md. Print: one line
-for each variant and windows file (see runs/fidelity.py), and where the runs and scores are.
+Each variant is told by what it changes of `base`, or of `before` and `plain`, which came first; it
+is trained once for each split, corrected (runs/calibrate.py) and judged on the people it was
+trained without. Runs are kept in FOLDER and resumed; what was learned from them is in docs/log.md.
+With --seconds training stops in time, to be gone on with by the same command, and nothing is
+judged. Print: one line for each run and windows file (see runs/fidelity.py), and where the runs
+and scores are.
 """
 
 from __future__ import annotations
@@ -18,7 +21,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from fidelity import judge, line, split_again
-from gazediffusion.checkpoint import load_run, read_metrics
+from gazediffusion.calibration import calibrate, is_due
+from gazediffusion.checkpoint import load_run, read_config, read_metrics
 from gazediffusion.edm import Edm
 from gazediffusion.files import write_json
 from gazediffusion.learner import choose_device
@@ -55,9 +59,9 @@ VARIANTS: dict[str, Recipe] = {
     "high": replace(JOINT, learning_rate=5e-3),
     "higher": replace(JOINT, learning_rate=1e-2),
     "adamw": replace(JOINT, optimizer="adamw"),
-    "no-biases": replace(JOINT, network=replace(JOINT.network, biases=False)),
-    "looks8": replace(JOINT, network=replace(JOINT.network, biases=False, attentions=8)),
-    "wide320": replace(JOINT, network=replace(JOINT.network, biases=False, widths=(64, 128, 320))),
+    "biases": replace(JOINT, network=replace(JOINT.network, biases=True)),
+    "looks8": replace(JOINT, network=replace(JOINT.network, attentions=8)),
+    "wide320": replace(JOINT, network=replace(JOINT.network, widths=(64, 128, 320))),
     "k5": replace(JOINT, network=replace(JOINT.network, kernel=5)),
     "no-looks": replace(JOINT, network=BEFORE.network),
     "no-manner": LOOKS,
@@ -89,22 +93,31 @@ def main() -> None:
     parser.add_argument("--variants", nargs="+", default=["base"], choices=list(VARIANTS))
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--split-seed", type=int, help="other people held out than in the files")
+    parser.add_argument(
+        "--split-seed", type=int, nargs="+", help="people held out; as in the files"
+    )
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop training after")
-    parser.add_argument("-n", type=int, default=800)
+    parser.add_argument("-n", type=int, default=2500, help="windows judged")
+    parser.add_argument("--made", type=int, default=1000, help="windows of a task to correct by")
     parser.add_argument("--quality", default="default")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--compile", action="store_true", help="on a CPU: one run, bf16, compiled")
     given = parser.parse_args()
-    parts = [Windows.load(path) for path in given.windows]
+    files = [Windows.load(path) for path in given.windows]
+    splits = {"": files}
     if given.split_seed is not None:
-        parts = [split_again(part, given.split_seed) for part in parts]
+        splits = {
+            f"-{seed}": [split_again(one, seed) for one in files] for seed in given.split_seed
+        }
     begun = time.monotonic()
-    jobs = []
+    jobs, people = [], []
     for name in given.variants:
         recipe = VARIANTS[name]
         recipe = replace(recipe, epochs=given.epochs or recipe.epochs)
-        jobs.append(Job(parts, given.output / f"{name}-{given.seed}", recipe, given.seed))
+        for split, parts in splits.items():
+            folder = given.output / f"{name}-{given.seed}{split}"
+            jobs.append(Job(parts, folder, recipe, given.seed))
+            people.append(parts)
     waiting = [job for job in jobs if len(read_metrics(job.folder)) < job.recipe.epochs]
 
     def is_late() -> bool:
@@ -130,8 +143,14 @@ def main() -> None:
     for job, epoch in epochs:
         if given.compile or epoch.epoch % 20 == 0:
             print(f"{job.folder.name} {json.dumps(vars(epoch))}", flush=True)
+    late = [job for job in waiting if len(read_metrics(job.folder)) < job.recipe.epochs]
+    if late:
+        print(f"to be gone on with: {', '.join(job.folder.name for job in late)}")
+        return
     device = choose_device(given.device)
-    for job in jobs:
+    for job, parts in zip(jobs, people, strict=True):
+        if is_due(read_config(job.folder)):
+            calibrate(job.folder, device, given.made)
         run = load_run(job.folder, device=device)
         for path, part in zip(given.windows, parts, strict=True):
             found = judge(run, part, given.n, True, quality=given.quality)

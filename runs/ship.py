@@ -71,15 +71,16 @@ Largest ratios. {worst}."""
 def tasks_table(found: Mapping[str, Any]) -> str:
     """How each task looks, of people and of the model."""
     rows = [
-        "| task | whose | fixation (ms) | moves a second | to the right | sweeps back a second "
-        "| recognised |",
+        "| task | whose | fixation, median and mean (ms) | moves a second | to the right "
+        "| sweeps back a second | recognised |",
         "|---|---|---:|---:|---:|---:|---:|",
     ]
     for task, sides in found.items():
         for side, whose in (("real", "held-out people"), ("model", "model")):
             one = sides[side]
             rows.append(
-                f"| {task} | {whose} | {one['fixation_ms']:.0f} | {one['moves_per_s']:.2f} "
+                f"| {task} | {whose} | {one['fixation_ms']:.0f}, {one['mean_fixation_ms']:.0f} "
+                f"| {one['moves_per_s']:.2f} "
                 f"| {100 * one['right_share']:.0f} % | {one['sweeps_per_s']:.2f} "
                 f"| {100 * one['recognised']:.0f} % |"
             )

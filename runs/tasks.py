@@ -2,11 +2,11 @@
 
     python runs/tasks.py RUN_OR_MODEL WINDOWS.safetensors ... [-n 200] [-o FILE]
 
-For every task, of the training people, of those held out and of the model: the median fixation,
-how often the gaze moves on, how many of its moves go a little to the right (progress along a line)
-and how many sweep back by a quarter of the screen. Then a classifier learns the tasks from the
-training people and names the others' windows; the model's should be recognised about as often as
-those of people.
+For every task, of the training people, of those held out and of the model: the median and the mean
+fixation, how often the gaze moves on, how many of its moves go a little to the right (progress
+along a line) and how many sweep back by a quarter of the screen. Then a classifier learns the tasks
+from the training people and names the others' windows; the model's should be recognised about as
+often as those of people.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from gazediffusion.windows import Windows
 SWEEP_SHARE = 0.25  # of the screen's width
 SMALLEST_DEG, LINE_DEG = 0.5, 6.0
 SIDES = ("train", "real", "model")
-NAMES = ("fixation_ms", "moves_per_s", "right_share", "sweeps_per_s")
+NAMES = ("fixation_ms", "mean_fixation_ms", "moves_per_s", "right_share", "sweeps_per_s")
 
 
 def scanpath(gaze: NDArray[np.float32], screen: Screen, rate_hz: float) -> tuple[Any, Any]:
@@ -45,7 +45,7 @@ def scanpath(gaze: NDArray[np.float32], screen: Screen, rate_hz: float) -> tuple
 
 
 def looks(windows: Windows) -> NDArray[np.float64]:
-    """The four numbers of each window, (window, 4)."""
+    """The numbers of `NAMES` of each window, (window, 5)."""
     rows = []
     seconds = windows.length / windows.rate_hz
     for gaze in windows.cut():
@@ -57,6 +57,7 @@ def looks(windows: Windows) -> NDArray[np.float64]:
         rows.append(
             [
                 np.median(fixations) if len(fixations) else np.nan,
+                fixations.mean() if len(fixations) else np.nan,
                 len(moves) / seconds,
                 right.mean() if len(moves) else np.nan,
                 back.sum() / seconds,
@@ -66,7 +67,7 @@ def looks(windows: Windows) -> NDArray[np.float64]:
 
 
 def described(windows: Windows) -> NDArray[np.float64]:
-    """What the classifier sees of each window: the nine features and the four numbers."""
+    """What the classifier sees of each window: the nine features and these numbers."""
     features = np.stack(list(kinematic_features(windows.cut()).values()), axis=1)
     return np.concatenate([features, looks(windows)], axis=1)
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from gazediffusion.errors import GazeError
-from gazediffusion.manner import FAST, NAMES, TRACKERS, Manners, measure
+from gazediffusion.manner import FAST, NAMES, TRACKERS, USUAL_SIZE, Manners, measure
 from gazediffusion.seeds import evenly_spread
 from gazediffusion.windows import Windows
 
@@ -39,6 +39,8 @@ def test_the_numbers_are_what_they_say() -> None:
     torch.testing.assert_close(found["fast samples"], (speed > FAST).sum(dim=-1).log1p())
     assert found["saccades"].tolist() == pytest.approx([np.log(2)] * 8)
     torch.testing.assert_close(found["spread in y"], gaze[:, 1].std(dim=-1).log())
+    reach = gaze[:, 0].max(dim=-1).values - gaze[:, 0].min(dim=-1).values
+    torch.testing.assert_close(found["reach in x"], reach.log())
     torch.testing.assert_close(found["place in x"], gaze[:, 0].mean(dim=-1))
 
 
@@ -52,20 +54,36 @@ def test_a_saccade_counts_once_wherever_it_begins() -> None:
     assert counts.tolist() == pytest.approx([1, 1, 2])
 
 
-def test_saccades_are_counted_by_how_long_they_last() -> None:
-    """Of 1, 3, 6, 8, 9 and 20 samples, the last at the end of the window."""
-    steps = torch.zeros(1, 2, 200)
+def lasting(*lengths: int, step: float = 0.03) -> torch.Tensor:
+    """A window with a saccade of each of these numbers of samples, the last at its very end."""
+    steps = torch.zeros(1, 2, 20 + sum(lengths) + 10 * len(lengths))
     begin = 10
-    for length in (1, 3, 6, 8, 9, 20):
-        begin = 180 if length == 20 else begin
-        steps[0, 0, begin : begin + length] = 0.03 * (1 if begin % 20 else -1)
+    for number, length in enumerate(lengths):
+        begin = steps.shape[-1] - length if number == len(lengths) - 1 else begin
+        steps[0, 0, begin : begin + length] = step * (-1) ** number
         begin += length + 10
-    found = dict(zip(NAMES, measure(steps.cumsum(dim=-1), RATE)[0].expm1().tolist(), strict=True))
-    counts = {name: found[f"{name} saccades"] for name in ("brief", "long", "longer")}
+    return steps.cumsum(dim=-1)
+
+
+def test_saccades_are_counted_by_how_long_they_last() -> None:
+    gaze = lasting(1, 3, 6, 8, 9, 20)
+    found = dict(zip(NAMES, measure(gaze, RATE)[0].expm1().tolist(), strict=True))
     assert found["saccades"] == pytest.approx(6)
-    assert counts == pytest.approx({"brief": 1, "long": 4, "longer": 2})
+    assert found["brief saccades"] == pytest.approx(1)
+    counts = [found[f"saccades of {ms} ms"] for ms in (12, 20, 28, 36, 44, 52)]
+    assert counts == pytest.approx([5, 4, 3, 2, 1, 1])
     # A window shorter than a long saccade has none.
-    assert float(measure(torch.zeros(1, 2, 8), RATE)[0, NAMES.index("longer saccades")]) == 0
+    assert float(measure(torch.zeros(1, 2, 8), RATE)[0, NAMES.index("saccades of 52 ms")]) == 0
+
+
+def test_the_size_of_long_saccades_is_theirs_alone() -> None:
+    """Two of 12 samples, which go 0.36 and 0.48, beside short ones, which do not count."""
+    place = NAMES.index("size of long saccades")
+    gaze = torch.cat([lasting(3, 12, 5), lasting(4, 12, step=0.04)], dim=-1)
+    gaze[..., lasting(3, 12, 5).shape[-1] :] += lasting(3, 12, 5)[..., -1:]
+    size = float(measure(gaze, RATE)[0, place].exp())
+    assert size == pytest.approx((0.36 + 0.48 + USUAL_SIZE) / 3, rel=1e-4)
+    assert float(measure(lasting(3, 5), RATE)[0, place].exp()) == pytest.approx(USUAL_SIZE)
 
 
 def test_turns_tell_white_noise_from_smooth_motion() -> None:
@@ -265,6 +283,20 @@ def test_what_a_network_does_not_heed_is_not_exaggerated() -> None:
     constant, share = np.array(kind.missed).T
     np.testing.assert_allclose(constant, 1, atol=0.2)
     assert np.abs(share).max() == 0
+
+
+def test_what_is_asked_for_stays_among_people() -> None:
+    """A network that makes the same whatever it hears is not driven on and on."""
+    manners = Manners.fit([of_two_kinds()], ["both"])
+    zeros = [0] * 400
+    wanted = torch.randn(400, len(NAMES), generator=torch.Generator().manual_seed(4))
+    asked = []
+    for _ in range(6):
+        manners = manners.corrected([zeros], [wanted], [torch.full_like(wanted, -1.0)])
+        shift = (manners.heard(zeros, zeros, wanted) - wanted).mean(dim=0) / wanted.std(dim=0)
+        asked.append((float(shift.min()), float(shift.max())))
+    assert 0.8 < asked[0][0] < asked[0][1] < 1.2
+    assert asked[-1] == pytest.approx((1.5, 1.5), abs=0.01)
 
 
 def test_a_model_told_other_numbers_is_refused() -> None:

@@ -2,8 +2,9 @@
 
 A network obeys what it is told a little timidly: windows wanted with many saccades get one fewer.
 Windows are made of every task and measured; what is told of each number is then shifted and spread
-(`Manners.corrected`), and once more, since numbers depend on each other. That goes into the run's
-configuration. Needs no recordings: the model is compared with what it was told.
+(`Manners.corrected`), and again a few times, since numbers depend on each other and some are heeded
+by half. That goes into the run's configuration. Needs no recordings: the model is compared with
+what it was told.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from gazediffusion.generator import DiffusionGenerator, Progress
 from gazediffusion.manner import Manners
 
 WINDOWS = 128  # of each task
-ROUNDS = 2
+ROUNDS = 4
 _SEED = 1000
 
 
@@ -31,15 +32,16 @@ def is_due(config: RunConfig) -> bool:
     return config.manners is not None and config.manners == config.manners.uncorrected()
 
 
-def n_made(config: RunConfig, n: int = WINDOWS) -> int:
+def n_made(config: RunConfig, n: int = WINDOWS, rounds: int = ROUNDS) -> int:
     """How many windows `calibrate` makes in all."""
-    return ROUNDS * n * len(config.tasks)
+    return rounds * n * len(config.tasks)
 
 
 def calibrate(
     folder: Path,
     device: torch.device,
     n: int = WINDOWS,
+    rounds: int = ROUNDS,
     progress: Progress = lambda done: None,
 ) -> Manners:
     """Correct the manners of a trained run, from n windows of each task, and write them down.
@@ -50,7 +52,7 @@ def calibrate(
     if run.config.manners is None:
         raise GazeError("this model is told no manner", path=folder)
     manners = run.config.manners.uncorrected()
-    for number in range(ROUNDS):
+    for number in range(rounds):
         before = number * n * len(run.config.tasks)
         told = replace(run, config=replace(run.config, manners=manners))
         manners = _corrected(told, manners, n, partial(_heard, progress, before))

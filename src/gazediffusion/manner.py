@@ -1,4 +1,4 @@
-"""Manner: how a window is looked at, in eighteen numbers that the network is told beside the task.
+"""Manner: how a window is looked at, in twenty-five numbers told to the network beside the task.
 
 A denoiser learns soon what follows from nearby samples, and late what holds for a whole window: how
 noisy the tracker was, how often the eye jumped, how far it went. Left to find that by itself it
@@ -28,10 +28,13 @@ from gazediffusion.resolution import recorded_steps
 from gazediffusion.seeds import evenly_spread, fallen_on
 from gazediffusion.windows import Windows
 
+# Saccades are counted by how long they last, at least; the size of those of LONG_S is told too.
+DURATIONS_S = (0.012, 0.02, 0.028, 0.036, 0.044, 0.052)
+LONG_S = 0.044
 # Logarithms of: median speed of each axis (the tracker's noise), the odds of resting and of turning
 # back from one sample to the next, the power of the change of velocity over that of velocity, mean
-# speed, fast samples, saccades, those of one sample, long and longer ones, spread; and the mean
-# place.
+# speed, fast samples, saccades, those of one sample, those that last, how far long ones go, spread,
+# how far the window reaches; and the mean place.
 NAMES = (
     "noise in x",
     "noise in y",
@@ -45,17 +48,19 @@ NAMES = (
     "fast samples",
     "saccades",
     "brief saccades",
-    "long saccades",
-    "longer saccades",
+    *(f"saccades of {1000 * seconds:.0f} ms" for seconds in DURATIONS_S),
+    "size of long saccades",
     "spread in x",
     "spread in y",
+    "reach in x",
+    "reach in y",
     "place in x",
     "place in y",
 )
 TRACKERS, MEDIANS = NAMES[:6], NAMES[:2]
 REST = 0.04  # screen half-widths a second: a tenth of a pixel from one sample to the next
 FAST = 5.0  # screen half-widths a second: the paper's threshold of 0.02 a sample at 250 Hz
-LONG_S, LONGER_S = 0.024, 0.036
+USUAL_SIZE = 0.5  # screen half-widths: of a long saccade, where a window has none
 # Quantiles are kept at these places of a standard normal; what lies outside is cut.
 _NODES = np.linspace(-3, 3, 25)
 _MOST_GAUSSIANS, _WINDOWS_EACH = 16, 200
@@ -65,26 +70,32 @@ _MOST = 5.0  # standard deviations that the network is told at most
 _CHUNK = 512
 _NOTHING = ((0.0, 0.0),) * len(NAMES)  # is missed
 _OBEYED, _STRETCHES = (0.5, 1.0), (0.8, 1.25)  # least and most that is believed
+_FARTHEST = 1.5  # standard deviations from people's mean that a network is told at most
 _EDGE = 1e-6  # a place this near to 0 or 1 is taken for it
 
 
 def measure(gaze: Tensor, rate_hz: float) -> Tensor:
-    """The numbers of `NAMES`, (batch, 18), of normalized gaze (batch, 2, time)."""
+    """The numbers of `NAMES`, (batch, 25), of normalized gaze (batch, 2, time)."""
     velocity = gaze.diff(dim=-1) * rate_hz
-    squares, size = velocity.square(), velocity.abs()
-    noise = size.median(dim=-1).values.clamp_min(1e-6)
-    rest = (size < REST).float().mean(dim=-1)
+    squares, axial = velocity.square(), velocity.abs()
+    noise = axial.median(dim=-1).values.clamp_min(1e-6)
+    rest = (axial < REST).float().mean(dim=-1)
     turns = (velocity[..., 1:] * velocity[..., :-1] < 0).float().mean(dim=-1)
     changes = velocity.diff(dim=-1).square()
     jitter = changes.mean(dim=-1).clamp_min(1e-9) / squares.mean(dim=-1).clamp_min(1e-9)
     speed = squares.sum(dim=1).sqrt()
     is_fast = speed > FAST
-    n_saccades, n_two, n_long, n_longer = (
+    n_saccades, n_two, *n_lasting = (
         _n_runs(is_fast, length)
-        for length in (1, 2, round(LONG_S * rate_hz), round(LONGER_S * rate_hz))
+        for length in (1, 2, *(round(seconds * rate_hz) for seconds in DURATIONS_S))
     )
-    counts = [is_fast.sum(dim=-1), n_saccades, n_saccades - n_two, n_long, n_longer]
+    counts = [is_fast.sum(dim=-1), n_saccades, n_saccades - n_two, *n_lasting]
+    is_long = _in_runs(is_fast, round(LONG_S * rate_hz))
+    covered = (speed * is_long).sum(dim=-1) / rate_hz
+    # As if each window had one long saccade more, of the usual size.
+    size = (covered + USUAL_SIZE) / (n_lasting[DURATIONS_S.index(LONG_S)] + 1)
     spread = gaze.std(dim=-1).clamp_min(1e-4)
+    reach = (gaze.amax(dim=-1) - gaze.amin(dim=-1)).clamp_min(1e-4)
     return torch.cat(
         [
             noise.log(),
@@ -93,7 +104,9 @@ def measure(gaze: Tensor, rate_hz: float) -> Tensor:
             jitter.log(),
             speed.mean(dim=-1, keepdim=True).clamp_min(1e-6).log(),
             torch.stack(counts, dim=1).log1p(),
+            size[:, None].log(),
             spread.log(),
+            reach.log(),
             gaze.mean(dim=-1),
         ],
         dim=1,
@@ -101,7 +114,7 @@ def measure(gaze: Tensor, rate_hz: float) -> Tensor:
 
 
 def mirrored(numbers: Tensor) -> Tensor:
-    """The numbers (batch, 18) of windows of which both axes are mirrored; only places change."""
+    """The numbers (batch, 25) of windows of which both axes are mirrored; only places change."""
     return torch.cat([numbers[:, :-2], -numbers[:, -2:]], dim=1)
 
 
@@ -136,7 +149,7 @@ class Kind:
         step: Sequence[float] = (0.0, 0.0),
         grid: Sequence[float] = (0.0, 0.0),
     ) -> Kind:
-        """From the numbers (window, 18) of at least one window."""
+        """From the numbers (window, 25) of at least one window."""
         from scipy.special import ndtr
         from sklearn.mixture import GaussianMixture
 
@@ -165,9 +178,9 @@ class Kind:
     def numbers(
         self, which: NDArray[np.float64], places: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Manners (window, 18) from numbers between 0 and 1.
+        """Manners (window, 25) from numbers between 0 and 1.
 
-        which (window,): of the Gaussian; places (window, 18): within it.
+        which (window,): of the Gaussian; places (window, 25): within it.
         """
         shares, means, factors, drawn, real = self._tables
         values = _of_mixture(shares, means, factors, which, places)
@@ -220,18 +233,18 @@ class Manners:
         )
 
     def told(self, gaze: Tensor, rate_hz: float) -> Tensor:
-        """What the network hears of gaze (batch, 2, time): (batch, 18), about unit variance."""
+        """What the network hears of gaze (batch, 2, time): (batch, 25), about unit variance."""
         return self.scaled(measure(gaze, rate_hz))
 
     def scaled(self, measured: Tensor) -> Tensor:
-        """What the network hears of measured numbers (batch, 18)."""
+        """What the network hears of measured numbers (batch, 25)."""
         mean, std = measured.new_tensor(self.mean), measured.new_tensor(self.std)
         return ((measured - mean) / std).clamp(-_MOST, _MOST)
 
     def drawn(self, tasks: Sequence[int], places: NDArray[np.float64]) -> tuple[Tensor, list[int]]:
-        """What is wanted of windows in these tasks, by places (window, 19) between 0 and 1.
+        """What is wanted of windows in these tasks, by places (window, 26) between 0 and 1.
 
-        (window, 18) of about unit variance, and which kind of its task each window is.
+        (window, 25) of about unit variance, and which kind of its task each window is.
         """
         kinds = np.zeros(len(tasks), dtype=np.int64)
         values = np.empty((len(tasks), len(self.mean)))
@@ -246,7 +259,7 @@ class Manners:
         return self.scaled(torch.from_numpy(values).float()), kinds.tolist()
 
     def heard(self, tasks: Sequence[int], kinds: Sequence[int], wanted: Tensor) -> Tensor:
-        """What the network must hear to make what is wanted of these kinds, (window, 18)."""
+        """What the network must hear to make what is wanted of these kinds, (window, 25)."""
         missed = [self.tasks[task][kind].missed for task, kind in zip(tasks, kinds, strict=True)]
         constant, share = wanted.new_tensor(missed).unbind(dim=-1)
         return wanted - (constant + share * wanted)
@@ -256,11 +269,12 @@ class Manners:
     ) -> Manners:
         """These manners, knowing what a network made of what was wanted, task by task.
 
-        For each task: the windows' kinds, and wanted and made (window, 18), told as these manners
-        tell it. What is made is then to have the mean and the spread of what is wanted. Of the
-        tracker's numbers only the mean is corrected: recordings are of a few kinds, and what is
-        asked for beyond the noisiest is none of them. Medians are not, where the eye moves in whole
-        steps: they jump from one step to the next.
+        For each task: the windows' kinds, and wanted and made (window, 25), told as these manners
+        tell it. What is made is then to have the mean and the spread of what is wanted; what is
+        told for that stays near to what people do. Of the tracker's numbers only the mean is
+        corrected: recordings are of a few kinds, and what is asked for beyond the noisiest is none
+        of them. Medians are not, where the eye moves in whole steps: they jump from one step to the
+        next.
         """
         tasks = []
         for of_task, numbers, x, y in zip(self.tasks, kinds, wanted, made, strict=True):
@@ -314,12 +328,20 @@ def _n_runs(is_fast: Tensor, length: int) -> Tensor:
     return (long & ~before).sum(dim=-1)
 
 
+def _in_runs(is_fast: Tensor, length: int) -> Tensor:
+    """Which samples (batch, time) are in runs of at least so many fast ones."""
+    if is_fast.shape[-1] < length:
+        return torch.zeros_like(is_fast)
+    begins = is_fast.unfold(-1, length, 1).all(dim=-1)
+    return functional.pad(begins, (length - 1, length - 1)).unfold(-1, length, 1).any(dim=-1)
+
+
 def _log_odds(share: Tensor) -> Tensor:
     return ((share + 0.01) / (1.01 - share)).log()
 
 
 def _kinds(values: NDArray[np.float64], recorded: NDArray[np.float64]) -> tuple[Kind, ...]:
-    """The kinds of numbers (window, 18) with step and grid of their recordings (window, 4).
+    """The kinds of numbers (window, 25) with step and grid of their recordings (window, 4).
 
     Steps that differ by less than a twentieth are one; a kind of few windows joins the largest.
     """
@@ -338,7 +360,7 @@ def _kinds(values: NDArray[np.float64], recorded: NDArray[np.float64]) -> tuple[
 
 
 def _measured(windows: Windows) -> Iterator[NDArray[np.float64]]:
-    """The numbers of all windows, (window, 18), in pieces."""
+    """The numbers of all windows, (window, 25), in pieces."""
     for first in range(0, len(windows), _CHUNK):
         gaze = torch.from_numpy(windows.cut(np.arange(first, min(first + _CHUNK, len(windows)))))
         yield measure(gaze, windows.rate_hz).double().numpy()
@@ -369,10 +391,12 @@ def _missed(kind: Kind, wanted: Tensor, made: Tensor) -> tuple[tuple[float, floa
             continue
         mean, steepness = float(x[:, k].mean()), 1 - share
         obeyed, stretch = _response(x[:, k], y[:, k])
-        heard = steepness * mean - constant + (mean - float(y[:, k].mean())) / obeyed
+        lacking = mean - float(y[:, k].mean())
+        farthest = _FARTHEST * float(x[:, k].std())
+        shift = float(np.clip(-share * mean - constant + lacking / obeyed, -farthest, farthest))
         if name not in TRACKERS:
             steepness *= stretch
-        lines.append((steepness * mean - heard, 1 - steepness))
+        lines.append(((steepness - 1) * mean - shift, 1 - steepness))
     return _plain(np.array(lines))  # type: ignore[no-any-return]
 
 

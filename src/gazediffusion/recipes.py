@@ -141,7 +141,7 @@ def conditions(
     """What a conditioned network is told, (batch, conditions).
 
     tasks (batch, tasks): which one, or zeros. turns (batch, 3): which were made, none if left out.
-    manner (batch, 18): of a network that is told one; is_told (batch, 1): of which windows, all if
+    manner (batch, 25): of a network that is told one; is_told (batch, 1): of which windows, all if
     left out.
     """
     turns = tasks.new_zeros(len(tasks), TURNS) if turns is None else turns.to(tasks)
@@ -168,7 +168,13 @@ JOINT = Recipe(
     name="joint",
     representation="joint",
     network=UNetConfig(
-        channels=4, widths=(64, 128, 256), kernel=3, patch=2, attentions=4, rotary=True
+        channels=4,
+        widths=(64, 128, 256),
+        kernel=3,
+        patch=2,
+        attentions=4,
+        rotary=True,
+        biases=False,
     ),
     process="edm",
     edm=Edm(log_mean=-0.4, log_std=1.9, sigma_max=20.0, emphasis=1.0),
