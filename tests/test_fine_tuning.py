@@ -94,6 +94,18 @@ def test_the_command_takes_the_recipe_of_the_model(
     run = load_run(tmp_path / "run")
     assert run.config.recipe.name == "joint-tiny"
     assert run.config.begun_from == model.weights_sha256
+    assert run.config.recipe.learning_rate == model.config.recipe.learning_rate / 2
+    faster = [*map(str, words), str(model.path), "--learning-rate"]
+    monkeypatch.setattr("sys.argv", [*faster, "1e-3"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 2
+    assert "the run in this folder has another recipe" in capsys.readouterr().err
+    monkeypatch.setattr("sys.argv", [*faster, "-1"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 2
+    assert "learning rate must be 0 or more" in capsys.readouterr().err
     monkeypatch.setattr("sys.argv", [*map(str, words), "nothing"])
     with pytest.raises(SystemExit) as end:
         main()

@@ -81,6 +81,8 @@ class Recipe:
         for name in ("diffusion_steps", "batch_size", "epochs", "sampling_steps"):
             if getattr(self, name) < 1:
                 raise GazeError(f"{name.replace('_', ' ')} must be 1 or more")
+        if not 0 <= self.learning_rate < float("inf"):
+            raise GazeError("learning rate must be 0 or more")
         if self.process == "ddpm" and self.sampling_steps > self.diffusion_steps:
             raise GazeError(
                 f"{self.sampling_steps} sampling steps are more than the "

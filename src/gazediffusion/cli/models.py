@@ -45,6 +45,12 @@ def train(
     batch_size: Annotated[
         int | None, typer.Option(help="Instead of the recipe's.", show_default=False)
     ] = None,
+    learning_rate: Annotated[
+        float | None,
+        typer.Option(
+            help="Instead of the recipe's, or of half of it with --from.", show_default=False
+        ),
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
     precision: Annotated[
         str, typer.Option(help="auto (the recipe's on a GPU, fp32 elsewhere), fp32 or bf16.")
@@ -95,10 +101,14 @@ def train(
         chosen = start.config.recipe
     else:
         chosen = find_recipe(recipe or loaded[0].recipe)
+    if learning_rate is None:
+        # What a model has learned is not to be shaken off at once.
+        learning_rate = chosen.learning_rate if start is None else chosen.learning_rate / 2
     chosen = replace(
         chosen,
         epochs=chosen.epochs if epochs is None else epochs,
         batch_size=chosen.batch_size if batch_size is None else batch_size,
+        learning_rate=learning_rate,
     )
     log = console.scalar_log(output / "tensorboard" if tensorboard else None)
     last = None
