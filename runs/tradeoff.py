@@ -84,14 +84,19 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
                 axes.plot(
                     seconds, [value(row) for row in chosen], "o-", color=colour, label=sampler
                 )
-            for number, row in enumerate(rows):
+            for row in rows:
                 name = named.get((row["sampler"], row["steps"]))
                 if not name and row["sampler"] == "multistep" and row["steps"] > 10:
                     continue  # next to its corrected twin
                 text = f"{row['evaluations']}" + (f" ({name})" if name else "")
                 place = (row["seconds"], value(row))
-                shift = (4, 6) if number % 2 or row["sampler"] == "heun" else (4, -12)
-                axes.annotate(text, place, textcoords="offset points", xytext=shift, fontsize=8)
+                if row["sampler"] == "multistep":
+                    side, shift = "right", (-2, -12)
+                else:  # the long name of the default stands above
+                    side, shift = "left", (2, 6 if name or row["steps"] < 15 else -12)
+                axes.annotate(
+                    text, place, textcoords="offset points", xytext=shift, ha=side, fontsize=8
+                )
             axes.axhline(1, color=GREY, linewidth=0.8)
             most = max(value(row) for row in rows)
             ticks = [tick for tick in (1, 2, 5, 10, 20, 50, 100, 200, 500) if tick < 2 * most]
