@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from fidelity import judge, line
-from gazediffusion.calibration import calibrate, is_due
-from gazediffusion.checkpoint import Run, load_run, read_config, read_metrics
+from gazediffusion.calibration import calibrated
+from gazediffusion.checkpoint import Run, read_metrics
 from gazediffusion.console import training_bar
 from gazediffusion.errors import GazeError
 from gazediffusion.files import write_json
@@ -53,9 +53,7 @@ def learned(windows: list[Windows], folder: Path, recipe: Recipe, start: Run | N
         with training_bar(recipe.epochs) as bar:
             for epoch in train(windows, folder, recipe, seed=0, start=start, on_step=bar.on_step):
                 bar.on_epoch(epoch)
-    if is_due(read_config(folder)):
-        calibrate(folder, choose_device("auto"))
-    return load_run(folder, device=choose_device("auto"))
+    return calibrated(folder, choose_device("auto"))
 
 
 def main() -> None:

@@ -16,13 +16,13 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from fidelity import judge, line, split_again
-from gazediffusion.calibration import calibrate, is_due
-from gazediffusion.checkpoint import load_run, read_config, read_metrics
+from gazediffusion.calibration import calibrated
+from gazediffusion.checkpoint import read_metrics
 from gazediffusion.edm import Edm
 from gazediffusion.files import write_json
 from gazediffusion.learner import choose_device
@@ -85,6 +85,11 @@ VARIANTS: dict[str, Recipe] = {
 }
 
 
+def unfinished(jobs: Iterable[Job]) -> list[Job]:
+    """Those of which epochs are missing."""
+    return [job for job in jobs if len(read_metrics(job.folder)) < job.recipe.epochs]
+
+
 def main() -> None:
     """Train what is missing, then judge all."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -94,7 +99,10 @@ def main() -> None:
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
-        "--split-seed", type=int, nargs="+", help="people held out; as in the files"
+        "--split-seed",
+        type=int,
+        nargs="+",
+        help="who is held out, a run for each; else as in the files",
     )
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop training after")
     parser.add_argument("-n", type=int, default=2500, help="windows judged")
@@ -110,15 +118,14 @@ def main() -> None:
             f"-{seed}": [split_again(one, seed) for one in files] for seed in given.split_seed
         }
     begun = time.monotonic()
-    jobs, people = [], []
+    people: dict[Job, list[Windows]] = {}
     for name in given.variants:
         recipe = VARIANTS[name]
         recipe = replace(recipe, epochs=given.epochs or recipe.epochs)
         for split, parts in splits.items():
             folder = given.output / f"{name}-{given.seed}{split}"
-            jobs.append(Job(parts, folder, recipe, given.seed))
-            people.append(parts)
-    waiting = [job for job in jobs if len(read_metrics(job.folder)) < job.recipe.epochs]
+            people[Job(parts, folder, recipe, given.seed)] = parts
+    waiting = unfinished(people)
 
     def is_late() -> bool:
         return time.monotonic() - begun > float(given.seconds)
@@ -143,15 +150,13 @@ def main() -> None:
     for job, epoch in epochs:
         if given.compile or epoch.epoch % 20 == 0:
             print(f"{job.folder.name} {json.dumps(vars(epoch))}", flush=True)
-    late = [job for job in waiting if len(read_metrics(job.folder)) < job.recipe.epochs]
-    if late:
-        print(f"to be gone on with: {', '.join(job.folder.name for job in late)}")
+    if late := unfinished(people):
+        names = ", ".join(job.folder.name for job in late)
+        print(f"wrote {given.output}; to be gone on with: {names}")
         return
     device = choose_device(given.device)
-    for job, parts in zip(jobs, people, strict=True):
-        if is_due(read_config(job.folder)):
-            calibrate(job.folder, device, given.made)
-        run = load_run(job.folder, device=device)
+    for job, parts in people.items():
+        run = calibrated(job.folder, device, given.made)
         for path, part in zip(given.windows, parts, strict=True):
             found = judge(run, part, given.n, True, quality=given.quality)
             write_json(given.output / "scores" / f"{job.folder.name}-{path.stem}.json", found)

@@ -7,6 +7,7 @@ import os
 # Two test processes with two threads each would fight for two cores. Set before torch is loaded.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,12 +15,31 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from gazediffusion.cli import main
 from gazediffusion.geometry import Screen
 from gazediffusion.recordings import Recording
 
 SCREEN = Screen(1280, 720, 40.0, 22.5, 45.0)
 
 MakeRecording = Callable[..., Recording]
+RunCommand = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> RunCommand:
+    """Run one command in this process; returns exit code, output and error lines."""
+
+    def run_command(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["gazediffusion", *map(str, arguments)])
+        code = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run_command
 
 
 def wandering_gaze(n: int, seed: int = 0, grid_px: float | None = 0.1) -> NDArray[np.float32]:

@@ -8,34 +8,15 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
-from gazediffusion.cli import main
 from gazediffusion.windows import Windows
 
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run one command in this process; returns exit code, output and error lines."""
-
-    def run_command(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["gazediffusion", *map(str, arguments)])
-        code = 0
-        try:
-            main()
-        except SystemExit as end:
-            code = int(end.code or 0)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run_command
+from .conftest import RunCommand
 
 
 @pytest.fixture(scope="module")
@@ -64,20 +45,20 @@ def error_of(result: tuple[int, str, str]) -> str:
     "verb",
     ["", "simulate", "inspect", "prepare", "train", "generate", "evaluate", "baseline", "info"],
 )
-def test_every_verb_teaches_with_help(run: Run, verb: str) -> None:
+def test_every_verb_teaches_with_help(run: RunCommand, verb: str) -> None:
     code, said, _ = run(*[verb] if verb else [], "--help")
     assert code == 0
     assert "Example" in said if verb else "inspect" in said
 
 
-def test_version_is_printed(run: Run) -> None:
+def test_version_is_printed(run: RunCommand) -> None:
     code, said, _ = run("--version")
     assert (code, said.split()[0]) == (0, "gazediffusion")
 
 
 @pytest.mark.parametrize("format", ["asc", "csv", "parquet", "bids", "columns"])
 def test_simulated_files_of_every_format_are_inspected_and_prepared(
-    run: Run, tmp_path: Path, format: str
+    run: RunCommand, tmp_path: Path, format: str
 ) -> None:
     code, said, _ = run(
         "simulate", "-o", tmp_path / "sim", "--participants", 3, "--minutes", 1,
@@ -97,14 +78,14 @@ def test_simulated_files_of_every_format_are_inspected_and_prepared(
     assert len(windows) > 0
 
 
-def test_inspect_draws_a_recording(run: Run, study: Path, tmp_path: Path) -> None:
+def test_inspect_draws_a_recording(run: RunCommand, study: Path, tmp_path: Path) -> None:
     code, said, _ = run("inspect", study, "--plot", tmp_path / "look.png")
     assert code == 0
     assert f"wrote {tmp_path / 'look.png'}" in said
     assert (tmp_path / "look.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_info_tells_what_prepare_did(run: Run, study: Path, tmp_path: Path) -> None:
+def test_info_tells_what_prepare_did(run: RunCommand, study: Path, tmp_path: Path) -> None:
     path = tmp_path / "w.safetensors"
     code, prepared, _ = run("prepare", study, "-o", path, "--recipe", "velocity")
     assert code == 0
@@ -119,14 +100,16 @@ def test_info_tells_what_prepare_did(run: Run, study: Path, tmp_path: Path) -> N
     assert told["provenance"]["config"]["recipe"] == "velocity"
 
 
-def test_the_same_command_gives_the_same_bytes(run: Run, study: Path, tmp_path: Path) -> None:
+def test_the_same_command_gives_the_same_bytes(
+    run: RunCommand, study: Path, tmp_path: Path
+) -> None:
     for name in ("a", "b"):
         assert run("prepare", study, "-o", tmp_path / f"{name}.safetensors")[0] == 0
     a, b = ((tmp_path / f"{name}.safetensors").read_bytes() for name in "ab")
     assert a == b
 
 
-def test_columns_can_be_named(run: Run, study: Path, tmp_path: Path) -> None:
+def test_columns_can_be_named(run: RunCommand, study: Path, tmp_path: Path) -> None:
     table = pl.read_parquet(next(study.rglob("*.parquet")))
     x, y = (c for c in table.columns if c.endswith("_px") and "left" not in c)
     renamed = table.select("participant", Zeit="t_ms", Quer=x, Hoch=y, Nr="trial")
@@ -166,7 +149,7 @@ BAD = {
 
 @pytest.mark.parametrize(("arguments", "problem"), BAD.values(), ids=BAD.keys())
 def test_bad_input_is_one_clear_line_and_nothing_is_written(
-    run: Run, study: Path, tmp_path: Path, arguments: list[str], problem: str
+    run: RunCommand, study: Path, tmp_path: Path, arguments: list[str], problem: str
 ) -> None:
     places = {"STUDY": str(study), "OUT": str(tmp_path)}
     for word, place in places.items():
@@ -188,7 +171,7 @@ CONTENTS = {
 
 @pytest.mark.parametrize(("name", "content", "problem"), CONTENTS.values(), ids=CONTENTS.keys())
 def test_bad_files_are_named_with_the_place(
-    run: Run, tmp_path: Path, name: str, content: bytes, problem: str
+    run: RunCommand, tmp_path: Path, name: str, content: bytes, problem: str
 ) -> None:
     path = tmp_path / name
     path.write_bytes(content)
@@ -198,7 +181,7 @@ def test_bad_files_are_named_with_the_place(
     assert [p.name for p in tmp_path.iterdir()] == [name]
 
 
-def test_one_participant_only_is_refused(run: Run, tmp_path: Path, study: Path) -> None:
+def test_one_participant_only_is_refused(run: RunCommand, tmp_path: Path, study: Path) -> None:
     one = pl.read_parquet(study / "recordings.parquet").filter(pl.col("participant") == "01")
     one.write_parquet(tmp_path / "one.parquet")
     arguments = (tmp_path / "one.parquet", "-o", tmp_path / "w.safetensors", "--screen", "1280x720")
@@ -206,7 +189,9 @@ def test_one_participant_only_is_refused(run: Run, tmp_path: Path, study: Path) 
     assert run("prepare", *arguments, "--val-fraction", 0)[0] == 0
 
 
-def test_an_unwritable_output_fails_before_the_work(run: Run, study: Path, tmp_path: Path) -> None:
+def test_an_unwritable_output_fails_before_the_work(
+    run: RunCommand, study: Path, tmp_path: Path
+) -> None:
     (tmp_path / "file").write_text("in the way")
     said = error_of(run("prepare", study, "-o", tmp_path / "file" / "w.safetensors"))
     assert "cannot be written" in said
@@ -234,7 +219,7 @@ def test_a_full_disk_leaves_nothing_half_written(study: Path, tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == []
 
 
-def test_participant_and_task_come_from_the_file_name(run: Run, tmp_path: Path) -> None:
+def test_participant_and_task_come_from_the_file_name(run: RunCommand, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     for name in ("anna_dots", "bert_dots", "carl_dots"):
         walk = 300 + np.cumsum(rng.normal(0, 0.5, (2, 2100)), axis=1)
@@ -258,7 +243,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return trained_run(tmp_path_factory.mktemp("trained") / "run")
 
 
-def test_train_generate_and_info_in_turn(run: Run, trained: Path, tmp_path: Path) -> None:
+def test_train_generate_and_info_in_turn(run: RunCommand, trained: Path, tmp_path: Path) -> None:
     windows = trained.with_suffix(".safetensors")
     small = ("--recipe", "position-tiny", "--epochs", 2, "--batch-size", 4, "--device", "cpu")
     code, said, lines = run("train", windows, "-o", tmp_path / "run", *small)
@@ -285,7 +270,7 @@ def test_train_generate_and_info_in_turn(run: Run, trained: Path, tmp_path: Path
     assert json.loads(said)["sampling"]["steps"] == 4
 
 
-def test_the_recipe_follows_the_windows(run: Run, trained: Path, tmp_path: Path) -> None:
+def test_the_recipe_follows_the_windows(run: RunCommand, trained: Path, tmp_path: Path) -> None:
     from .runs import saved_windows
 
     saved_windows(tmp_path / "v.safetensors", "velocity")
@@ -296,7 +281,7 @@ def test_the_recipe_follows_the_windows(run: Run, trained: Path, tmp_path: Path)
     assert not (tmp_path / "r").exists()
 
 
-def test_tensorboard_is_written_when_asked(run: Run, trained: Path, tmp_path: Path) -> None:
+def test_tensorboard_is_written_when_asked(run: RunCommand, trained: Path, tmp_path: Path) -> None:
     code, _, lines = run(
         "train", trained.with_suffix(".safetensors"), "-o", tmp_path / "run", "--recipe",
         "position-tiny", "--epochs", 1, "--device", "cpu", "--tensorboard",
@@ -331,7 +316,7 @@ BAD_MODELS = {
 
 @pytest.mark.parametrize(("arguments", "problem"), BAD_MODELS.values(), ids=BAD_MODELS.keys())
 def test_bad_input_to_models_is_one_clear_line(
-    run: Run, trained: Path, tmp_path: Path, arguments: list[str], problem: str
+    run: RunCommand, trained: Path, tmp_path: Path, arguments: list[str], problem: str
 ) -> None:
     places = {
         "WINDOWS": str(trained.with_suffix(".safetensors")),
@@ -357,7 +342,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_baselines_are_generated_and_judged_in_one_report(
-    run: Run, judged: Path, tmp_path: Path
+    run: RunCommand, judged: Path, tmp_path: Path
 ) -> None:
     windows = judged / "windows.safetensors"
     code, said, lines = run(
@@ -401,7 +386,7 @@ BAD_JUDGEMENTS = {
     ("arguments", "problem"), BAD_JUDGEMENTS.values(), ids=BAD_JUDGEMENTS.keys()
 )
 def test_bad_input_to_evaluate_is_one_clear_line(
-    run: Run, judged: Path, tmp_path: Path, arguments: list[str], problem: str
+    run: RunCommand, judged: Path, tmp_path: Path, arguments: list[str], problem: str
 ) -> None:
     places = {
         "WINDOWS": str(judged / "windows.safetensors"),
@@ -414,7 +399,7 @@ def test_bad_input_to_evaluate_is_one_clear_line(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_unknown_baseline_is_refused(run: Run, judged: Path, tmp_path: Path) -> None:
+def test_an_unknown_baseline_is_refused(run: RunCommand, judged: Path, tmp_path: Path) -> None:
     said = error_of(
         run("baseline", "markov", judged / "windows.safetensors", "-o", tmp_path / "b.safetensors")
     )

@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from gazediffusion.checkpoint import Run, load_run
-from gazediffusion.cli import main
 from gazediffusion.errors import GazeError
 from gazediffusion.fine_tuning import starting_weights
 from gazediffusion.recipes import TURNS
 from gazediffusion.training import train
 from gazediffusion.windows import Windows
 
+from .conftest import RunCommand
 from .runs import saved_windows, short_windows
 from .test_joint import JOINT, other_windows
 
@@ -82,32 +82,21 @@ def test_a_run_begun_elsewhere_is_not_resumed(model: Run, tmp_path: Path) -> Non
 
 
 def test_the_command_takes_the_recipe_of_the_model(
-    model: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    model: Run, tmp_path: Path, run: RunCommand
 ) -> None:
     saved_windows(tmp_path / "windows.safetensors")
-    words = ["gazediffusion", "train", tmp_path / "windows.safetensors", "-o", tmp_path / "run"]
+    words: list[object] = ["train", tmp_path / "windows.safetensors", "-o", tmp_path / "run"]
     words += ["--epochs", 1, "--device", "cpu", "--from"]
-    monkeypatch.setattr("sys.argv", [*map(str, words), str(model.path)])
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert not end.value.code
-    run = load_run(tmp_path / "run")
-    assert run.config.recipe.name == "joint-tiny"
-    assert run.config.begun_from == model.weights_sha256
-    assert run.config.recipe.learning_rate == model.config.recipe.learning_rate / 2
-    faster = [*map(str, words), str(model.path), "--learning-rate"]
-    monkeypatch.setattr("sys.argv", [*faster, "1e-3"])
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert end.value.code == 2
-    assert "the run in this folder has another recipe" in capsys.readouterr().err
-    monkeypatch.setattr("sys.argv", [*faster, "-1"])
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert end.value.code == 2
-    assert "learning rate must be 0 or more" in capsys.readouterr().err
-    monkeypatch.setattr("sys.argv", [*map(str, words), "nothing"])
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert end.value.code == 2
-    assert "no run folder nothing" in capsys.readouterr().err
+    assert run(*words, model.path)[0] == 0
+    tuned = load_run(tmp_path / "run").config
+    assert tuned.recipe.name == "joint-tiny"
+    assert tuned.begun_from == model.weights_sha256
+    assert tuned.recipe.learning_rate == model.config.recipe.learning_rate / 2
+    for more, problem in (
+        ([model.path, "--learning-rate", "1e-3"], "the run in this folder has another recipe"),
+        ([model.path, "--learning-rate", "-1"], "learning rate must be 0 or more"),
+        (["nothing"], "no run folder nothing"),
+    ):
+        code, _, error = run(*words, *more)
+        assert code == 2
+        assert problem in error

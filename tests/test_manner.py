@@ -79,8 +79,8 @@ def test_saccades_are_counted_by_how_long_they_last() -> None:
 def test_the_size_of_long_saccades_is_theirs_alone() -> None:
     """Two of 12 samples, which go 0.36 and 0.48, beside short ones, which do not count."""
     place = NAMES.index("size of long saccades")
-    gaze = torch.cat([lasting(3, 12, 5), lasting(4, 12, step=0.04)], dim=-1)
-    gaze[..., lasting(3, 12, 5).shape[-1] :] += lasting(3, 12, 5)[..., -1:]
+    first = lasting(3, 12, 5)
+    gaze = torch.cat([first, lasting(4, 12, step=0.04) + first[..., -1:]], dim=-1)
     size = float(measure(gaze, RATE)[0, place].exp())
     assert size == pytest.approx((0.36 + 0.48 + USUAL_SIZE) / 3, rel=1e-4)
     assert float(measure(lasting(3, 5), RATE)[0, place].exp()) == pytest.approx(USUAL_SIZE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,6 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import jensenshannon
 
-from gazediffusion.cli import main
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation import EvaluationConfig, evaluate
 from gazediffusion.files import read_json
@@ -31,6 +29,7 @@ from gazediffusion.real_summary import (
 from gazediffusion.summarising import MIN_PEOPLE, summarise
 from gazediffusion.windows import Windows
 
+from .conftest import RunCommand
 from .gaze import as_synthetic, simulated_windows, with_noise
 
 QUICK = EvaluationConfig(quick=True)
@@ -329,17 +328,8 @@ def test_the_summary_of_the_task_is_chosen() -> None:
         find_summary("gazcom")
 
 
-def command(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
-    monkeypatch.setattr(sys, "argv", ["gazediffusion", *map(str, arguments)])
-    try:
-        main()
-    except SystemExit as end:
-        return int(end.code or 0)
-    return 0
-
-
 def test_evaluate_without_real_compares_with_the_summary_of_the_card(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, run: RunCommand
 ) -> None:
     steps = np.random.default_rng(0).normal(0, 0.004, (30, 2, 2000)).astype(np.float32)
     card = {"GazediffusionCard": {"sampling": {"task": "reading"}}}
@@ -350,8 +340,9 @@ def test_evaluate_without_real_compares_with_the_summary_of_the_card(
         made.save(paths[-1])
         paths[-1].with_suffix(".json").write_text(json.dumps(card))
     given = ("evaluate", "--protocol", "velocity", "-o", tmp_path / "report", "--synthetic", *paths)
-    assert command(monkeypatch, *given) == 0
-    assert "summary bioeye/reading" in capsys.readouterr().out
+    code, out, _ = run(*given)
+    assert code == 0
+    assert "summary bioeye/reading" in out
     results = read_json(tmp_path / "report" / "results.json")
     assert results["about"]["n_common"] == 30
     assert results["ratios"]["overall"]["still"] > results["ratios"]["overall"]["walk"] > 2
@@ -368,12 +359,9 @@ def test_evaluate_without_real_compares_with_the_summary_of_the_card(
     ],
 )
 def test_bad_choices_of_evaluate_are_one_clear_line(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    options: list[str],
-    problem: str,
+    tmp_path: Path, run: RunCommand, options: list[str], problem: str
 ) -> None:
     given = ("evaluate", "--synthetic", "gaze.parquet", "-o", tmp_path / "report", *options)
-    assert command(monkeypatch, *given) == 2
-    assert problem in capsys.readouterr().err
+    code, _, error = run(*given)
+    assert code == 2
+    assert problem in error

@@ -11,12 +11,12 @@ import torch
 
 from gazediffusion import shipped
 from gazediffusion.checkpoint import load_run
-from gazediffusion.cli import main
 from gazediffusion.compact import rounded
 from gazediffusion.errors import GazeError
 from gazediffusion.generator import DiffusionGenerator
 from gazediffusion.synthetic import read_card
 
+from .conftest import RunCommand
 from .runs import trained_run
 
 
@@ -62,15 +62,10 @@ def test_only_the_averaged_weights_are_shipped(package: Path) -> None:
         shipped.load_model("small", "raw")
 
 
-def test_without_a_name_the_joint_model_is_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_name_the_joint_model_is_taken(tmp_path: Path, run: RunCommand) -> None:
     path = tmp_path / "gaze.parquet"
-    words = f"gazediffusion generate -n 2 --task reading --seconds 2 -o {path}"
-    monkeypatch.setattr("sys.argv", words.split())
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert not end.value.code
+    words = f"generate -n 2 --task reading --seconds 2 -o {path}"
+    assert run(*words.split())[0] == 0
     card = read_card(path)
     assert card is not None
     assert card["model"]["recipe"] == "joint"

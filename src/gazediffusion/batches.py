@@ -93,7 +93,7 @@ class Batches:
         return (conditions(self.condition(indices), manner=manner),)
 
     def _told_of(self, manners: Manners, rate_hz: float) -> tuple[Tensor, Tensor]:
-        """(window, 25) each; measured once, since the spread over the grid hardly changes it."""
+        """(window, number) each; measured once: the spread over the grid hardly changes it."""
         self.generator.manual_seed(seed_for(self.seed, _MANNER))
         measured = torch.cat(
             [
@@ -104,7 +104,7 @@ class Batches:
         return manners.scaled(measured), manners.scaled(mirrored(measured))
 
     def _turned(self, indices: Tensor, turns: Tensor) -> Tensor:
-        """The manner (batch, 25) of windows that were turned."""
+        """The manner (batch, number) of windows that were turned."""
         assert self._manner is not None
         as_is, both = (table[indices] for table in self._manner)
         of_axes = functional.pad(turns[:, :2], (as_is.shape[1] - 2, 0))

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from gazediffusion.checkpoint import Run, RunConfig, load_run
+from gazediffusion.checkpoint import Run, RunConfig, load_run, read_config
 from gazediffusion.errors import GazeError
 from gazediffusion.files import write_json
 from gazediffusion.generator import DiffusionGenerator, Progress
@@ -58,6 +58,13 @@ def calibrate(
         manners = _corrected(told, manners, n, partial(_heard, progress, before))
     write_json(folder / "config.json", replace(run.config, manners=manners).to_json())
     return manners
+
+
+def calibrated(folder: Path, device: torch.device, n: int = WINDOWS) -> Run:
+    """The trained run of a folder; one that was never corrected is corrected first."""
+    if is_due(read_config(folder)):
+        calibrate(folder, device, n)
+    return load_run(folder, device=device)
 
 
 def _corrected(run: Run, manners: Manners, n: int, progress: Progress) -> Manners:

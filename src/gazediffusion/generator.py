@@ -202,7 +202,7 @@ class DiffusionGenerator:
         return [tasks[number] for number in self._task_numbers(self.places(first, stop, seed))]
 
     def places(self, first: int, stop: int, seed: int) -> NDArray[np.float64]:
-        """What tasks and manners are drawn by, (window, 2 + 25), between 0 and 1."""
+        """What tasks and manners are drawn by, (window, 2 + number), between 0 and 1."""
         return evenly_spread(seed_for(seed, _PLACES), first, stop, 2 + len(NAMES))
 
     def _task_numbers(self, places: NDArray[np.float64]) -> list[int]:

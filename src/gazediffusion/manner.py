@@ -75,7 +75,7 @@ _EDGE = 1e-6  # a place this near to 0 or 1 is taken for it
 
 
 def measure(gaze: Tensor, rate_hz: float) -> Tensor:
-    """The numbers of `NAMES`, (batch, 25), of normalized gaze (batch, 2, time)."""
+    """The numbers of `NAMES`, (batch, number), of normalized gaze (batch, 2, time)."""
     velocity = gaze.diff(dim=-1) * rate_hz
     squares, axial = velocity.square(), velocity.abs()
     noise = axial.median(dim=-1).values.clamp_min(1e-6)
@@ -114,7 +114,7 @@ def measure(gaze: Tensor, rate_hz: float) -> Tensor:
 
 
 def mirrored(numbers: Tensor) -> Tensor:
-    """The numbers (batch, 25) of windows of which both axes are mirrored; only places change."""
+    """The numbers (batch, number) of windows with both axes mirrored; only places change."""
     return torch.cat([numbers[:, :-2], -numbers[:, -2:]], dim=1)
 
 
@@ -149,7 +149,7 @@ class Kind:
         step: Sequence[float] = (0.0, 0.0),
         grid: Sequence[float] = (0.0, 0.0),
     ) -> Kind:
-        """From the numbers (window, 25) of at least one window."""
+        """From the numbers (window, number) of at least one window."""
         from scipy.special import ndtr
         from sklearn.mixture import GaussianMixture
 
@@ -178,9 +178,9 @@ class Kind:
     def numbers(
         self, which: NDArray[np.float64], places: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Manners (window, 25) from numbers between 0 and 1.
+        """Manners (window, number) from numbers between 0 and 1.
 
-        which (window,): of the Gaussian; places (window, 25): within it.
+        which (window,): of the Gaussian; places (window, number): within it.
         """
         shares, means, factors, drawn, real = self._tables
         values = _of_mixture(shares, means, factors, which, places)
@@ -233,18 +233,18 @@ class Manners:
         )
 
     def told(self, gaze: Tensor, rate_hz: float) -> Tensor:
-        """What the network hears of gaze (batch, 2, time): (batch, 25), about unit variance."""
+        """What the network hears of gaze (batch, 2, time): (batch, number), about unit variance."""
         return self.scaled(measure(gaze, rate_hz))
 
     def scaled(self, measured: Tensor) -> Tensor:
-        """What the network hears of measured numbers (batch, 25)."""
+        """What the network hears of measured numbers (batch, number)."""
         mean, std = measured.new_tensor(self.mean), measured.new_tensor(self.std)
         return ((measured - mean) / std).clamp(-_MOST, _MOST)
 
     def drawn(self, tasks: Sequence[int], places: NDArray[np.float64]) -> tuple[Tensor, list[int]]:
-        """What is wanted of windows in these tasks, by places (window, 26) between 0 and 1.
+        """What is wanted of windows in these tasks, by places (window, 1 + number) between 0 and 1.
 
-        (window, 25) of about unit variance, and which kind of its task each window is.
+        (window, number) of about unit variance, and which kind of its task each window is.
         """
         kinds = np.zeros(len(tasks), dtype=np.int64)
         values = np.empty((len(tasks), len(self.mean)))
@@ -259,7 +259,7 @@ class Manners:
         return self.scaled(torch.from_numpy(values).float()), kinds.tolist()
 
     def heard(self, tasks: Sequence[int], kinds: Sequence[int], wanted: Tensor) -> Tensor:
-        """What the network must hear to make what is wanted of these kinds, (window, 25)."""
+        """What the network must hear to make what is wanted of these kinds, (window, number)."""
         missed = [self.tasks[task][kind].missed for task, kind in zip(tasks, kinds, strict=True)]
         constant, share = wanted.new_tensor(missed).unbind(dim=-1)
         return wanted - (constant + share * wanted)
@@ -269,12 +269,12 @@ class Manners:
     ) -> Manners:
         """These manners, knowing what a network made of what was wanted, task by task.
 
-        For each task: the windows' kinds, and wanted and made (window, 25), told as these manners
-        tell it. What is made is then to have the mean and the spread of what is wanted; what is
-        told for that stays near to what people do. Of the tracker's numbers only the mean is
-        corrected: recordings are of a few kinds, and what is asked for beyond the noisiest is none
-        of them. Medians are not, where the eye moves in whole steps: they jump from one step to the
-        next.
+        For each task: the windows' kinds, and wanted and made (window, number), told as these
+        manners tell it. What is made is then to have the mean and the spread of what is wanted;
+        what is told for that stays near to what people do. Of the tracker's numbers only the mean
+        is corrected: recordings are of a few kinds, and what is asked for beyond the noisiest is
+        none of them. Medians are not, where the eye moves in whole steps: they jump from one step
+        to the next.
         """
         tasks = []
         for of_task, numbers, x, y in zip(self.tasks, kinds, wanted, made, strict=True):
@@ -320,20 +320,20 @@ class Manners:
 
 def _n_runs(is_fast: Tensor, length: int) -> Tensor:
     """How many runs of at least so many fast samples, (batch,), are in is_fast (batch, time)."""
-    if is_fast.shape[-1] < length:
-        return is_fast.new_zeros(len(is_fast), dtype=torch.long)
-    # Fast from here on for so many samples, where the sample before was not.
-    long = is_fast.unfold(-1, length, 1).all(dim=-1)
-    before = functional.pad(is_fast, (1, 0))[:, : long.shape[-1]]
-    return (long & ~before).sum(dim=-1)
+    before = functional.pad(is_fast, (1, 0))[:, :-1]
+    return (_is_followed(is_fast, length) & ~before).sum(dim=-1)
 
 
 def _in_runs(is_fast: Tensor, length: int) -> Tensor:
     """Which samples (batch, time) are in runs of at least so many fast ones."""
-    if is_fast.shape[-1] < length:
-        return torch.zeros_like(is_fast)
-    begins = is_fast.unfold(-1, length, 1).all(dim=-1)
-    return functional.pad(begins, (length - 1, length - 1)).unfold(-1, length, 1).any(dim=-1)
+    padded = functional.pad(_is_followed(is_fast, length), (length - 1, 0))
+    return padded.unfold(-1, length, 1).any(dim=-1)
+
+
+def _is_followed(is_fast: Tensor, length: int) -> Tensor:
+    """Which samples (batch, time) begin so many fast ones in a row, themselves the first."""
+    padded = functional.pad(is_fast, (0, length - 1))
+    return padded.unfold(-1, length, 1).all(dim=-1)
 
 
 def _log_odds(share: Tensor) -> Tensor:
@@ -341,7 +341,7 @@ def _log_odds(share: Tensor) -> Tensor:
 
 
 def _kinds(values: NDArray[np.float64], recorded: NDArray[np.float64]) -> tuple[Kind, ...]:
-    """The kinds of numbers (window, 25) with step and grid of their recordings (window, 4).
+    """The kinds of numbers (window, number) with step and grid of their recordings (window, 4).
 
     Steps that differ by less than a twentieth are one; a kind of few windows joins the largest.
     """
@@ -360,7 +360,7 @@ def _kinds(values: NDArray[np.float64], recorded: NDArray[np.float64]) -> tuple[
 
 
 def _measured(windows: Windows) -> Iterator[NDArray[np.float64]]:
-    """The numbers of all windows, (window, 25), in pieces."""
+    """The numbers of all windows, (window, number), in pieces."""
     for first in range(0, len(windows), _CHUNK):
         gaze = torch.from_numpy(windows.cut(np.arange(first, min(first + _CHUNK, len(windows)))))
         yield measure(gaze, windows.rate_hz).double().numpy()

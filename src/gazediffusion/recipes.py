@@ -143,8 +143,8 @@ def conditions(
     """What a conditioned network is told, (batch, conditions).
 
     tasks (batch, tasks): which one, or zeros. turns (batch, 3): which were made, none if left out.
-    manner (batch, 25): of a network that is told one; is_told (batch, 1): of which windows, all if
-    left out.
+    manner (batch, number): of a network that is told one; is_told (batch, 1): of which windows, all
+    if left out.
     """
     turns = tasks.new_zeros(len(tasks), TURNS) if turns is None else turns.to(tasks)
     if manner is None:
