@@ -16,9 +16,9 @@ import time
 import numpy as np
 
 from gazediffusion import EvaluationConfig, Windows, evaluate
-from gazediffusion.quantities import measure
-from gazediffusion.simulation import SimulationConfig, simulate
-from gazediffusion.windows import CLIP
+from gazediffusion.data.simulation import SimulationConfig, simulate
+from gazediffusion.data.windows import CLIP
+from gazediffusion.evaluation.quantities import measure
 
 LENGTH = 2000
 

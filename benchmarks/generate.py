@@ -17,10 +17,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from gazediffusion.checkpoint import Run
-from gazediffusion.generator import QUALITIES, DiffusionGenerator, usual_batch
-from gazediffusion.learner import choose_device
-from gazediffusion.shipped import load_model
+from gazediffusion.device import choose_device
+from gazediffusion.generation.generator import QUALITIES, DiffusionGenerator, usual_batch
+from gazediffusion.models.checkpoint import Run
+from gazediffusion.models.pretrained import load_model
 
 LENGTH = 2000
 

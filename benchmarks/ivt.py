@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.features import (
+from gazediffusion.evaluation.features import (
     IVT_THRESHOLD,
     autocorrelation,
     ivt_statistics,
@@ -27,7 +27,7 @@ from gazediffusion.features import (
     normalized_spectra,
     velocity_quantities,
 )
-from gazediffusion.metrics import density_coverage, frechet_of, js, ks, wasserstein1
+from gazediffusion.evaluation.metrics import density_coverage, frechet_of, js, ks, wasserstein1
 
 RATE_HZ = 250.0
 LENGTH = 2000

@@ -28,7 +28,7 @@ def write_table(path: Path, n_samples: int) -> None:
     """Simulated trials repeated under new names until the table is large enough."""
     import polars as pl
 
-    from gazediffusion.simulation import SimulationConfig, simulate
+    from gazediffusion.data.simulation import SimulationConfig, simulate
 
     config = SimulationConfig(
         n_participants=6, minutes=10, rate_hz=250, trial_seconds=60, binocular=False

@@ -29,12 +29,12 @@ import httpx2
 import numpy as np
 
 from gazediffusion import DiffusionGenerator, Screen, SetConfig, Windows, write_set
-from gazediffusion.preparing import PrepareConfig, prepare
-from gazediffusion.readers import find_sources
-from gazediffusion.recipes import RECIPES
-from gazediffusion.shipped import load_model
-from gazediffusion.simulation import SimulationConfig, write_simulation
-from gazediffusion.training import train
+from gazediffusion.data.preparing import PrepareConfig, prepare
+from gazediffusion.data.readers import find_sources
+from gazediffusion.data.simulation import SimulationConfig, write_simulation
+from gazediffusion.models.pretrained import load_model
+from gazediffusion.models.recipes import RECIPES
+from gazediffusion.training.loop import train
 from gazediffusion.web.models import BATCH_CPU
 
 SEEDS = range(6)

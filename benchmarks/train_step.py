@@ -13,8 +13,9 @@ from dataclasses import replace
 
 import torch
 
-from gazediffusion.learner import Learner, choose_device, choose_precision
-from gazediffusion.recipes import Recipe, find_recipe
+from gazediffusion.device import choose_device
+from gazediffusion.models.recipes import Recipe, find_recipe
+from gazediffusion.training.learner import Learner, choose_precision
 
 
 def milliseconds(recipe: Recipe, way: str, n_steps: int, device: torch.device) -> float:

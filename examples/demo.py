@@ -13,14 +13,14 @@ import shutil
 from pathlib import Path
 
 from gazediffusion import DiffusionGenerator, SetConfig, write_set
-from gazediffusion.console import generation_bar, out, print_evaluation, steps_line
-from gazediffusion.evaluation import EvaluationConfig
-from gazediffusion.figures import house_style, save_figure, window_gallery
-from gazediffusion.learner import choose_device
-from gazediffusion.real_summary import evaluate_against, find_summary, summary_for
-from gazediffusion.report import write_report
-from gazediffusion.set_loading import load_set
-from gazediffusion.shipped import load_model
+from gazediffusion.cli.console import generation_bar, out, print_evaluation, steps_line
+from gazediffusion.device import choose_device
+from gazediffusion.evaluation.evaluation import EvaluationConfig
+from gazediffusion.evaluation.loading import load_set
+from gazediffusion.evaluation.report import write_report
+from gazediffusion.evaluation.summary import evaluate_against, find_summary, summary_for
+from gazediffusion.models.pretrained import load_model
+from gazediffusion.plotting.style import house_style, save_figure, window_gallery
 
 TASKS = ("movies", "reading")
 

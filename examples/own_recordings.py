@@ -30,7 +30,7 @@ from gazediffusion import (
     write_set,
     write_simulation,
 )
-from gazediffusion.console import (
+from gazediffusion.cli.console import (
     generation_bar,
     inspection_table,
     out,
@@ -39,8 +39,8 @@ from gazediffusion.console import (
     recording_bar,
     training_bar,
 )
-from gazediffusion.figures import house_style, save_figure, window_gallery
-from gazediffusion.overview import draw_overview
+from gazediffusion.plotting.overview import draw_overview
+from gazediffusion.plotting.style import house_style, save_figure, window_gallery
 
 
 def main(folder: Path, n_epochs: int = 40, n_windows: int = 8) -> None:

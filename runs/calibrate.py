@@ -11,11 +11,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from gazediffusion.calibration import ROUNDS, calibrate, n_made
-from gazediffusion.checkpoint import read_config
-from gazediffusion.console import generation_bar
-from gazediffusion.learner import choose_device
-from gazediffusion.manner import NAMES
+from gazediffusion.cli.console import generation_bar
+from gazediffusion.conditioning.manner import NAMES
+from gazediffusion.device import choose_device
+from gazediffusion.models.checkpoint import read_config
+from gazediffusion.training.calibration import ROUNDS, calibrate, n_made
 
 
 def main() -> None:

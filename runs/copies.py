@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fidelity import mixture
-from gazediffusion.checkpoint import Run
+from gazediffusion.data.windows import Windows
+from gazediffusion.device import choose_device
+from gazediffusion.evaluation.memorisation import COPY_QUANTILE, nearest
 from gazediffusion.files import write_json
-from gazediffusion.learner import choose_device
-from gazediffusion.memorisation import COPY_QUANTILE, nearest
-from gazediffusion.shipped import load_model
-from gazediffusion.windows import Windows
+from gazediffusion.models.checkpoint import Run
+from gazediffusion.models.pretrained import load_model
 
 Distances = dict[str, NDArray[np.float64]]
 

@@ -18,15 +18,15 @@ from pathlib import Path
 import numpy as np
 
 from fidelity import judge, line
-from gazediffusion.calibration import calibrated
-from gazediffusion.checkpoint import Run, read_metrics
-from gazediffusion.console import training_bar
+from gazediffusion.cli.console import training_bar
+from gazediffusion.data.windows import Windows
+from gazediffusion.device import choose_device
 from gazediffusion.errors import GazeError
 from gazediffusion.files import write_json
-from gazediffusion.learner import choose_device
-from gazediffusion.recipes import Recipe, find_recipe
-from gazediffusion.training import train
-from gazediffusion.windows import Windows
+from gazediffusion.models.checkpoint import Run, read_metrics
+from gazediffusion.models.recipes import Recipe, find_recipe
+from gazediffusion.training.calibration import calibrated
+from gazediffusion.training.loop import train
 
 
 def only(windows: Windows, tasks: list[str]) -> Windows | None:

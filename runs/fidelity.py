@@ -25,17 +25,17 @@ from typing import Any
 
 import numpy as np
 
-from gazediffusion.checkpoint import Run
-from gazediffusion.degree_events import degree_events, main_sequence_fit
-from gazediffusion.evaluation import EvaluationConfig, evaluate
-from gazediffusion.features import ivt_statistics, kinematic_features
+from gazediffusion.data.splits import split_participants
+from gazediffusion.data.windows import Windows
+from gazediffusion.device import choose_device
+from gazediffusion.evaluation.degree_events import degree_events, main_sequence_fit
+from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
+from gazediffusion.evaluation.features import ivt_statistics, kinematic_features
 from gazediffusion.files import write_json
-from gazediffusion.generator import DiffusionGenerator
+from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.geometry import Screen
-from gazediffusion.learner import choose_device
-from gazediffusion.shipped import load_model
-from gazediffusion.splits import split_participants
-from gazediffusion.windows import Windows
+from gazediffusion.models.checkpoint import Run
+from gazediffusion.models.pretrained import load_model
 
 MIN_PEOPLE = 3
 SLOPE_WINDOWS = 2000

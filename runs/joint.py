@@ -21,16 +21,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from fidelity import judge, line, split_again
-from gazediffusion.calibration import calibrated
-from gazediffusion.checkpoint import read_metrics
-from gazediffusion.edm import Edm
+from gazediffusion.data.windows import Windows
+from gazediffusion.device import choose_device
+from gazediffusion.diffusion.edm import Edm
 from gazediffusion.files import write_json
-from gazediffusion.learner import choose_device
-from gazediffusion.recipes import JOINT, Recipe
-from gazediffusion.side_by_side import Job, train_side_by_side
-from gazediffusion.training import Epoch, train
-from gazediffusion.unet import UNetConfig
-from gazediffusion.windows import Windows
+from gazediffusion.models.checkpoint import read_metrics
+from gazediffusion.models.recipes import JOINT, Recipe
+from gazediffusion.models.unet import UNetConfig
+from gazediffusion.training.calibration import calibrated
+from gazediffusion.training.concurrent import Job, train_side_by_side
+from gazediffusion.training.loop import Epoch, train
 
 # What the recipe was before the whole window was thought of: no manner, one attention that does not
 # know distances, a kernel of 5, less training at high noise.

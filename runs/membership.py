@@ -11,12 +11,12 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from gazediffusion.console import progress_bar
+from gazediffusion.cli.console import progress_bar
+from gazediffusion.data.windows import Windows
+from gazediffusion.device import choose_device
+from gazediffusion.evaluation.membership import membership
 from gazediffusion.files import write_json
-from gazediffusion.learner import choose_device
-from gazediffusion.membership import membership
-from gazediffusion.shipped import load_model
-from gazediffusion.windows import Windows
+from gazediffusion.models.pretrained import load_model
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import torch
 
-from gazediffusion.checkpoint import load_tensors, save_tensors
+from gazediffusion.models.checkpoint import load_tensors, save_tensors
 
 PIECE_BYTES = 15 * 2**20
 

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import torch
 
-from gazediffusion.batches import some_held_out
-from gazediffusion.checkpoint import load_run
-from gazediffusion.compact import rounded, save_compact
-from gazediffusion.windows import Windows
+from gazediffusion.data.windows import Windows
+from gazediffusion.models.checkpoint import load_run
+from gazediffusion.models.compact import rounded, save_compact
+from gazediffusion.training.batches import some_held_out
 
 STEPS = (5, 50, 200, 500, 900)
 

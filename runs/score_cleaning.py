@@ -17,10 +17,10 @@ import numpy as np
 import polars as pl
 
 from gazediffusion import CleaningConfig, PrepareConfig, ReadOptions, Screen, read_recordings
-from gazediffusion.cleaning import clean
-from gazediffusion.preparing import clean_runs, window_starts
-from gazediffusion.recordings import Recording
-from gazediffusion.resampling import read_clock
+from gazediffusion.data.cleaning import clean
+from gazediffusion.data.preparing import clean_runs, window_starts
+from gazediffusion.data.recordings import Recording
+from gazediffusion.data.resampling import read_clock
 
 SCREEN = Screen(1280, 720, 40.0, 22.5, 45.0)
 SETTINGS = {

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion import Windows
-from gazediffusion.evaluation import EvaluationConfig, evaluate
+from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
 
 Gaze = NDArray[np.float32]
 SEEN = 1.5

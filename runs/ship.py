@@ -17,10 +17,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gazediffusion.checkpoint import Run, RunConfig, load_run
 from gazediffusion.files import read_json
-from gazediffusion.recipes import Recipe, find_recipe
-from gazediffusion.shipped import models_folder, ship
+from gazediffusion.models.checkpoint import Run, RunConfig, load_run
+from gazediffusion.models.pretrained import models_folder, ship
+from gazediffusion.models.recipes import Recipe, find_recipe
 
 # What the data's README asks for, by the name of the file.
 SOURCES = {

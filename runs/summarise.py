@@ -12,10 +12,10 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from gazediffusion.data.windows import Windows
+from gazediffusion.evaluation.summarising import summarise
+from gazediffusion.evaluation.summary import summaries_folder
 from gazediffusion.files import written_whole
-from gazediffusion.real_summary import summaries_folder
-from gazediffusion.summarising import summarise
-from gazediffusion.windows import Windows
 
 # What the data's authors ask to be cited.
 CITATIONS = {

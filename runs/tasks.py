@@ -18,15 +18,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.events import MIN_FIXATION_MS, SACCADE_DEG_S
-from gazediffusion.features import kinematic_features
+from gazediffusion.data.events import MIN_FIXATION_MS, SACCADE_DEG_S
+from gazediffusion.data.recordings import true_runs
+from gazediffusion.data.windows import Windows
+from gazediffusion.device import choose_device
+from gazediffusion.evaluation.features import kinematic_features
 from gazediffusion.files import write_json
-from gazediffusion.generator import DiffusionGenerator
+from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.geometry import Screen
-from gazediffusion.learner import choose_device
-from gazediffusion.recordings import true_runs
-from gazediffusion.shipped import load_model
-from gazediffusion.windows import Windows
+from gazediffusion.models.pretrained import load_model
 
 SWEEP_SHARE = 0.25  # of the screen's width
 SMALLEST_DEG, LINE_DEG = 0.5, 6.0

@@ -19,14 +19,14 @@ from typing import Any
 import numpy as np
 
 from fidelity import judge
-from gazediffusion.checkpoint import Run
-from gazediffusion.figures import BLUE, GREY, ORANGE, house_style, save_figure
+from gazediffusion.data.windows import Windows
+from gazediffusion.device import choose_device
+from gazediffusion.diffusion.solvers import evaluations
 from gazediffusion.files import read_json, write_json
-from gazediffusion.generator import QUALITIES, DiffusionGenerator
-from gazediffusion.learner import choose_device
-from gazediffusion.shipped import load_model
-from gazediffusion.solvers import evaluations
-from gazediffusion.windows import Windows
+from gazediffusion.generation.generator import QUALITIES, DiffusionGenerator
+from gazediffusion.models.checkpoint import Run
+from gazediffusion.models.pretrained import load_model
+from gazediffusion.plotting.style import BLUE, GREY, ORANGE, house_style, save_figure
 
 WAYS = [
     *(("multistep", n) for n in (6, 8, 10, 12)),

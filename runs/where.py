@@ -26,12 +26,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fidelity import compared, line
-from gazediffusion.batches import Batches
-from gazediffusion.checkpoint import Run
-from gazediffusion.manner import NAMES
-from gazediffusion.shipped import load_model
-from gazediffusion.solvers import unipc
-from gazediffusion.windows import Windows
+from gazediffusion.conditioning.manner import NAMES
+from gazediffusion.data.windows import Windows
+from gazediffusion.diffusion.solvers import unipc
+from gazediffusion.models.checkpoint import Run
+from gazediffusion.models.pretrained import load_model
+from gazediffusion.training.batches import Batches
 
 LEVELS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 BEGINS = (0.1, 0.3, 1.0, 3.0, 10.0, 80.0)

@@ -16,8 +16,8 @@ import pytest
 from numpy.typing import NDArray
 
 from gazediffusion.cli import main
+from gazediffusion.data.recordings import Recording
 from gazediffusion.geometry import Screen
-from gazediffusion.recordings import Recording
 
 SCREEN = Screen(1280, 720, 40.0, 22.5, 45.0)
 

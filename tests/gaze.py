@@ -7,13 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from gazediffusion.preparing import PrepareConfig, prepare
-from gazediffusion.readers import ReadOptions, Source
-from gazediffusion.simulation import SimulationConfig, simulate
-from gazediffusion.windows import Windows
-
-from .conftest import SCREEN
-from .test_preparing import Given
+from gazediffusion.data.preparing import PrepareConfig, prepare
+from gazediffusion.data.readers import ReadOptions, Source
+from gazediffusion.data.simulation import SimulationConfig, simulate
+from gazediffusion.data.windows import Windows
+from tests.conftest import SCREEN
+from tests.data.test_preparing import Given
 
 
 @lru_cache(maxsize=4)

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from gazediffusion.recipes import RECIPES, Recipe
-from gazediffusion.training import train
-from gazediffusion.windows import Windows
-
-from .test_unet import SMALL
-from .test_windows import make_windows
+from gazediffusion.data.windows import Windows
+from gazediffusion.models.recipes import RECIPES, Recipe
+from gazediffusion.training.loop import train
+from tests.data.test_windows import make_windows
+from tests.models.test_unet import SMALL
 
 TINY: Recipe = replace(
     RECIPES["position-tiny"], network=SMALL, epochs=3, batch_size=4, sampling_steps=5

@@ -18,63 +18,17 @@ ORDER = [
     "errors",
     "files",
     "geometry",
-    "recordings",
-    "readers",
-    "cleaning",
-    "resampling",
-    "splits",
-    "windows",
-    "representation",
-    "preparing",
-    "inspection",
-    "figures",
-    "overview",
-    "export",
-    "simulation",
     "seeds",
-    "resolution",
-    "manner",
-    "unet",
+    "device",
+    "data",
     "diffusion",
-    "edm",
-    "sampling",
-    "solvers",
-    "recipes",
-    "checkpoint",
-    "compact",
-    "fine_tuning",
-    "shipped",
-    "batches",
-    "muon",
-    "learner",
+    "conditioning",
+    "models",
+    "generation",
     "training",
-    "side_by_side",
-    "noise_levels",
-    "events",
-    "generator",
-    "calibration",
-    "synthetic",
-    "baselines",
-    "features",
-    "degree_events",
-    "metrics",
-    "quantities",
-    "comparison",
-    "classifier",
-    "memorisation",
-    "membership",
-    "downstream",
-    "gaze_sets",
-    "judgements",
-    "set_tests",
+    "plotting",
     "evaluation",
-    "real_summary",
-    "summarising",
-    "set_loading",
-    "evaluation_figures",
     "reproduction",
-    "report",
-    "console",
     "web",
     "cli",
     "__main__",
@@ -124,18 +78,21 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 def test_windows_load_where_polars_and_pymovements_are_not_installed() -> None:
     missing = {"polars", "pymovements", "scipy", "matplotlib", "pandas"}
-    assert not missing & loaded_by("import gazediffusion.windows, gazediffusion.representation")
+    assert not missing & loaded_by(
+        "import gazediffusion.data.windows, gazediffusion.models.representations"
+    )
 
 
 def test_training_and_sampling_need_nothing_the_gpu_machine_lacks() -> None:
     missing = {"polars", "pymovements", "pydantic", "diffusers", "pyarrow", "scipy", "matplotlib"}
-    modules = "gazediffusion.cli, gazediffusion.training, gazediffusion.synthetic"
+    modules = "gazediffusion.cli, gazediffusion.training.loop, gazediffusion.generation.sets"
     assert not missing & loaded_by(f"import {modules}")
 
 
 def test_the_network_and_the_diffusion_do_not_know_each_other() -> None:
-    assert "diffusion" not in imported(PACKAGE / "unet.py")
-    assert "unet" not in imported(PACKAGE / "diffusion.py")
+    assert "diffusion" not in imported(PACKAGE / "models" / "unet.py")
+    for path in (PACKAGE / "diffusion").glob("*.py"):
+        assert "models" not in imported(path)
 
 
 def test_every_public_name_can_be_had() -> None:

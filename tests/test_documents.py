@@ -31,9 +31,9 @@ def test_every_name_of_the_method_pages_exists(module: str, name: str) -> None:
 def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
+    from gazediffusion.data.simulation import SimulationConfig, write_simulation
     from gazediffusion.geometry import Screen
-    from gazediffusion.recipes import RECIPES
-    from gazediffusion.simulation import SimulationConfig, write_simulation
+    from gazediffusion.models.recipes import RECIPES
 
     (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     monkeypatch.chdir(tmp_path)

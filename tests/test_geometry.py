@@ -7,8 +7,7 @@ import pytest
 
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen, parse_size
-
-from .conftest import SCREEN
+from tests.conftest import SCREEN
 
 
 def test_corners_map_to_plus_and_minus_one() -> None:

@@ -12,51 +12,51 @@ from typing import TYPE_CHECKING, Any
 from gazediffusion.version import __version__
 
 if TYPE_CHECKING:
-    from gazediffusion.baselines import fit_baseline
-    from gazediffusion.checkpoint import Run, load_run
-    from gazediffusion.cleaning import CleaningConfig
+    from gazediffusion.data.cleaning import CleaningConfig
+    from gazediffusion.data.inspection import inspect
+    from gazediffusion.data.preparing import PrepareConfig, prepare
+    from gazediffusion.data.readers import ReadOptions, find_sources, read_recordings
+    from gazediffusion.data.recordings import Recording
+    from gazediffusion.data.simulation import SimulationConfig, simulate, write_simulation
+    from gazediffusion.data.windows import Windows
     from gazediffusion.errors import GazeError
-    from gazediffusion.evaluation import EvaluationConfig, evaluate
-    from gazediffusion.generator import DiffusionGenerator
+    from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
+    from gazediffusion.evaluation.report import write_report
+    from gazediffusion.generation.baselines import fit_baseline
+    from gazediffusion.generation.generator import DiffusionGenerator
+    from gazediffusion.generation.sets import SetConfig, write_set
     from gazediffusion.geometry import Screen
-    from gazediffusion.inspection import inspect
-    from gazediffusion.preparing import PrepareConfig, prepare
-    from gazediffusion.readers import ReadOptions, find_sources, read_recordings
-    from gazediffusion.recipes import RECIPES, Recipe
-    from gazediffusion.recordings import Recording
-    from gazediffusion.report import write_report
-    from gazediffusion.simulation import SimulationConfig, simulate, write_simulation
-    from gazediffusion.synthetic import SetConfig, write_set
-    from gazediffusion.training import train
-    from gazediffusion.windows import Windows
+    from gazediffusion.models.checkpoint import Run, load_run
+    from gazediffusion.models.recipes import RECIPES, Recipe
+    from gazediffusion.training.loop import train
 
 _HOME = {
-    "CleaningConfig": "cleaning",
-    "DiffusionGenerator": "generator",
-    "EvaluationConfig": "evaluation",
+    "CleaningConfig": "data.cleaning",
+    "DiffusionGenerator": "generation.generator",
+    "EvaluationConfig": "evaluation.evaluation",
     "GazeError": "errors",
-    "PrepareConfig": "preparing",
-    "RECIPES": "recipes",
-    "ReadOptions": "readers",
-    "Recipe": "recipes",
-    "Recording": "recordings",
-    "Run": "checkpoint",
+    "PrepareConfig": "data.preparing",
+    "RECIPES": "models.recipes",
+    "ReadOptions": "data.readers",
+    "Recipe": "models.recipes",
+    "Recording": "data.recordings",
+    "Run": "models.checkpoint",
     "Screen": "geometry",
-    "SetConfig": "synthetic",
-    "SimulationConfig": "simulation",
-    "Windows": "windows",
-    "evaluate": "evaluation",
-    "find_sources": "readers",
-    "fit_baseline": "baselines",
-    "inspect": "inspection",
-    "load_run": "checkpoint",
-    "prepare": "preparing",
-    "read_recordings": "readers",
-    "simulate": "simulation",
-    "train": "training",
-    "write_report": "report",
-    "write_set": "synthetic",
-    "write_simulation": "simulation",
+    "SetConfig": "generation.sets",
+    "SimulationConfig": "data.simulation",
+    "Windows": "data.windows",
+    "evaluate": "evaluation.evaluation",
+    "find_sources": "data.readers",
+    "fit_baseline": "generation.baselines",
+    "inspect": "data.inspection",
+    "load_run": "models.checkpoint",
+    "prepare": "data.preparing",
+    "read_recordings": "data.readers",
+    "simulate": "data.simulation",
+    "train": "training.loop",
+    "write_report": "evaluation.report",
+    "write_set": "generation.sets",
+    "write_simulation": "data.simulation",
 }
 
 __all__ = [  # noqa: RUF022  # in the order of the data's way through the package

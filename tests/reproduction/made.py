@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.evaluation import EvaluationConfig, evaluate
+from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
 from gazediffusion.geometry import Screen
 from gazediffusion.reproduction.artefacts import Artefacts
 from gazediffusion.reproduction.plan import BASELINES, PAPER, Plan
-
-from ..gaze import simulated_windows, with_noise
+from tests.gaze import simulated_windows, with_noise
 
 # The paper's plan with two velocity seeds, so that the two numbers of seeds cannot be confused.
 PLAN: Plan = replace(PAPER, velocity=replace(PAPER.velocity, seeds=(0, 1)))

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from gazediffusion.quantities import FEATURES, TEMPORAL, VELOCITY
+from gazediffusion.evaluation.quantities import FEATURES, TEMPORAL, VELOCITY
 from gazediffusion.reproduction.claims import CLAIMS, FAILS, HOLDS, IN_PART, VERDICTS, judge
 from gazediffusion.reproduction.plan import BASELINES, ETAS
 from gazediffusion.reproduction.tables import make_results
-
-from .made import artefacts
+from tests.reproduction.made import artefacts
 
 Tables = dict[str, Any]
 SEEDS = ("position-42", "position-123", "position-2024")

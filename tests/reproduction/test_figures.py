@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from gazediffusion.evaluation import EvaluationConfig, evaluate
-from gazediffusion.figures import house_style
-from gazediffusion.quantities import Protocol
+from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
+from gazediffusion.evaluation.quantities import Protocol
+from gazediffusion.models.unet import UNet
+from gazediffusion.plotting.style import house_style
 from gazediffusion.reproduction import figures, paper
 from gazediffusion.reproduction.artefacts import Artefacts
 from gazediffusion.reproduction.figures import FIGURES, draw_figures
 from gazediffusion.reproduction.plan import ETAS, PAPER, STEPS, TINY, Plan
-from gazediffusion.unet import UNet
-
-from ..gaze import as_synthetic, simulated_windows, with_noise
+from tests.gaze import as_synthetic, simulated_windows, with_noise
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,8 +11,7 @@ import pytest
 
 from gazediffusion.reproduction.page import FIGURES, render, written
 from gazediffusion.reproduction.tables import TABLES, make_results
-
-from .made import artefacts
+from tests.reproduction.made import artefacts
 
 
 @pytest.fixture(scope="module")

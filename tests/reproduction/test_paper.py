@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from gazediffusion.quantities import EVENTS, FEATURES, TEMPORAL, VELOCITY
+from gazediffusion.evaluation.quantities import EVENTS, FEATURES, TEMPORAL, VELOCITY
 from gazediffusion.reproduction import paper
 from gazediffusion.reproduction.plan import BASELINES, ETAS, STEPS
 

@@ -11,11 +11,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from gazediffusion.cli import app
+from gazediffusion.data.simulation import SimulationConfig, write_simulation
 from gazediffusion.errors import GazeError
 from gazediffusion.reproduction.page import render
 from gazediffusion.reproduction.plan import PAPER, TINY, Plan
 from gazediffusion.reproduction.tables import TABLES
-from gazediffusion.simulation import SimulationConfig, write_simulation
 
 pytestmark = pytest.mark.slow  # the whole way takes most of a minute
 

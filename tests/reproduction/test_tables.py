@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gazediffusion.metrics import frechet_of
-from gazediffusion.quantities import VELOCITY
+from gazediffusion.evaluation.metrics import frechet_of
+from gazediffusion.evaluation.quantities import VELOCITY
 from gazediffusion.reproduction.artefacts import Artefacts
 from gazediffusion.reproduction.plan import TINY, Plan
 from gazediffusion.reproduction.tables import NEEDS, TABLES, make_results
-
-from .made import PLAN, artefacts, history
+from tests.reproduction.made import PLAN, artefacts, history
 
 
 @pytest.fixture(scope="module")

@@ -14,17 +14,16 @@ import pytest
 import uvicorn
 from fastapi.testclient import TestClient
 
-from gazediffusion import shipped
-from gazediffusion.recipes import RECIPES
-from gazediffusion.simulation import SimulationConfig, write_simulation
-from gazediffusion.training import train
+from gazediffusion.data.simulation import SimulationConfig, write_simulation
+from gazediffusion.data.windows import Windows
+from gazediffusion.models import pretrained as shipped
+from gazediffusion.models.recipes import RECIPES
+from gazediffusion.training.loop import train
 from gazediffusion.web.app import create_app
 from gazediffusion.web.server import listen
 from gazediffusion.web.settings import Limits, Settings
-from gazediffusion.windows import Windows
-
-from ..conftest import SCREEN
-from ..gaze import simulated_windows
+from tests.conftest import SCREEN
+from tests.gaze import simulated_windows
 
 LENGTH = 496  # 1.984 s at 250 Hz
 Start = Callable[..., TestClient]

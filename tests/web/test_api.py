@@ -17,21 +17,20 @@ from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 from gazediffusion.cli import app as command_line
+from gazediffusion.data.events import detect_events
+from gazediffusion.data.preparing import PrepareConfig, prepare
+from gazediffusion.data.readers import ReadOptions, find_sources, read_recordings
+from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.evaluation import EvaluationConfig, evaluate
-from gazediffusion.events import detect_events
-from gazediffusion.features import kinematic_features
-from gazediffusion.generator import DiffusionGenerator
-from gazediffusion.preparing import PrepareConfig, prepare
-from gazediffusion.readers import ReadOptions, find_sources, read_recordings
-from gazediffusion.shipped import load_model
-from gazediffusion.synthetic import SetConfig, make_card, write_set
+from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
+from gazediffusion.evaluation.features import kinematic_features
+from gazediffusion.generation.generator import DiffusionGenerator
+from gazediffusion.generation.sets import SetConfig, make_card, write_set
+from gazediffusion.models.pretrained import load_model
 from gazediffusion.version import __version__
 from gazediffusion.web.models import BATCH_CPU
-from gazediffusion.windows import Windows
-
-from ..conftest import SCREEN
-from .conftest import LENGTH, Start
+from tests.conftest import SCREEN
+from tests.web.conftest import LENGTH, Start
 
 N = 5
 

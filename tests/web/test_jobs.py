@@ -15,8 +15,7 @@ import pytest
 from gazediffusion.errors import GazeError
 from gazediffusion.web.jobs import CANCELLED, BrokenError, Job, JobQueue, QueueFullError, Steps
 from gazediffusion.web.settings import Limits, Settings
-
-from .conftest import live_server
+from tests.web.conftest import live_server
 
 
 class Heard:

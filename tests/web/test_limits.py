@@ -17,8 +17,7 @@ from gazediffusion.web import playground
 from gazediffusion.web.jobs import Job, Steps
 from gazediffusion.web.settings import Limits, Settings
 from gazediffusion.web.uploads import TooLargeError, safe_name, stored
-
-from .conftest import Start
+from tests.web.conftest import Start
 
 
 def error_of(answer: Any, status: int) -> str:

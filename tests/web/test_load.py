@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from gazediffusion.web.settings import Settings
-
-from .conftest import live_server
+from tests.web.conftest import live_server
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 

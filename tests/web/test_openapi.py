@@ -11,8 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from gazediffusion.web.settings import Limits, Settings
-
-from .conftest import live_server
+from tests.web.conftest import live_server
 
 # Half of what is asked is impossible on purpose; the rest must be small to be quick.
 LIMITS = Limits(max_windows=6)

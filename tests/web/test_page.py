@@ -21,10 +21,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gazediffusion.readers import read_recordings
-from gazediffusion.recordings import Recording
-
-from ..browser import CHROMIUM, FLAGS
+from gazediffusion.data.readers import read_recordings
+from gazediffusion.data.recordings import Recording
+from tests.browser import CHROMIUM, FLAGS
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 expect = sync_api.expect

@@ -15,10 +15,10 @@ import httpx2
 import pytest
 from typer.testing import CliRunner
 
-from gazediffusion import shipped
-from gazediffusion.checkpoint import load_run
 from gazediffusion.cli import app
 from gazediffusion.errors import GazeError
+from gazediffusion.models import pretrained as shipped
+from gazediffusion.models.checkpoint import load_run
 from gazediffusion.web.models import Models
 from gazediffusion.web.server import address
 from gazediffusion.web.settings import Settings

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from gazediffusion.cli import about, evaluation, models, recordings, reproduction, web
-from gazediffusion.console import err, out, plain
+from gazediffusion.cli.console import err, out, plain
 from gazediffusion.errors import GazeError
 from gazediffusion.version import __version__
 

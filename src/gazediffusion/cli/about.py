@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gazediffusion import console
-from gazediffusion.console import out, plain
+from gazediffusion.cli import console
+from gazediffusion.cli.console import out, plain
 from gazediffusion.errors import GazeError
 
 if TYPE_CHECKING:
-    from gazediffusion.windows import Windows
+    from gazediffusion.data.windows import Windows
 
 
 def info(
@@ -34,7 +34,7 @@ def info(
 
     Example: [bold]gazediffusion info windows.safetensors[/bold]
     """
-    from gazediffusion.synthetic import read_card, readme_of
+    from gazediffusion.generation.sets import read_card, readme_of
 
     if not path.exists():
         raise GazeError("there is no such file or folder", path=path)
@@ -47,7 +47,7 @@ def info(
         if bound is not None:
             _print_bound(path, bound)
         return
-    from gazediffusion.windows import Windows
+    from gazediffusion.data.windows import Windows
 
     windows = Windows.load(path)
     if as_json:
@@ -58,9 +58,9 @@ def info(
 
 
 def _print_bound(run_folder: Path, windows: Path) -> None:
-    from gazediffusion.checkpoint import load_run
-    from gazediffusion.training import held_out_bound
-    from gazediffusion.windows import Windows
+    from gazediffusion.data.windows import Windows
+    from gazediffusion.models.checkpoint import load_run
+    from gazediffusion.training.loop import held_out_bound
 
     estimate = held_out_bound(load_run(run_folder), Windows.load(windows))
     out.print(

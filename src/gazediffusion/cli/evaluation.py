@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gazediffusion import console
+from gazediffusion.cli import console
+from gazediffusion.cli.console import out, plain
 from gazediffusion.cli.options import (
     Columns,
     DataDir,
@@ -17,7 +18,6 @@ from gazediffusion.cli.options import (
     ScreenPx,
     read_options_of,
 )
-from gazediffusion.console import out, plain
 from gazediffusion.errors import GazeError
 from gazediffusion.files import require_writable
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from gazediffusion.evaluation import EvaluationConfig
-    from gazediffusion.gaze_sets import Like
-    from gazediffusion.set_tests import FeatureMap
-    from gazediffusion.windows import Windows
+    from gazediffusion.data.windows import Windows
+    from gazediffusion.evaluation.evaluation import EvaluationConfig
+    from gazediffusion.evaluation.gaze_sets import Like
+    from gazediffusion.evaluation.set_tests import FeatureMap
 
 
 def evaluate(
@@ -98,8 +98,8 @@ def evaluate(
     Example: [bold]gazediffusion evaluate --real windows.safetensors --synthetic ours=gaze.parquet
     theirs=other.csv -o report[/bold]
     """
-    from gazediffusion.evaluation import EvaluationConfig
-    from gazediffusion.report import write_report
+    from gazediffusion.evaluation.evaluation import EvaluationConfig
+    from gazediffusion.evaluation.report import write_report
 
     protocols = {"position": ("position",), "velocity": ("velocity",)}
     if protocol not in (*protocols, "both"):
@@ -158,8 +158,8 @@ def baseline(
     Example: [bold]gazediffusion baseline kinematic-markov windows.safetensors -n 1000
     -o markov.safetensors[/bold]
     """
-    from gazediffusion.baselines import fit_baseline
-    from gazediffusion.windows import Windows
+    from gazediffusion.data.windows import Windows
+    from gazediffusion.generation.baselines import fit_baseline
 
     if seed < 0:
         raise GazeError(f"--seed must be 0 or more, not {seed}")
@@ -184,8 +184,8 @@ def _against_people(
     step: console.Step,
 ) -> tuple[dict[str, Any], dict[str, NDArray[np.float32]]]:
     """The results, and some windows to show."""
-    from gazediffusion.evaluation import evaluate as evaluate_sets
-    from gazediffusion.set_loading import load_set
+    from gazediffusion.evaluation.evaluation import evaluate as evaluate_sets
+    from gazediffusion.evaluation.loading import load_set
 
     step(f"reading {real}")
     people = load_set(real, "real", read_options=options)
@@ -204,7 +204,7 @@ def _against_summary(
     step: console.Step,
 ) -> tuple[dict[str, Any], dict[str, NDArray[np.float32]]]:
     """The results, and some windows to show; of the real people there are none."""
-    from gazediffusion.real_summary import evaluate_against, find_summary, summary_for
+    from gazediffusion.evaluation.summary import evaluate_against, find_summary, summary_for
 
     people = find_summary(summary or summary_for(_tasks_of(given)))
     sets = _synthetic_sets(given, people, options, step)
@@ -214,8 +214,8 @@ def _against_summary(
 
 def _tasks_of(given: list[str]) -> set[str]:
     """The tasks of synthetic sets, as their cards say; a set that does not say counts as one."""
-    from gazediffusion.set_loading import name_of
-    from gazediffusion.synthetic import read_card
+    from gazediffusion.evaluation.loading import name_of
+    from gazediffusion.generation.sets import read_card
 
     tasks: set[str] = set()
     for one in given:
@@ -229,7 +229,7 @@ def _tasks_of(given: list[str]) -> set[str]:
 def _synthetic_sets(
     given: list[str], real: Like, options: object, step: console.Step
 ) -> dict[str, Windows]:
-    from gazediffusion.set_loading import load_set, name_of
+    from gazediffusion.evaluation.loading import load_set, name_of
 
     sets: dict[str, Windows] = {}
     for one in given:
@@ -243,8 +243,8 @@ def _synthetic_sets(
 
 def _training_people(train: str | None, real: str, options: object) -> Windows | None:
     """The training windows: as given, or those of the same windows file as the real ones."""
-    from gazediffusion.set_loading import load_set
-    from gazediffusion.windows import Windows
+    from gazediffusion.data.windows import Windows
+    from gazediffusion.evaluation.loading import load_set
 
     if train is not None:
         return load_set(train, "train", read_options=options)
@@ -256,9 +256,9 @@ def _training_people(train: str | None, real: str, options: object) -> Windows |
 
 def _reference(reference: Path | None, synthetic: list[str]) -> FeatureMap | None:
     """The network of the Frechet Gaze Distance: as given, or the first position run compared."""
-    from gazediffusion.checkpoint import load_run
-    from gazediffusion.learner import choose_device
-    from gazediffusion.set_loading import name_of, reference_features
+    from gazediffusion.device import choose_device
+    from gazediffusion.evaluation.loading import name_of, reference_features
+    from gazediffusion.models.checkpoint import load_run
 
     device = choose_device("auto")
     if reference is not None:

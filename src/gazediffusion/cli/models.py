@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from gazediffusion import console
+from gazediffusion.cli import console
+from gazediffusion.cli.console import out, plain
 from gazediffusion.cli.options import DistanceCm, ScreenCm, ScreenPx, screen_of
-from gazediffusion.console import out, plain
 from gazediffusion.errors import GazeError
 
 
@@ -86,13 +86,13 @@ def train(
     """
     from dataclasses import replace
 
-    from gazediffusion.calibration import calibrate, is_due, n_made
-    from gazediffusion.checkpoint import read_config
-    from gazediffusion.learner import choose_device
-    from gazediffusion.recipes import find_recipe
-    from gazediffusion.shipped import load_model
-    from gazediffusion.training import train as train_windows
-    from gazediffusion.windows import Windows
+    from gazediffusion.data.windows import Windows
+    from gazediffusion.device import choose_device
+    from gazediffusion.models.checkpoint import read_config
+    from gazediffusion.models.pretrained import load_model
+    from gazediffusion.models.recipes import find_recipe
+    from gazediffusion.training.calibration import calibrate, is_due, n_made
+    from gazediffusion.training.loop import train as train_windows
 
     _require_seed(seed)
     loaded = [Windows.load(path) for path in windows]
@@ -216,10 +216,10 @@ def generate(
 
     Example: [bold]gazediffusion generate -n 100 --task reading -o gaze.parquet[/bold]
     """
-    from gazediffusion.generator import DiffusionGenerator
-    from gazediffusion.learner import choose_device
-    from gazediffusion.shipped import load_model
-    from gazediffusion.synthetic import SetConfig, write_set
+    from gazediffusion.device import choose_device
+    from gazediffusion.generation.generator import DiffusionGenerator
+    from gazediffusion.generation.sets import SetConfig, write_set
+    from gazediffusion.models.pretrained import load_model
 
     ending = output.suffix[1:]
     config = SetConfig(

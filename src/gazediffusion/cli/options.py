@@ -10,9 +10,9 @@ import typer
 from gazediffusion.errors import GazeError
 
 if TYPE_CHECKING:
-    from gazediffusion.cleaning import CleaningConfig
+    from gazediffusion.data.cleaning import CleaningConfig
+    from gazediffusion.data.readers import ReadOptions
     from gazediffusion.geometry import Screen
-    from gazediffusion.readers import ReadOptions
 
 Paths = Annotated[
     list[str],
@@ -81,7 +81,7 @@ DataDir = Annotated[
 
 def cleaning_of(eye: str, before: float, after: float, max_speed: float) -> CleaningConfig:
     """How recordings are cleaned, as the options say."""
-    from gazediffusion.cleaning import CleaningConfig
+    from gazediffusion.data.cleaning import CleaningConfig
 
     return CleaningConfig(
         eye=eye,  # type: ignore[arg-type]  # checked by the config itself
@@ -100,7 +100,7 @@ def read_options_of(
     data_dir: Path | None,
 ) -> ReadOptions:
     """What the readers are told."""
-    from gazediffusion.readers import ReadOptions
+    from gazediffusion.data.readers import ReadOptions
 
     return ReadOptions(
         columns=_column_names(columns),

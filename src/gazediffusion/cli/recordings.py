@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from gazediffusion import console
+from gazediffusion.cli import console
+from gazediffusion.cli.console import out, plain
 from gazediffusion.cli.options import (
     BlinkAfter,
     BlinkBefore,
@@ -25,7 +26,6 @@ from gazediffusion.cli.options import (
     cleaning_of,
     read_options_of,
 )
-from gazediffusion.console import out, plain
 from gazediffusion.errors import GazeError
 from gazediffusion.files import require_writable
 
@@ -46,7 +46,7 @@ def simulate(
 
     Example: [bold]gazediffusion simulate -o sim --participants 20 --format bids[/bold]
     """
-    from gazediffusion.simulation import SimulationConfig, write_simulation
+    from gazediffusion.data.simulation import SimulationConfig, write_simulation
 
     config = SimulationConfig(n_participants=participants, minutes=minutes, seed=seed, rate_hz=rate)
     with console.progress_bar("simulating", participants, "person") as update:
@@ -84,9 +84,9 @@ def inspect(
 
     Example: [bold]gazediffusion inspect study/ --screen 1920x1080 --plot look.png[/bold]
     """
-    from gazediffusion.inspection import inspect as inspect_sources
-    from gazediffusion.preparing import PrepareConfig
-    from gazediffusion.readers import find_sources
+    from gazediffusion.data.inspection import inspect as inspect_sources
+    from gazediffusion.data.preparing import PrepareConfig
+    from gazediffusion.data.readers import find_sources
 
     options = read_options_of(
         columns, participant_pattern, screen, screen_cm, distance_cm, data_dir
@@ -102,7 +102,7 @@ def inspect(
     for note in sorted({note for summary in summaries for note in summary.notes}):
         out.print(f"note: {plain(note)}")
     if plot is not None:
-        from gazediffusion.overview import draw_overview
+        from gazediffusion.plotting.overview import draw_overview
 
         title = draw_overview(sources, config, plot, plot_participant)
         out.print(f"wrote {plain(plot)}: {plain(title)}")
@@ -162,9 +162,9 @@ def prepare(
     Example: [bold]gazediffusion prepare study/ -o windows.safetensors --screen 1280x720
     --screen-cm 40x22.5 --distance-cm 45[/bold]
     """
-    from gazediffusion.preparing import PrepareConfig
-    from gazediffusion.preparing import prepare as prepare_windows
-    from gazediffusion.readers import find_sources
+    from gazediffusion.data.preparing import PrepareConfig
+    from gazediffusion.data.preparing import prepare as prepare_windows
+    from gazediffusion.data.readers import find_sources
 
     config = PrepareConfig(
         recipe=recipe,  # type: ignore[arg-type]  # checked by the config itself

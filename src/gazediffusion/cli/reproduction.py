@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gazediffusion import console
+from gazediffusion.cli import console
+from gazediffusion.cli.console import out, plain
 from gazediffusion.cli.options import (
     Columns,
     DataDir,
@@ -20,13 +21,12 @@ from gazediffusion.cli.options import (
     Tasks,
     read_options_of,
 )
-from gazediffusion.console import out, plain
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.files import require_writable
 
 if TYPE_CHECKING:
-    from gazediffusion.preparing import PrepareConfig
-    from gazediffusion.readers import ReadOptions
+    from gazediffusion.data.preparing import PrepareConfig
+    from gazediffusion.data.readers import ReadOptions
     from gazediffusion.reproduction import Data, Watcher
 
 
@@ -93,7 +93,7 @@ def reproduce(
         watcher = console.ReproductionWatcher(stopped)
 
         def read() -> Data:
-            from gazediffusion.preparing import PrepareConfig
+            from gazediffusion.data.preparing import PrepareConfig
 
             sources = data if data or not tiny else [str(_simulated(output, watcher))]
             if not sources:
@@ -132,8 +132,8 @@ def _read(
     """Both models' windows of the same recordings and the same split."""
     from dataclasses import replace
 
-    from gazediffusion.preparing import prepare
-    from gazediffusion.readers import find_sources
+    from gazediffusion.data.preparing import prepare
+    from gazediffusion.data.readers import find_sources
     from gazediffusion.reproduction import Data
 
     watcher.part("reading " + ", ".join(data))
@@ -151,7 +151,7 @@ def _read(
 
 
 def _simulated(output: Path, watcher: Watcher) -> Path:
-    from gazediffusion.simulation import SimulationConfig, write_simulation
+    from gazediffusion.data.simulation import SimulationConfig, write_simulation
 
     folder = output / "recordings"
     watcher.part("simulating recordings")

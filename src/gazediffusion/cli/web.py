@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from gazediffusion.cli.console import out, plain
 from gazediffusion.cli.options import DistanceCm, ScreenCm, ScreenPx, screen_of
-from gazediffusion.console import out, plain
 from gazediffusion.errors import GazeError
 
 _NEEDED = ("fastapi", "uvicorn", "plotly", "python_multipart")

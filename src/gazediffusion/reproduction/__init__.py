@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.files import read_json, write_json, written_whole
 from gazediffusion.reproduction.claims import judge
@@ -21,7 +22,6 @@ from gazediffusion.reproduction.page import render
 from gazediffusion.reproduction.plan import PAPER, TINY, Plan
 from gazediffusion.reproduction.tables import NEEDS, TABLES, make_results
 from gazediffusion.version import __version__
-from gazediffusion.windows import Windows
 
 __all__ = [
     "PAPER",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
-from gazediffusion.quantities import EVENTS, FEATURES, TEMPORAL, VELOCITY
+from gazediffusion.evaluation.quantities import EVENTS, FEATURES, TEMPORAL, VELOCITY
 from gazediffusion.reproduction import paper
 from gazediffusion.reproduction.cells import (
     MissingError,

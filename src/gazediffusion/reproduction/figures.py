@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion import figures
-from gazediffusion.evaluation_figures import (
+from gazediffusion.evaluation.quantities import FEATURES
+from gazediffusion.geometry import Screen
+from gazediffusion.plotting import style as figures
+from gazediffusion.plotting.evaluation import (
     Results,
     SetStyle,
     draw_curve,
@@ -25,9 +27,7 @@ from gazediffusion.evaluation_figures import (
     numbers,
     set_styles,
 )
-from gazediffusion.figures import BLUE, GREEN, GREY, ORANGE, PURPLE
-from gazediffusion.geometry import Screen
-from gazediffusion.quantities import FEATURES
+from gazediffusion.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE
 from gazediffusion.reproduction import paper
 from gazediffusion.reproduction.artefacts import Artefacts
 from gazediffusion.reproduction.plan import ETAS, STEPS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gazediffusion.quantities import TEMPORAL, VELOCITY
+from gazediffusion.evaluation.quantities import TEMPORAL, VELOCITY
 from gazediffusion.reproduction import paper
 from gazediffusion.reproduction.artefacts import Artefacts
 from gazediffusion.reproduction.cells import Table, of_paper, spread

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from gazediffusion.metrics import frechet_of
+from gazediffusion.evaluation.metrics import frechet_of
 from gazediffusion.reproduction import paper
 from gazediffusion.reproduction.artefacts import Artefacts
 from gazediffusion.reproduction.cells import Cell, Table, of_paper, over, spread

@@ -25,21 +25,21 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gazediffusion.baselines import fit_baseline
-from gazediffusion.checkpoint import load_run, read_config, read_metrics
-from gazediffusion.compact import rounded
-from gazediffusion.evaluation import EvaluationConfig, evaluate
+from gazediffusion.data.windows import Windows
+from gazediffusion.device import choose_device
+from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
+from gazediffusion.evaluation.gaze_sets import GazeSet
+from gazediffusion.evaluation.loading import reference_features
 from gazediffusion.files import read_json, write_json, written_whole
-from gazediffusion.gaze_sets import GazeSet
-from gazediffusion.generator import DiffusionGenerator, usual_batch
-from gazediffusion.learner import choose_device
-from gazediffusion.noise_levels import loss_by_level
+from gazediffusion.generation.baselines import fit_baseline
+from gazediffusion.generation.generator import DiffusionGenerator, usual_batch
+from gazediffusion.models.checkpoint import load_run, read_config, read_metrics
+from gazediffusion.models.compact import rounded
+from gazediffusion.models.unet import n_parameters
 from gazediffusion.reproduction.artefacts import Artefacts
 from gazediffusion.reproduction.plan import BASELINES, EvaluationName, Plan
-from gazediffusion.set_loading import reference_features
-from gazediffusion.side_by_side import Job, train_side_by_side
-from gazediffusion.unet import n_parameters
-from gazediffusion.windows import Windows
+from gazediffusion.training.concurrent import Job, train_side_by_side
+from gazediffusion.training.noise_levels import loss_by_level
 
 PEOPLE = ("real", "train")
 # Seeds of what is not trained: of the windows each set begins with, and of cuts.

@@ -10,11 +10,11 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from gazediffusion.checkpoint import WeightsName
-from gazediffusion.diffusion import Objective
+from gazediffusion.diffusion.ddpm import Objective
 from gazediffusion.errors import GazeError
-from gazediffusion.recipes import POSITION, RECIPES, VELOCITY, Recipe
-from gazediffusion.unet import UNetConfig
+from gazediffusion.models.checkpoint import WeightsName
+from gazediffusion.models.recipes import POSITION, RECIPES, VELOCITY, Recipe
+from gazediffusion.models.unet import UNetConfig
 
 EvaluationName = Literal["position", "sampling", "weights", "velocity", "velocity-weights"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gazediffusion.baselines import SMOOTHING_CELLS
-from gazediffusion.features import IVT_THRESHOLD
-from gazediffusion.quantities import DIRECTIONS, EVENTS, FEATURES
+from gazediffusion.evaluation.features import IVT_THRESHOLD
+from gazediffusion.evaluation.quantities import DIRECTIONS, EVENTS, FEATURES
+from gazediffusion.generation.baselines import SMOOTHING_CELLS
 from gazediffusion.reproduction import paper
 from gazediffusion.reproduction.artefacts import Artefacts
 from gazediffusion.reproduction.cells import Cell, Table, of_paper, over, percent_above, spread

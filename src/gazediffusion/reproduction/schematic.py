@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gazediffusion.figures import BLUE, GREEN, GREY, ORANGE, PURPLE
-from gazediffusion.recipes import Recipe
-from gazediffusion.unet import n_parameters
+from gazediffusion.models.recipes import Recipe
+from gazediffusion.models.unet import n_parameters
+from gazediffusion.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

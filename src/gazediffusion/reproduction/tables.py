@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from gazediffusion.baselines import SMOOTHING_CELLS
-from gazediffusion.features import IVT_THRESHOLD
+from gazediffusion.evaluation.features import IVT_THRESHOLD
+from gazediffusion.generation.baselines import SMOOTHING_CELLS
 from gazediffusion.reproduction import further_tables, position_tables
 from gazediffusion.reproduction.artefacts import Artefacts
 from gazediffusion.reproduction.cells import Table

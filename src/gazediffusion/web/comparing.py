@@ -17,8 +17,8 @@ from gazediffusion.web.orders import coordinates
 from gazediffusion.web.uploads import PREFIX
 
 if TYPE_CHECKING:
+    from gazediffusion.data.windows import Windows
     from gazediffusion.web.models import Offer
-    from gazediffusion.windows import Windows
 
 MAX_SHOWN = 40
 # More windows change little that is drawn, and would keep everybody waiting.
@@ -37,9 +37,9 @@ class Real:
 
 def read_real(paths: Sequence[Path], screen: Screen | None, offer: Offer) -> Real:
     """Recordings cleaned and cut as the model's windows are, or a windows file as it is."""
-    from gazediffusion.preparing import PrepareConfig, prepare
-    from gazediffusion.readers import ReadOptions, find_sources
-    from gazediffusion.windows import Windows
+    from gazediffusion.data.preparing import PrepareConfig, prepare
+    from gazediffusion.data.readers import ReadOptions, find_sources
+    from gazediffusion.data.windows import Windows
 
     if len(paths) == 1 and paths[0].suffix == ".safetensors":
         windows = Windows.load(paths[0])
@@ -64,8 +64,8 @@ def read_real(paths: Sequence[Path], screen: Screen | None, offer: Offer) -> Rea
 
 def describe(real: Real, seconds: float | None = None) -> dict[str, Any]:
     """What the recordings are, with some windows to look at, the first seconds of each."""
-    from gazediffusion.features import kinematic_features
-    from gazediffusion.quantities import FEATURES
+    from gazediffusion.evaluation.features import kinematic_features
+    from gazediffusion.evaluation.quantities import FEATURES
 
     windows = evenly(real.windows, MAX_REAL)
     rate_hz = windows.rate_hz
@@ -100,7 +100,7 @@ def describe(real: Real, seconds: float | None = None) -> dict[str, Any]:
 
 def evaluate_both(real: Real, synthetic: Windows) -> dict[str, Any]:
     """The evaluation without intervals and slow tests."""
-    from gazediffusion.evaluation import EvaluationConfig, evaluate
+    from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
 
     people = evenly(real.windows, MAX_REAL)
     train = None if real.train is None else evenly(real.train, MAX_REAL)
@@ -130,7 +130,7 @@ def report_page(results: dict[str, Any], real: Real, synthetic: Windows) -> str:
     """The full report as one page."""
     import matplotlib
 
-    from gazediffusion.report import write_report
+    from gazediffusion.evaluation.report import write_report
 
     matplotlib.use("Agg")  # drawn beside the main thread, where no window may open
     gallery = {"real, held out": _four(real.windows), "synthetic": _four(synthetic)}

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.files import read_json
-from gazediffusion.shipped import DEFAULT, find_model, load_model, shipped_models
+from gazediffusion.models.pretrained import DEFAULT, find_model, load_model, shipped_models
 
 if TYPE_CHECKING:
-    from gazediffusion.checkpoint import Run
-    from gazediffusion.generator import DiffusionGenerator
+    from gazediffusion.generation.generator import DiffusionGenerator
+    from gazediffusion.models.checkpoint import Run
 
 
 QUALITIES = ("fast", "default", "best")
@@ -114,7 +114,7 @@ class Models:
 
     def generator(self, offer: Offer, quality: str, task: str | None) -> DiffusionGenerator:
         """A generator that gives windows in the pieces of a turn."""
-        from gazediffusion.generator import DiffusionGenerator
+        from gazediffusion.generation.generator import DiffusionGenerator
 
         run = self.run(offer)
         on_gpu = next(run.network.parameters()).is_cuda
@@ -124,7 +124,7 @@ class Models:
 
     def run(self, offer: Offer) -> Run:
         """The model with its weights, loaded at the first call."""
-        from gazediffusion.learner import choose_device
+        from gazediffusion.device import choose_device
 
         with self._loading:
             if offer.name not in self._runs:

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from gazediffusion.errors import GazeError
 
 if TYPE_CHECKING:
-    from gazediffusion.export import Event
-    from gazediffusion.generator import DiffusionGenerator
-    from gazediffusion.synthetic import SetConfig
+    from gazediffusion.data.export import Event
+    from gazediffusion.generation.generator import DiffusionGenerator
+    from gazediffusion.generation.sets import SetConfig
     from gazediffusion.web.jobs import Job
     from gazediffusion.web.models import Models, Offer
     from gazediffusion.web.schemas import Asked
@@ -43,7 +43,7 @@ class Order:
     @classmethod
     def of(cls, asked: Asked, models: Models, limits: Limits, format: str = "parquet") -> Order:
         """What was asked for; what is impossible or too much is refused. Loads the model."""
-        from gazediffusion.synthetic import SetConfig
+        from gazediffusion.generation.sets import SetConfig
 
         config = SetConfig(n=asked.n, seed=asked.seed, format=format, seconds=asked.seconds)
         if asked.n > limits.max_windows:
@@ -87,7 +87,7 @@ class Order:
         self, piece: NDArray[np.float32], first: int
     ) -> Iterator[dict[str, Any]]:
         """The same, with the fixations and saccades found in each."""
-        from gazediffusion.events import detect_events
+        from gazediffusion.data.events import detect_events
 
         screen, rate_hz = self.generator.screen, self.generator.run.config.rate_hz
         for window, gaze in zip(self.windows(piece, first), piece, strict=True):
@@ -102,7 +102,7 @@ class Order:
 
     def card(self) -> dict[str, Any]:
         """What the set is and how it was made."""
-        from gazediffusion.synthetic import make_card
+        from gazediffusion.generation.sets import make_card
 
         return make_card(self.generator, self.config)
 
@@ -124,7 +124,7 @@ class Order:
         seconds = "" if self.config.seconds is None else f", seconds={self.config.seconds!r}"
         return (
             "from gazediffusion import DiffusionGenerator, SetConfig, write_set\n"
-            "from gazediffusion.shipped import load_model\n\n"
+            "from gazediffusion.models.pretrained import load_model\n\n"
             f"model = load_model({_quoted(self.offer.source)}{on})\n"
             f"generator = DiffusionGenerator.of_quality(\n"
             f"    model, {_quoted(self.quality)}, {task}batch_size={self.generator.batch_size}\n)\n"

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.generator import DiffusionGenerator, Progress
-from gazediffusion.synthetic import write_set
+from gazediffusion.generation.generator import DiffusionGenerator, Progress
+from gazediffusion.generation.sets import write_set
 from gazediffusion.web.uploads import PREFIX
 
 if TYPE_CHECKING:

@@ -1,0 +1,55 @@
+"""Recordings out: files that other eye-tracking tools read.
+
+One module per format, each with one `write_*` that takes recordings one at a time, so a set
+larger than memory can be written. A folder appears whole or not at all. Real, simulated and
+synthetic recordings are written alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from gazediffusion.data.export.asc import write_asc
+from gazediffusion.data.export.bids import write_bids
+from gazediffusion.data.export.columns import write_columns
+from gazediffusion.data.export.labelled import Event, Labelled, checked
+from gazediffusion.data.export.table import write_csv, write_parquet
+from gazediffusion.data.recordings import Recording
+from gazediffusion.errors import GazeError, suggestion
+from gazediffusion.files import written_whole
+
+__all__ = ["FORMATS", "Event", "Labelled", "require_format", "write_into", "write_recordings"]
+
+FORMATS: dict[str, Callable[[Iterable[Labelled], Path], None]] = {
+    "asc": write_asc,
+    "bids": write_bids,
+    "columns": write_columns,
+    "csv": write_csv,
+    "parquet": write_parquet,
+}
+
+
+def write_recordings(recordings: Iterable[Recording], folder: Path, format: str) -> list[Path]:
+    """Write recordings into a new folder in one of `FORMATS`; return the files, sorted.
+
+    Recordings of one participant and task must follow one another. A folder that holds
+    anything is refused; an error or interrupt leaves nothing behind.
+    """
+    require_format(format)
+    with written_whole(Path(folder)) as temporary:
+        write_into(temporary, ((recording, ()) for recording in recordings), format)
+    return sorted(path for path in Path(folder).rglob("*") if path.is_file())
+
+
+def write_into(folder: Path, labelled: Iterable[Labelled], format: str) -> None:
+    """Write recordings with their events into `folder`; the caller sees to it being whole."""
+    require_format(format)
+    folder.mkdir(exist_ok=True)
+    FORMATS[format](checked(labelled), folder)
+
+
+def require_format(format: str) -> None:
+    """Refuse a format that is not one of `FORMATS`."""
+    if format not in FORMATS:
+        raise GazeError(f"no format {format!r}", remedy=suggestion(format, sorted(FORMATS)))

@@ -1,0 +1,152 @@
+"""What every format shares: a recording with its events, grouped by person, on one clock."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, groupby
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazediffusion.data.recordings import (
+    Bools,
+    Eye,
+    Recording,
+    require_forward_time,
+    true_runs,
+)
+from gazediffusion.errors import GazeError
+
+EventKind = Literal["fixation", "saccade", "microsaccade", "blink", "loss"]
+
+# Trials written one after another are told apart by a jump of the clock; readers cut at 100 ms.
+_GAP_MS = 1000.0
+
+
+@dataclass(frozen=True)
+class Event:
+    """What the eye or the tracker did from `onset_ms` up to, not including, `offset_ms`.
+
+    The clock is the recording's. Amplitude and peak velocity are NaN where they mean nothing.
+    """
+
+    event: EventKind
+    onset_ms: float
+    offset_ms: float
+    amplitude_deg: float = math.nan
+    peak_velocity_deg_s: float = math.nan
+    eye: Literal["left", "right", "both"] = "both"
+
+    def samples(self, time_ms: NDArray[np.float64]) -> slice:
+        """The samples the event covers; an event between two samples covers none."""
+        first, stop = np.searchsorted(time_ms, [self.onset_ms, self.offset_ms], side="left")
+        return slice(int(first), int(stop))
+
+
+Labelled = tuple[Recording, Sequence[Event]]
+
+
+def checked(labelled: Iterable[Labelled]) -> Iterator[Labelled]:
+    """Pass on recordings that can be written; refuse an empty set or an empty recording."""
+    any_written = False
+    for recording, events in labelled:
+        if len(recording) == 0:
+            raise GazeError("a recording without samples cannot be written", place=name(recording))
+        require_forward_time(recording.time_ms, recording.path, lambda i: f"sample {i}")
+        eyes_of(recording)
+        any_written = True
+        yield recording, events
+    if not any_written:
+        raise GazeError("there are no recordings to write")
+
+
+def by_person_and_task(
+    labelled: Iterable[Labelled],
+) -> Iterator[tuple[str, str, Iterator[Labelled]]]:
+    """Group recordings that follow one another into (participant, task, their trials).
+
+    Groups become files, so a group that comes twice, or whose name differs from another's only
+    in characters that file names leave out, is refused.
+    """
+    seen: set[tuple[str, str]] = set()
+    for (participant, task), trials in groupby(
+        labelled, key=lambda pair: (pair[0].participant, pair[0].task)
+    ):
+        labels = plain(participant), plain(task)
+        if labels in seen:
+            raise GazeError(
+                f"participant {participant!r} with task {task!r} comes twice",
+                remedy="sort recordings by participant and task, and name people apart in "
+                "letters and digits",
+            )
+        seen.add(labels)
+        yield participant, task, trials
+
+
+def on_one_clock(trials: Iterable[Labelled]) -> Iterator[Labelled]:
+    """Shift trials that start before the previous one ended to a second after its end."""
+    end_ms = -math.inf
+    for recording, events in trials:
+        start_ms = float(recording.time_ms[0])
+        if start_ms < end_ms + _GAP_MS / 2:
+            shift_ms = math.ceil(end_ms + _GAP_MS - start_ms)
+            recording = replace(recording, time_ms=recording.time_ms + shift_ms)
+            events = [
+                replace(
+                    event, onset_ms=event.onset_ms + shift_ms, offset_ms=event.offset_ms + shift_ms
+                )
+                for event in events
+            ]
+        end_ms = float(recording.time_ms[-1])
+        yield recording, events
+
+
+def first_of(labelled: Iterable[Labelled]) -> tuple[Recording, Iterator[Labelled]]:
+    """The first recording, and all of them again."""
+    iterator = iter(labelled)
+    first = next(iterator)
+    return first[0], chain([first], iterator)
+
+
+def eyes_of(recording: Recording) -> tuple[Eye, ...]:
+    """The eyes to write: left and right, or the only one."""
+    eyes = set(recording.gaze_px)
+    if eyes == {"left", "right"}:
+        return ("left", "right")
+    if len(eyes) != 1:
+        raise GazeError(
+            f"one eye, or left and right, can be written, not {sorted(eyes)}", place=name(recording)
+        )
+    return tuple(eyes)
+
+
+def rate_of(recording: Recording) -> float:
+    """Samples per second as stated, or else as the clock tells."""
+    if recording.rate_hz is not None:
+        return float(recording.rate_hz)
+    step_ms = float(np.median(np.diff(recording.time_ms))) if len(recording) > 1 else 0.0
+    if step_ms <= 0:
+        raise GazeError("the sampling rate is unknown", place=name(recording))
+    return round(1000.0 / step_ms, 6)
+
+
+def runs(mask: Bools) -> list[slice]:
+    """The stretches of True in a mask (time,), as slices."""
+    return [slice(start, stop) for start, stop in true_runs(mask).tolist()]
+
+
+def plain(text: str) -> str:
+    """A name in letters and digits only, as BIDS entities want it."""
+    label = re.sub(r"[^A-Za-z0-9]", "", text)
+    if not label:
+        raise GazeError(f"{text!r} has no letter or digit to name a file with")
+    return label
+
+
+def name(recording: Recording) -> str:
+    """How messages name a recording."""
+    return f"participant {recording.participant}, task {recording.task}, trial {recording.trial}"

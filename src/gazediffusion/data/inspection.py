@@ -1,0 +1,97 @@
+"""Inspection: what is in these files, before anything is made of them.
+
+One row per task and format: people, trials, rate, screen, minutes, what is lost, and how many
+windows each of the paper's protocols would give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from gazediffusion.data.cleaning import CleaningCounts, clean
+from gazediffusion.data.preparing import (
+    POSITION_STRIDE,
+    PrepareConfig,
+    Run,
+    clean_runs,
+    window_starts,
+)
+from gazediffusion.data.readers import Source
+from gazediffusion.data.recordings import Recording
+from gazediffusion.data.resampling import read_clock
+from gazediffusion.errors import GazeError
+from gazediffusion.geometry import Screen
+
+
+@dataclass
+class TaskSummary:
+    """What one task of one format holds. Times in minutes, counts in samples."""
+
+    task: str
+    format: str
+    participants: set[str] = field(default_factory=set)
+    n_trials: int = 0
+    rates: set[str] = field(default_factory=set)
+    eyes: set[str] = field(default_factory=set)
+    screens: set[Screen | None] = field(default_factory=set)
+    minutes: float = 0.0
+    longest_run_s: float = 0.0
+    counts: CleaningCounts = field(default_factory=CleaningCounts)
+    position_windows: int = 0
+    velocity_windows: int = 0
+    notes: set[str] = field(default_factory=set)
+
+
+def inspect(
+    sources: Sequence[Source],
+    config: PrepareConfig | None = None,
+    progress: Callable[[Recording], None] | None = None,
+) -> list[TaskSummary]:
+    """Read everything once and summarise it by format and task."""
+    config = config or PrepareConfig()
+    summaries: dict[tuple[str, str], TaskSummary] = {}
+    for source in sources:
+        for recording in source.read():
+            key = (recording.format, recording.task)
+            summary = summaries.setdefault(key, TaskSummary(recording.task, recording.format))
+            _add(summary, recording, config)
+            if progress is not None:
+                progress(recording)
+    return [summaries[key] for key in sorted(summaries)]
+
+
+def _add(summary: TaskSummary, recording: Recording, config: PrepareConfig) -> None:
+    cleaned = clean(recording, config.cleaning)
+    summary.participants.add(recording.participant)
+    summary.n_trials += 1
+    summary.eyes.update(recording.gaze_px)
+    summary.screens.add(recording.screen)
+    summary.counts += cleaned.counts
+    time_ms = cleaned.time_ms
+    if len(time_ms) < 3:
+        return
+    clock = read_clock(time_ms, recording.rate_hz)
+    summary.rates.add(f"{clock.rate_hz:.4g}" + ("" if clock.is_steady else " unsteady"))
+    summary.minutes += len(time_ms) / clock.rate_hz / 60
+    runs = cleaned.valid_runs()
+    if len(runs):
+        seconds = (time_ms[runs[:, 1] - 1] - time_ms[runs[:, 0]]).max() / 1000
+        summary.longest_run_s = max(summary.longest_run_s, float(seconds))
+    try:
+        for run in clean_runs(cleaned, clock, config.rate_hz, config.length):
+            _count_windows(summary, run, recording.screen, config.length)
+    except GazeError as error:
+        summary.notes.add(str(error))
+
+
+def _count_windows(summary: TaskSummary, run: Run, screen: Screen | None, length: int) -> None:
+    n_samples = run.gaze_px.shape[1]
+    if screen is None:
+        summary.position_windows += (n_samples - length) // POSITION_STRIDE + 1
+        summary.velocity_windows += n_samples // length
+        summary.notes.add("screen unknown: windows are counted before the off-screen rule")
+        return
+    gaze = screen.to_normalized(run.gaze_px)
+    summary.position_windows += len(window_starts(gaze, length, POSITION_STRIDE)[0])
+    summary.velocity_windows += len(window_starts(gaze, length, length)[0])

@@ -1,0 +1,354 @@
+"""From recordings to windows: clean, bring to one rate, cut, split, document.
+
+The two protocols are the paper's (section "Dataset"): position windows slide by 250 samples,
+velocity windows do not overlap. Both take contiguous valid runs only and drop a window when 30 %
+or more of its samples leave [-1.1, 1.1] on either axis.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazediffusion.data.cleaning import CleaningConfig, CleaningCounts, CleanRecording, clean
+from gazediffusion.data.readers import Source
+from gazediffusion.data.recordings import Recording
+from gazediffusion.data.resampling import Clock, read_clock, resample_run, thinning_factor
+from gazediffusion.data.splits import split_participants
+from gazediffusion.data.windows import CLIP, Windows, fit_velocity_scale
+from gazediffusion.errors import GazeError, suggestion
+from gazediffusion.files import sha256_of
+from gazediffusion.geometry import Screen
+from gazediffusion.version import __version__
+
+Recipe = Literal["position", "velocity"]
+OFF_SCREEN_BEYOND = 1.1  # paper: "samples exceeding ±1.1 in either axis"
+OFF_SCREEN_SHARE = 0.30  # paper: "less than 30% of samples"
+POSITION_STRIDE = 250  # paper, hyper-parameter table: "Window stride 250 samples"
+_GRIDS_PX = (1.0, 0.1, 0.01)
+
+
+@dataclass(frozen=True)
+class PrepareConfig:
+    """How windows are cut and people are split; the defaults are the paper's.
+
+    stride: samples between window starts; None is 250 for position windows and the window's
+        own length for velocity windows.
+    tasks: keep these tasks only; empty keeps all.
+    task_names: pairs of a task's name in the recordings and the name it gets here; two may get one.
+    same_person: groups of participant names that must stay on one side of the split.
+    """
+
+    recipe: Recipe = "position"
+    rate_hz: float = 250.0
+    seconds: float = 8.0
+    stride: int | None = None
+    tasks: tuple[str, ...] = ()
+    task_names: tuple[tuple[str, str], ...] = ()
+    validation_fraction: float = 0.2
+    split_seed: int = 42
+    same_person: tuple[tuple[str, ...], ...] = ()
+    cleaning: CleaningConfig = field(default_factory=CleaningConfig)
+
+    def __post_init__(self) -> None:
+        if self.recipe not in ("position", "velocity"):
+            raise GazeError(f"--recipe must be position or velocity, not {self.recipe!r}")
+        if not (math.isfinite(self.rate_hz) and self.rate_hz > 0):
+            raise GazeError(f"--rate must be a positive number of Hz, not {self.rate_hz}")
+        if not (math.isfinite(self.seconds) and self.length >= 2):
+            raise GazeError(f"--seconds must give at least two samples, not {self.seconds}")
+        if self.stride is not None and self.stride < 1:
+            raise GazeError(f"--stride must be at least one sample, not {self.stride}")
+        if not 0 <= self.validation_fraction < 1:
+            raise GazeError(f"--val-fraction must lie in [0, 1), not {self.validation_fraction:g}")
+
+    @property
+    def length(self) -> int:
+        """Samples per window."""
+        return round(self.seconds * self.rate_hz)
+
+    @property
+    def step(self) -> int:
+        """Samples between the starts of neighbouring windows."""
+        if self.stride is not None:
+            return self.stride
+        return POSITION_STRIDE if self.recipe == "position" else self.length
+
+
+@dataclass(frozen=True)
+class Run:
+    """A gapless stretch of clean gaze at the target rate: gaze_px (2, time)."""
+
+    onset_ms: float
+    gaze_px: NDArray[np.float32]
+    is_filtered: bool
+
+
+def clean_runs(
+    cleaned: CleanRecording, clock: Clock, rate_hz: float, at_least: int
+) -> Iterator[Run]:
+    """The valid runs that give `at_least` samples at the target rate."""
+    is_filtered = thinning_factor(clock, rate_hz) is None
+    for start, stop in cleaned.valid_runs():
+        if stop - start < (at_least - 1) * clock.rate_hz / rate_hz:
+            continue
+        gaze_px = resample_run(
+            cleaned.time_ms[start:stop], cleaned.gaze_px[:, start:stop], clock, rate_hz
+        )
+        if gaze_px.shape[1] >= at_least:
+            # A copy, so that the recording it was cut from can be forgotten.
+            yield Run(float(cleaned.time_ms[start]), gaze_px.copy(), is_filtered)
+
+
+def window_starts(
+    gaze: NDArray[np.float32], length: int, stride: int
+) -> tuple[NDArray[np.int64], int]:
+    """Starts of the windows kept in a run of normalized gaze (2, time), and how many were not."""
+    starts = np.arange(0, gaze.shape[1] - length + 1, stride, dtype=np.int64)
+    is_off = (np.abs(gaze) > OFF_SCREEN_BEYOND).any(axis=0)
+    n_off_before = np.concatenate([[0], np.cumsum(is_off)])
+    n_off = n_off_before[starts + length] - n_off_before[starts]
+    kept = n_off < OFF_SCREEN_SHARE * length
+    return starts[kept], int(len(starts) - kept.sum())
+
+
+def prepare(
+    sources: Sequence[Source],
+    config: PrepareConfig | None = None,
+    progress: Callable[[Recording], None] | None = None,
+) -> Windows:
+    """Read, clean, cut and split; `progress` is called after each recording."""
+    config = config or PrepareConfig()
+    builder = _Builder(config)
+    for source in sources:
+        for recording in source.read():
+            builder.add(recording)
+            if progress is not None:
+                progress(recording)
+    return builder.build(sources)
+
+
+class _Builder:
+    """Collects runs and counts, recording by recording."""
+
+    def __init__(self, config: PrepareConfig) -> None:
+        self.config = config
+        self.screen: Screen | None = None
+        self.screen_path: Path | None = None
+        self.runs: list[Run] = []
+        self.starts: list[NDArray[np.int64]] = []
+        self.run_identity: list[tuple[str, str, str]] = []
+        self.grids = list(_GRIDS_PX)
+        self.counts: dict[str, CleaningCounts] = {}
+        self.eyes: dict[str, int] = {}
+        self.rates: dict[str, int] = {}
+        self.tasks_of: dict[str, set[str]] = {}
+        self.recorded_tasks: set[str] = set()
+        self.n_off_screen = 0
+        self.longest_s = 0.0
+        self.longest_where = ""
+
+    def add(self, recording: Recording) -> None:
+        names = dict(self.config.task_names)
+        self.recorded_tasks.add(recording.task)
+        recording = replace(recording, task=names.get(recording.task, recording.task))
+        self.tasks_of.setdefault(recording.participant, set()).add(recording.task)
+        if self.config.tasks and recording.task not in self.config.tasks:
+            return
+        screen = self._same_screen(recording)
+        try:
+            self._add(recording, screen)
+        except GazeError as error:
+            if error.path is not None:
+                raise
+            raise GazeError(
+                str(error),
+                path=recording.path,
+                place=f"participant {recording.participant}, trial {recording.trial}",
+            ) from error
+
+    def _add(self, recording: Recording, screen: Screen) -> None:
+        config = self.config
+        cleaned = clean(recording, config.cleaning, screen)
+        counts = self.counts.get(recording.task, CleaningCounts())
+        self.counts[recording.task] = counts + cleaned.counts
+        self.eyes[cleaned.eye] = self.eyes.get(cleaned.eye, 0) + 1
+        self._note_longest(recording, cleaned)
+        if len(cleaned.time_ms) < 3:
+            return
+        clock = read_clock(cleaned.time_ms, recording.rate_hz)
+        rate = f"{clock.rate_hz:g} Hz" + ("" if clock.is_steady else " unsteady")
+        self.rates[rate] = self.rates.get(rate, 0) + 1
+        for run in clean_runs(cleaned, clock, config.rate_hz, config.length):
+            gaze = screen.to_normalized(run.gaze_px)
+            starts, n_dropped = window_starts(gaze, config.length, config.step)
+            self.n_off_screen += n_dropped
+            if len(starts):
+                self._note_grid(run)
+                self.runs.append(run)
+                self.starts.append(starts)
+                self.run_identity.append((recording.participant, recording.task, recording.trial))
+
+    def _same_screen(self, recording: Recording) -> Screen:
+        if recording.screen is None:
+            raise GazeError(
+                "the file does not say how large the screen was",
+                path=recording.path,
+                remedy="give it with --screen WIDTHxHEIGHT in pixels",
+            )
+        if self.screen is None:
+            self.screen, self.screen_path = recording.screen, recording.path
+        elif recording.screen != self.screen:
+            raise GazeError(
+                f"its screen {recording.screen} differs from {self.screen} of {self.screen_path}",
+                path=recording.path,
+                remedy="prepare them apart, or give --screen for all",
+            )
+        return recording.screen
+
+    def _note_longest(self, recording: Recording, cleaned: CleanRecording) -> None:
+        runs = cleaned.valid_runs()
+        if len(runs) == 0:
+            return
+        seconds = (cleaned.time_ms[runs[:, 1] - 1] - cleaned.time_ms[runs[:, 0]]) / 1000
+        if seconds.max() > self.longest_s:
+            self.longest_s = float(seconds.max())
+            self.longest_where = f"participant {recording.participant}, trial {recording.trial}"
+
+    def _note_grid(self, run: Run) -> None:
+        """Cross out the grids this run does not lie on."""
+        if run.is_filtered:
+            self.grids = []
+        self.grids = [grid for grid in self.grids if is_on_grid(run.gaze_px, grid)]
+
+    def build(self, sources: Sequence[Source]) -> Windows:
+        config = self.config
+        self._require_known_names()
+        if not self.runs or self.screen is None:
+            raise GazeError(
+                f"no window of {config.seconds:g} s: the longest valid run is "
+                f"{self.longest_s:.2f} s ({self.longest_where or 'no valid sample at all'})",
+                remedy="choose a smaller --seconds, or look with gazediffusion inspect",
+            )
+        participants = tuple(sorted({identity[0] for identity in self.run_identity}))
+        tasks = tuple(sorted({identity[1] for identity in self.run_identity}))
+        with_windows: dict[str, set[str]] = {}
+        for participant, task, _ in self.run_identity:
+            with_windows.setdefault(participant, set()).add(task)
+        lengths = np.array([run.gaze_px.shape[1] for run in self.runs], dtype=np.int64)
+        run_starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64)
+        windows = Windows(
+            gaze=self._joined(int(lengths.sum())),
+            starts=np.concatenate(
+                [start + offset for start, offset in zip(self.starts, run_starts, strict=True)]
+            ),
+            length=config.length,
+            rate_hz=config.rate_hz,
+            screen=self.screen,
+            recipe=config.recipe,
+            participants=participants,
+            tasks=tasks,
+            run_starts=run_starts,
+            run_participant=np.array(
+                [participants.index(p) for p, _, _ in self.run_identity], dtype=np.int32
+            ),
+            run_task=np.array([tasks.index(t) for _, t, _ in self.run_identity], dtype=np.int32),
+            run_trial=tuple(trial for _, _, trial in self.run_identity),
+            run_onset_ms=np.array([run.onset_ms for run in self.runs], dtype=np.float64),
+            validation=frozenset(
+                split_participants(
+                    with_windows,
+                    config.validation_fraction,
+                    config.split_seed,
+                    config.same_person,
+                )
+            ),
+            grid_px=self.grids[0] if self.grids else None,
+            provenance=self._provenance(sources, participants),
+        )
+        if config.recipe != "velocity":
+            return windows
+        return replace(windows, velocity_scale=fit_velocity_scale(windows))
+
+    def _require_known_names(self) -> None:
+        """Refuse tasks and people that the user named but nobody recorded."""
+        found = sorted(set().union(*self.tasks_of.values())) if self.tasks_of else []
+        for task in self.config.tasks:
+            if task not in found:
+                raise GazeError(f"no recording of task {task!r}", remedy=suggestion(task, found))
+        for old, _ in self.config.task_names:
+            if old not in self.recorded_tasks:
+                raise GazeError(
+                    f"--rename names task {old!r}, which was not recorded",
+                    remedy=suggestion(old, sorted(self.recorded_tasks)),
+                )
+        for name in (name for group in self.config.same_person for name in group):
+            if name not in self.tasks_of:
+                raise GazeError(
+                    f"--same-person names {name!r}, who was not recorded",
+                    remedy=suggestion(name, sorted(self.tasks_of)),
+                )
+
+    def _joined(self, n_samples: int) -> NDArray[np.float32]:
+        """All runs end to end, normalized and clipped; on the grid exactly where there is one."""
+        assert self.screen is not None
+        gaze = np.empty((2, n_samples), dtype=np.float32)
+        offset = 0
+        for run in self.runs:
+            stop = offset + run.gaze_px.shape[1]
+            gaze[:, offset:stop] = self.screen.to_normalized(run.gaze_px)
+            offset = stop
+        np.clip(gaze, -CLIP, CLIP, out=gaze)
+        if self.grids:
+            # Computed just as on loading, so that a saved file gives back the same numbers.
+            step = (2.0 * self.grids[0] / self.screen.size_px).astype(np.float32)
+            gaze = np.rint(gaze / step).astype(np.float32) * step
+        return gaze
+
+    def _provenance(
+        self, sources: Sequence[Source], participants: tuple[str, ...]
+    ) -> dict[str, Any]:
+        total = sum(self.counts.values(), CleaningCounts())
+        return {
+            "gazediffusion_version": __version__,
+            "config": asdict(self.config),
+            "sources": [
+                {
+                    "name": source.path.name,
+                    "format": source.reader.NAME,
+                    "bytes": source.path.stat().st_size,
+                    "sha256": sha256_of(source.path),
+                }
+                for source in sources
+            ],
+            "cleaning": {
+                "all": asdict(total),
+                **{task: asdict(counts) for task, counts in sorted(self.counts.items())},
+            },
+            "eyes": self.eyes,
+            "rates": self.rates,
+            "windows_dropped_off_screen": self.n_off_screen,
+            "longest_valid_run_s": round(self.longest_s, 3),
+            "participants_without_windows": sorted(
+                name
+                for name, tasks in self.tasks_of.items()
+                if name not in participants
+                and (not self.config.tasks or tasks & set(self.config.tasks))
+            ),
+        }
+
+
+def is_on_grid(gaze_px: NDArray[np.float32], grid_px: float) -> bool:
+    """Whether every coordinate is a multiple of the grid, to the precision of float32."""
+
+    def on_grid(values: NDArray[np.float32]) -> bool:
+        steps = values / np.float32(grid_px)
+        return bool(np.all(np.abs(steps - np.rint(steps)) < 0.01))
+
+    return on_grid(gaze_px[:, :256]) and on_grid(gaze_px)

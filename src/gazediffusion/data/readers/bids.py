@@ -1,0 +1,228 @@
+"""BIDS eye tracking (1.11): headerless `*_physio.tsv.gz` with JSON sidecars, one file per eye.
+
+Fields are inherited: every JSON file of the same suffix, from the dataset's root down to the
+file's folder, whose entities (`task-reading`) the file has too, adds to them. The screen is in
+the task's `events.json`, the blinks in `*_physioevents.tsv.gz`. The two eyes of one recording
+(`recording-eye1`, `recording-eye2`) that share their clock become one binocular recording.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from gazediffusion.data.readers.naming import MS_PER, Column, Columns, unit_in
+from gazediffusion.data.readers.options import ReadOptions
+from gazediffusion.data.readers.tabular import (
+    Table,
+    parse_text,
+    presented_on,
+    read_sidecar,
+    recordings,
+)
+from gazediffusion.data.recordings import Eye, Recording
+from gazediffusion.errors import GazeError
+from gazediffusion.files import decode_text, read_bytes
+
+NAME = "bids"
+
+_ENDING = "_physio.tsv.gz"
+_EVENTS_ENDING = "_physioevents.tsv.gz"
+_EVENT_COLUMNS = ["onset", "duration", "trial_type", "blink", "message"]
+_TIME = "timestamp"
+
+
+def matches(path: Path, head: bytes, options: ReadOptions) -> bool:
+    """Whether this is an eye's physio file; one with a damaged sidecar is, so that it is told."""
+    if not path.name.endswith(_ENDING):
+        return False
+    try:
+        fields = _inherited(path, "physio")
+    except GazeError:
+        return True
+    return fields.get("PhysioType") == "eyetrack" or (not fields and "_recording-eye" in path.name)
+
+
+def first_eye_of(path: Path) -> Path | None:
+    """The file of the first eye, where `path` holds the second eye of the same recording."""
+    name = path.name.replace("_recording-eye2_", "_recording-eye1_")
+    return path.with_name(name) if name != path.name and name.endswith(_ENDING) else None
+
+
+def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
+    """The recording of one eye; named by its first eye's file, that of both."""
+    screen = options.screen or presented_on(_inherited(path, "events"))
+    table, columns, rate_hz = _one_eye(path)
+    second = path.with_name(path.name.replace("_recording-eye1_", "_recording-eye2_"))
+    if second == path or not second.is_file():
+        yield from recordings(table, columns, options, screen, NAME, rate_hz)
+        return
+    other, other_columns, other_rate_hz = _one_eye(second)
+    if _share_clock(table, other) and columns.gaze.keys().isdisjoint(other_columns.gaze):
+        frames = [table.frame, other.frame.drop(_TIME)]
+        both = replace(table, frame=pl.concat(frames, how="horizontal"))
+        columns = replace(
+            columns,
+            gaze={**columns.gaze, **other_columns.gaze},
+            blink={**columns.blink, **other_columns.blink},
+        )
+        yield from recordings(both, columns, options, screen, NAME, rate_hz)
+        return
+    yield from recordings(table, columns, options, screen, NAME, rate_hz)
+    for recording in recordings(other, other_columns, options, screen, NAME, other_rate_hz):
+        yield replace(recording, trial=f"{recording.trial}-eye2")
+
+
+def _one_eye(path: Path) -> tuple[Table, Columns, float | None]:
+    """One eye's samples as numbers, which column is which, and the stated rate in Hz."""
+    fields = _inherited(path, "physio")
+    if not fields:
+        raise GazeError(
+            "there is no JSON sidecar",
+            path=path,
+            remedy=f"put {path.name.removesuffix('.tsv.gz')}.json beside it",
+        )
+    system = fields.get("SampleCoordinateSystem", "gaze-on-screen")
+    if system != "gaze-on-screen":
+        raise GazeError(f"the gaze is {system!r}, not on a screen", path=path)
+    eye = fields.get("RecordedEye")
+    eye = cast("Eye", eye if eye in ("left", "right") else "cyclopean")
+    rate_hz = _positive(fields, "SamplingFrequency", path)
+    table = _headerless(path, fields.get("Columns"))
+    if _TIME not in table.names and rate_hz is not None:
+        start_s = fields.get("StartTime")
+        start_s = start_s if isinstance(start_s, int | float) else 0.0
+        table = table.with_columns((pl.int_range(pl.len()) / rate_hz + start_s).alias(_TIME))
+        fields = {**fields, _TIME: {"Units": "s"}}
+    axes = ("x_coordinate", "y_coordinate")
+    missing = {_TIME, *axes} - set(table.names)
+    if missing:
+        raise GazeError(f"the sidecar's Columns lack {', '.join(sorted(missing))}", path=path)
+    clock = _unit(fields, _TIME, path, tuple(MS_PER))
+    units = [_unit(fields, axis, path, ("px", "deg", "norm")) or "px" for axis in axes]
+    if units[0] != units[1]:
+        raise GazeError(f"x is in {units[0]} but y in {units[1]}", path=path)
+    samples = table.numbers([_TIME, *axes]).rename({axis: f"{axis}_{eye}" for axis in axes})
+    blinks = _blinks(path, samples[_TIME].cast(pl.Float64).to_numpy(), clock)
+    label = f"blink_{eye}"
+    if blinks is not None:
+        samples = samples.with_columns(pl.Series(label, blinks))
+    x, y = (Column(f"{axis}_{eye}", units[0]) for axis in axes)
+    columns = Columns(
+        time=Column(_TIME, clock),
+        gaze={eye: (x, y)},
+        blink={eye: label} if blinks is not None else {},
+    )
+    return replace(table, frame=samples.lazy()), columns, rate_hz
+
+
+def _share_clock(first: Table, second: Table) -> bool:
+    clocks = [table.collect([_TIME]).to_series() for table in (first, second)]
+    return clocks[0].equals(clocks[1])
+
+
+def _headerless(path: Path, names: object) -> Table:
+    """A compressed table without a header, whose columns the sidecar names."""
+    if (
+        not isinstance(names, list)
+        or not names
+        or not all(isinstance(name, str) for name in names)
+        or len(set(names)) < len(names)
+    ):
+        raise GazeError("the sidecar's Columns is no list of different names", path=path)
+    try:
+        content = gzip.decompress(read_bytes(path))
+    except (OSError, EOFError, zlib.error) as error:
+        raise GazeError(f"the gzip file is damaged ({error})", path=path) from error
+    return parse_text(decode_text(content, path), path, names, separator="\t")
+
+
+def _blinks(path: Path, times: NDArray[np.float64], clock: str | None) -> NDArray[np.bool_] | None:
+    """Which samples (time,) lie in the tracker's blinks; None where no events are given."""
+    events_path = path.with_name(path.name.removesuffix(_ENDING) + _EVENTS_ENDING)
+    if not events_path.is_file():
+        return None
+    fields = _inherited(events_path, "physioevents")
+    events = _headerless(events_path, fields.get("Columns", _EVENT_COLUMNS))
+    if not {"onset", "duration"}.issubset(events.names):
+        return None
+    is_blink = np.zeros(events.collect([pl.len()]).item(), dtype=bool)
+    for name in {"trial_type", "type", "event"}.intersection(events.names):
+        words = events.collect([name]).to_series().str.to_lowercase()
+        is_blink |= words.str.contains("blink", literal=True).fill_null(False).to_numpy()
+    if "blink" in events.names:
+        is_blink |= events.flags("blink")
+    spans = events.numbers(["onset", "duration"]).filter(pl.Series(is_blink)).drop_nulls()
+    inside = np.zeros(len(times), dtype=bool)
+    scale = {name: _on_clock(fields, name, events_path, clock) for name in spans.columns}
+    for onset, duration in spans.iter_rows():
+        start = onset * scale["onset"]
+        inside |= (times >= start) & (times <= start + duration * scale["duration"])
+    return inside
+
+
+def _on_clock(fields: Mapping[str, Any], name: str, path: Path, clock: str | None) -> float:
+    """What turns an event's number into the samples' clock: 1 unless both units are stated."""
+    unit = _unit(fields, name, path, tuple(MS_PER))
+    return 1.0 if unit is None or clock is None else MS_PER[unit] / MS_PER[clock]
+
+
+def _unit(fields: Mapping[str, Any], name: str, path: Path, known: tuple[str, ...]) -> str | None:
+    """The unit that a sidecar states for a column; one that is not known is an error."""
+    described = fields.get(name)
+    stated = described.get("Units") if isinstance(described, dict) else None
+    if stated is None:
+        return None
+    unit = unit_in(str(stated))
+    if unit not in known:
+        raise GazeError(f"column {name!r} is in {str(stated)!r}, not in {known}", path=path)
+    return unit
+
+
+def _positive(fields: Mapping[str, Any], name: str, path: Path) -> float | None:
+    value = fields.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, int | float) or not 0 < value < float("inf"):
+        raise GazeError(f"the sidecar's {name} must be a positive number, not {value!r}", path=path)
+    return float(value)
+
+
+def _inherited(path: Path, suffix: str) -> dict[str, Any]:
+    """The fields of every applicable JSON file, the nearer overriding the farther."""
+    entities = _entities(path.name)
+    fields: dict[str, Any] = {}
+    for folder in reversed(_folders(path)):
+        sidecars = [
+            sidecar
+            for sidecar in folder.glob(f"*{suffix}.json")
+            if sidecar.stem.split("_")[-1] == suffix and _entities(sidecar.name) <= entities
+        ]
+        for sidecar in sorted(sidecars, key=lambda sidecar: len(_entities(sidecar.name))):
+            fields |= read_sidecar(sidecar)
+    return fields
+
+
+def _folders(path: Path) -> list[Path]:
+    """The file's folder and those above it, up to the dataset's root."""
+    folders = [path.parent, *path.parent.parents]
+    for depth, folder in enumerate(folders):
+        if (folder / "dataset_description.json").is_file():
+            return folders[: depth + 1]
+    # Without a description, the root is the folder of the participants.
+    subject = next((n for n, folder in enumerate(folders) if folder.name.startswith("sub-")), -1)
+    return folders[: subject + 2] if subject >= 0 else folders[:1]
+
+
+def _entities(name: str) -> set[str]:
+    """The key-value parts of a BIDS name, as `{"sub-01", "task-reading"}`."""
+    return set(re.findall(r"(?:^|_)([a-zA-Z0-9]+-[a-zA-Z0-9]+)(?=_|\.)", name))

@@ -1,0 +1,227 @@
+"""EyeLink ASC: the text that SR Research's edf2asc writes, monocular and binocular.
+
+A file is a sequence of blocks, `START` ... `END`, each one trial. A block's `SAMPLES` line says
+which eyes and which rate its samples have: time, then x, y and pupil of each eye, left before
+right, then optional fields (velocity, resolution, input, flags) that nobody here needs. Samples
+are the lines that begin with a digit; they are parsed in bulk, the others one by one.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazediffusion.data.readers.cells import to_lines, to_numbers
+from gazediffusion.data.readers.options import ReadOptions, identify
+from gazediffusion.data.recordings import Eye, Recording, require_forward_time
+from gazediffusion.errors import GazeError
+from gazediffusion.files import decode_text, read_bytes
+from gazediffusion.geometry import Screen
+
+if TYPE_CHECKING:
+    import polars as pl
+
+NAME = "eyelink-asc"
+
+_SIGNATURE = re.compile(
+    rb"^(?:\*\* (?:CONVERTED FROM|TYPE: EDF|VERSION: EYELINK)|START\s+\d+\s+(?:LEFT|RIGHT)"
+    rb"|SAMPLES\s+(?:GAZE|HREF|PUPIL)\s)",
+    re.MULTILINE,
+)
+# Messages alone also stand in the column files, so they only count with the right ending.
+_MESSAGE = re.compile(rb"^MSG\s+\d", re.MULTILINE)
+_COORDINATE = r" (-?\d{1,6}(?:\.\d+)?)"
+_COORDINATES = re.compile(rf"(?:DISPLAY|GAZE)_COORDS ?[=:]?{_COORDINATE * 4}(?!\S)")
+_EYE_WORDS: dict[str, Eye] = {"LEFT": "left", "RIGHT": "right"}
+_EYE_LETTERS: dict[str, Eye] = {"L": "left", "R": "right"}
+_CONVERT_AGAIN = "convert the EDF again with edf2asc"
+
+
+@dataclass(frozen=True)
+class _Display:
+    """Where the tracker's coordinates have the screen's top left corner, and its size."""
+
+    left_px: float = 0.0
+    top_px: float = 0.0
+    screen: Screen | None = None
+
+
+@dataclass
+class _Block:
+    """What the lines from START to END say, apart from the samples."""
+
+    start_line: int
+    eyes: list[Eye]
+    has_events: bool
+    end_line: float = math.inf
+    has_samples_line: bool = False
+    rate_hz: float | None = None
+    display: _Display = field(default_factory=_Display)
+    blinks: list[tuple[Eye, float, float]] = field(default_factory=list)
+    open_blinks: dict[Eye, float] = field(default_factory=dict)
+
+    def note(self, words: list[str], place: str, path: Path) -> None:
+        """Take in one line; those with unknown keywords say nothing."""
+        match words[0]:
+            case "SAMPLES":
+                self._note_samples(words, place, path)
+            case "EVENTS":
+                self.has_events = True
+            case "SBLINK" | "EBLINK":
+                self._note_blink(words, place, path)
+
+    def _note_samples(self, words: list[str], place: str, path: Path) -> None:
+        if "GAZE" not in words:
+            problem = f"the samples are {' '.join(words[1:2]) or 'nothing'}, not GAZE in pixels"
+            remedy = f"{_CONVERT_AGAIN} and choose gaze samples"
+            raise GazeError(problem, path=path, place=place, remedy=remedy)
+        self.has_samples_line = True
+        self.eyes = _eyes(words) or self.eyes
+        if not self.eyes:
+            raise GazeError("neither START nor SAMPLES names an eye", path=path, place=place)
+        if "RATE" in words:
+            self.rate_hz = _number(words, words.index("RATE") + 1, place, path) or None
+
+    def _note_blink(self, words: list[str], place: str, path: Path) -> None:
+        eye = _EYE_LETTERS.get(words[1] if len(words) > 1 else "")
+        if eye is None:
+            raise GazeError(f"{words[0]} names no eye", path=path, place=place)
+        start = _number(words, 2, place, path)
+        if words[0] == "SBLINK":
+            self.open_blinks[eye] = start
+        else:
+            self.open_blinks.pop(eye, None)
+            self.blinks.append((eye, start, _number(words, 3, place, path)))
+
+    def is_blink(self, time_ms: NDArray[np.float64]) -> dict[Eye, NDArray[np.bool_]]:
+        """The tracker's blinks (time,) per eye, ends included; empty if it recorded no events."""
+        unfinished = [(eye, start, math.inf) for eye, start in self.open_blinks.items()]
+        blinks = self.blinks + unfinished
+        if not self.has_events and not blinks:
+            return {}
+        labels = {eye: np.zeros(len(time_ms), dtype=np.bool_) for eye in self.eyes}
+        for eye, start, stop in blinks:
+            if eye in labels:
+                first = np.searchsorted(time_ms, start, side="left")
+                labels[eye][first : np.searchsorted(time_ms, stop, side="right")] = True
+        return labels
+
+
+def matches(path: Path, head: bytes, options: ReadOptions) -> bool:
+    """Whether the file begins like an ASC file: its header, or a block, or messages in a .asc."""
+    if b"\x00" in head:
+        return False
+    is_named_asc = path.suffix.lower() == ".asc"
+    return bool(_SIGNATURE.search(head) or (is_named_asc and _MESSAGE.search(head)))
+
+
+def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
+    """One recording for each START ... END block that has samples."""
+    import polars as pl
+
+    lines = to_lines(decode_text(read_bytes(path), path))
+    is_sample = pl.col("line").str.contains(r"^\d")
+    samples = lines.filter(is_sample)
+    blocks = _blocks(lines.filter(~is_sample).iter_rows(), path)
+    edges = [(block.start_line, block.end_line) for block in blocks]
+    bounds = np.searchsorted(samples["number"].to_numpy(), np.reshape(edges, (-1, 2)))
+    if not (bounds[:, 0] < bounds[:, 1]).any():
+        problem = "no samples between START and END" if blocks else "there is no START line"
+        raise GazeError(problem, path=path, remedy=f"{_CONVERT_AGAIN}, with samples and events")
+    identity = identify(path, options)
+    for trial, (block, (first, stop)) in enumerate(zip(blocks, bounds.tolist(), strict=True)):
+        if first == stop:
+            continue
+        time_ms, gaze_px = _parse(samples[first:stop], block, path)
+        yield Recording(
+            participant=identity.participant,
+            task=identity.task,
+            trial=identity.trial if len(blocks) == 1 else str(trial),
+            time_ms=time_ms,
+            gaze_px=gaze_px,
+            is_blink=block.is_blink(time_ms),
+            path=path,
+            format=NAME,
+            screen=options.screen or block.display.screen,
+            rate_hz=block.rate_hz,
+        )
+
+
+def _parse(
+    samples: pl.DataFrame, block: _Block, path: Path
+) -> tuple[NDArray[np.float64], dict[Eye, NDArray[np.float32]]]:
+    """Time (time,) in ms and each eye's gaze (2, time) in pixels from the top left corner."""
+
+    def place(sample: int) -> str:
+        return f"line {samples['number'][sample]}"
+
+    if not block.has_samples_line:
+        problem = "this block has samples, but no SAMPLES line that describes them"
+        place_of_start = f"line {block.start_line}"
+        raise GazeError(problem, path=path, place=place_of_start, remedy=_CONVERT_AGAIN)
+    cells = samples["line"].str.split_exact(" ", 3 * len(block.eyes)).struct.unnest()
+    values = to_numbers(cells, path, lambda row, column: f"{place(row)}, column {column + 1}")
+    require_forward_time(values[0], path, place, remedy=_CONVERT_AGAIN)
+    corner_px = np.array([[block.display.left_px], [block.display.top_px]])
+    gaze_px = {
+        eye: (values[first : first + 2] - corner_px).astype(np.float32)
+        for eye, first in zip(block.eyes, (1, 4), strict=False)
+    }
+    return values[0], gaze_px
+
+
+def _blocks(lines: Iterator[tuple[int, str]], path: Path) -> list[_Block]:
+    """The blocks that the lines other than samples tell of; one without END runs to the next."""
+    blocks: list[_Block] = []
+    block: _Block | None = None
+    display = _Display()
+    for number, line in lines:
+        words = line.split(" ")
+        if words[0] in ("START", "END") and block is not None:
+            block.end_line = number
+            block = None
+        if words[0] == "START":
+            block = _Block(number, _eyes(words), has_events="EVENTS" in words)
+            blocks.append(block)
+        elif words[0] == "MSG":
+            display = _display(line, f"line {number}", path) or display
+        elif block is not None:
+            block.note(words, f"line {number}", path)
+        if block is not None:
+            block.display = display
+    return blocks
+
+
+def _eyes(words: list[str]) -> list[Eye]:
+    """The eyes that a START or SAMPLES line names, in the order of their fields in a sample."""
+    return [eye for word, eye in _EYE_WORDS.items() if word in words]
+
+
+def _display(message: str, place: str, path: Path) -> _Display | None:
+    """The display that a message describes as `left top right bottom`, if it does."""
+    match = _COORDINATES.search(message)
+    if match is None:
+        return None
+    left, top, right, bottom = (float(value) for value in match.groups())
+    if right <= left or bottom <= top:
+        raise GazeError("these coordinates span no screen", path=path, place=place)
+    return _Display(left, top, Screen(round(right - left) + 1, round(bottom - top) + 1))
+
+
+def _number(words: list[str], column: int, place: str, path: Path) -> float:
+    """A number that is not negative, in a line's column (from 0)."""
+    try:
+        number = float(words[column])
+    except (IndexError, ValueError):
+        number = math.nan
+    if not 0 <= number < math.inf:
+        problem = f"{words[0]} lacks a number in column {column + 1}"
+        raise GazeError(problem, path=path, place=place)
+    return number

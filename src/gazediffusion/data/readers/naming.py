@@ -1,0 +1,191 @@
+"""Names of columns: which word of ours a column stands for, and the unit its name states.
+
+`x_px`, `gaze x [px]`, `LeftX`, `Time [s]` and `subject_id` are all understood; what is not is
+named by the user's `--columns`, which overrides everything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gazediffusion.data.readers.options import ReadOptions
+from gazediffusion.data.recordings import Eye
+from gazediffusion.errors import GazeError, suggestion
+
+MS_PER = {"s": 1e3, "ms": 1.0, "us": 1e-3, "ns": 1e-6}
+
+_UNITS = {
+    word: unit
+    for unit, words in {
+        "px": "px pix pixel pixels",
+        "deg": "deg dva degree degrees",
+        "norm": "norm normalized normalised",
+        "s": "s sec secs second seconds",
+        "ms": "ms msec msecs millisecond milliseconds",
+        "us": "us µs μs usec microsecond microseconds",
+        "ns": "ns nsec nanosecond nanoseconds",
+    }.items()
+    for word in words.split()
+}
+# `norm_up`: normalized with the origin at the bottom left, as Pupil Core's norm_pos.
+_GAZE_UNITS = ("px", "deg", "norm", "norm_up")
+
+_SIDED = {
+    form: f"{word}_{side}"
+    for word in ("x", "y", "blink")
+    for side in ("left", "right")
+    for form in (word + side, side + word, word + side[0], side[0] + word)
+}
+_IDENTITY = {
+    form: word
+    for word, forms in {
+        "participant": "participant subject subj sub observer person reader",
+        "task": "task condition",
+        "session": "session ses",
+        "run": "run",
+        "block": "block",
+        "stimulus": "stimulus stim",
+        "recording": "recording",
+        "trial": "trial",
+    }.items()
+    for form in forms.split()
+}
+_TRIAL_WORDS = ("session", "run", "block", "stimulus", "recording", "trial")
+# What a name may hold beside the word that counts, and the words that count then.
+_VOCABULARY: tuple[tuple[str, Mapping[str, str]], ...] = (
+    (
+        r"gaze|position|pos|points?|coordinates?|coords?|eye|por|^is|^in|flag$",
+        {"x": "x", "y": "y", "blink": "blink", "blinkid": "blink"} | _SIDED,
+    ),
+    (
+        r"gaze|recording|sample|device|eye|tracker",
+        dict.fromkeys(("t", "time", "timestamp", "ts"), "t"),
+    ),
+    (r"(?:id|name|number|nr|no|num|index|idx|code)$", _IDENTITY),
+)
+WORDS = ["x", "y", "t", "blink", *dict.fromkeys([*_SIDED.values(), *_IDENTITY.values()])]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column's name, and the unit that the name states."""
+
+    name: str
+    unit: str | None = None
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns hold what; times without a unit are measured by their step."""
+
+    time: Column
+    gaze: Mapping[Eye, tuple[Column, Column]]
+    participant: str | None = None
+    task: str | None = None
+    trial: Sequence[str] = ()
+    blink: Mapping[Eye, str] = field(default_factory=dict)
+
+    @property
+    def numeric(self) -> list[str]:
+        """Names of the columns that must hold numbers, each once."""
+        pairs = [column.name for pair in self.gaze.values() for column in pair]
+        return list(dict.fromkeys([self.time.name, *pairs]))
+
+    @property
+    def identity(self) -> list[str]:
+        """Names of the columns that tell recordings apart, each once."""
+        names = (self.participant, self.task, *self.trial)
+        return list(dict.fromkeys(name for name in names if name is not None))
+
+
+def find_columns(names: Sequence[str], options: ReadOptions, path: Path) -> Columns:
+    """Tell by the user's words, else by the names, which columns hold what."""
+    require_known_words(options)
+    found: dict[str, list[Column]] = {word: [] for word in WORDS}
+    for name in names:
+        word, unit = meaning(name)
+        if word is not None:
+            found[word].append(Column(name, unit))
+    for word, name in options.columns.items():
+        if name not in names:
+            remedy = suggestion(name, list(names))
+            raise GazeError(f"there is no column {name!r}", path=path, remedy=remedy)
+        known, otherwise = (MS_PER, None) if word == "t" else (_GAZE_UNITS, "px")
+        unit = meaning(name)[1]
+        found[word] = [Column(name, unit if unit is not None and unit in known else otherwise)]
+    eyes: dict[Eye, str] = {"left": "_left", "right": "_right"}
+    if {"x", "y"} & options.columns.keys():
+        eyes = {}
+    pairs: dict[Eye, tuple[Column, Column] | None] = {
+        eye: _pair(found[f"x{ending}"], found[f"y{ending}"]) for eye, ending in eyes.items()
+    }
+    # The mean of both eyes jumps when one is lost, so it is read only where it is all there is.
+    if not any(pairs.values()):
+        pairs = {"cyclopean": _pair(found["x"], found["y"])}
+    gaze = {eye: pair for eye, pair in pairs.items() if pair is not None}
+    times = sorted(found["t"], key=lambda column: column.unit is None)
+    if not gaze or not times:
+        lacking = "x and y" if not gaze else "time"
+        raise GazeError(
+            f"no {lacking} columns among {', '.join(names[:30])}",
+            path=path,
+            remedy="name them with --columns x=...,y=...,t=...",
+        )
+
+    def first(word: str) -> str | None:
+        return next((column.name for column in found.get(word, [])), None)
+
+    blinks = {eye: first(f"blink_{eye}") or first("blink") for eye in gaze}
+    trials = [name for name in map(first, _TRIAL_WORDS) if name is not None]
+    return Columns(
+        time=times[0],
+        gaze=gaze,
+        participant=first("participant"),
+        task=first("task"),
+        trial=list(dict.fromkeys(trials)),
+        blink={eye: name for eye, name in blinks.items() if name is not None},
+    )
+
+
+def meaning(name: str) -> tuple[str | None, str | None]:
+    """Our word for a column and the unit that its name states, None where it tells neither."""
+    words = words_in(name)
+    unit = unit_in(name)
+    if unit == "norm" and "pos" in words:
+        unit = "norm_up"
+    joined = "".join(word for word in words if word not in _UNITS)
+    for beside, known in _VOCABULARY:
+        word = known.get(re.sub(beside, "", joined))
+        if word is not None and (word != "t" or unit is None or unit in MS_PER):
+            return word, unit
+    return None, unit
+
+
+def unit_in(text: str) -> str | None:
+    """The last unit named in a text, in our spelling (px, deg, norm, s, ms, us, ns)."""
+    return next((_UNITS[word] for word in reversed(words_in(text)) if word in _UNITS), None)
+
+
+def require_known_words(options: ReadOptions) -> None:
+    """Refuse words in `--columns` that mean nothing here."""
+    for word in options.columns:
+        if word not in WORDS:
+            raise GazeError(f"--columns knows no {word!r}", remedy=suggestion(word, WORDS))
+
+
+def words_in(name: str) -> list[str]:
+    """The lower-case words in a name: `Gaze point left X [px]`, `LeftX`, `x_px`."""
+    return re.findall(r"[a-zµμ]+|\d+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
+
+
+def _pair(xs: Sequence[Column], ys: Sequence[Column]) -> tuple[Column, Column] | None:
+    """The first x and y in the same unit; pixels first, and no unit means pixels."""
+    for units in (("px",), ("px", None), ("deg",), ("norm",), ("norm_up",)):
+        x = next((column for column in xs if column.unit in units), None)
+        y = next((column for column in ys if column.unit in units), None)
+        if x is not None and y is not None:
+            return x, y
+    return None

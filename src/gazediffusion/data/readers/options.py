@@ -1,0 +1,90 @@
+"""What a user may tell the readers about files that do not tell it themselves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gazediffusion.data.recordings import UNKNOWN_TASK
+from gazediffusion.errors import GazeError
+from gazediffusion.geometry import Screen
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """Column names, file-name pattern and screen, each overriding what a file says.
+
+    columns: our word (x, y, t, participant, task, trial, blink, x_left, ...) -> column name.
+    participant_pattern: a regular expression searched in each path, with a group named
+        `participant` (or one plain group) and, if wanted, groups named `task` and `trial`.
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    participant_pattern: str | None = None
+    screen: Screen | None = None
+    data_dir: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.participant_pattern is None:
+            return
+        try:
+            pattern = re.compile(self.participant_pattern)
+        except re.error as error:
+            raise GazeError(f"--participant-pattern is no regular expression ({error})") from error
+        if pattern.groups == 0:
+            raise GazeError(
+                f"--participant-pattern {self.participant_pattern!r} has no group",
+                remedy="mark the participant with brackets, as in 'sub(\\d+)'",
+            )
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who was recorded and in which task, as far as a file's path tells."""
+
+    participant: str
+    task: str = UNKNOWN_TASK
+    trial: str = "0"
+
+
+# Tried in this order on the file name without its ending. The first two are the names seen in
+# the public code of the paper's group: participant_01.txt, Waldo_Ruj12.txt.
+_NAME_PATTERNS = (
+    re.compile(r"^(?:participant|subject|subj|sub|p)[_-]?(?P<participant>\d\w*)$", re.IGNORECASE),
+    re.compile(r"^(?P<task>[A-Za-z]+)_(?P<participant>[A-Za-z]*\d+)$"),
+)
+_TASK_FOLDER = re.compile(r"^extracted[_-](?P<task>\w+)$", re.IGNORECASE)
+
+
+def identify(path: Path, options: ReadOptions) -> Identity:
+    """Participant, task and trial from a path: by the user's pattern, BIDS entities or the name.
+
+    BIDS entities (`sub-01_task-reading_run-2`) are read from any file name. Without any of
+    these the file name itself is the participant.
+    """
+    if options.participant_pattern is not None:
+        match = re.search(options.participant_pattern, str(path))
+        if match is None:
+            raise GazeError(
+                f"--participant-pattern {options.participant_pattern!r} does not match", path=path
+            )
+        groups = match.groupdict()
+        return Identity(
+            participant=groups.get("participant") or match[1] or path.stem,
+            task=groups.get("task") or UNKNOWN_TASK,
+            trial=groups.get("trial") or "0",
+        )
+    entities = dict(re.findall(r"(?:^|_)([a-z]+)-([A-Za-z0-9]+)", path.name))
+    if "sub" in entities:
+        trial = "-".join(entities[key] for key in ("ses", "run") if key in entities)
+        return Identity(entities["sub"], entities.get("task", UNKNOWN_TASK), trial or "0")
+    folder = _TASK_FOLDER.match(path.parent.name)
+    task = folder["task"] if folder else UNKNOWN_TASK
+    for pattern in _NAME_PATTERNS:
+        match = pattern.match(path.stem)
+        if match is not None:
+            groups = match.groupdict()
+            return Identity(groups["participant"], groups.get("task") or task)
+    return Identity(path.stem, task)

@@ -1,0 +1,219 @@
+"""Public datasets by name, through pymovements' registry: `pymovements:GazeBase`.
+
+pymovements knows where a dataset lies, how its files are named, which columns hold the gaze and
+what the screen was; it downloads, checks and parses. Each gaze file is loaded alone, so memory
+holds one file, and then handled like any table. pymovements is imported only here, inside the
+functions, because that takes seconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import lzma
+import os
+import sys
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from gazediffusion.data.readers.naming import Column, Columns, meaning
+from gazediffusion.data.readers.options import ReadOptions
+from gazediffusion.data.readers.tabular import TABLE_ERRORS, Table, recordings
+from gazediffusion.data.recordings import Eye, Recording
+from gazediffusion.errors import GazeError, suggestion
+from gazediffusion.geometry import Screen
+
+# What pymovements documents for files it cannot find or parse.
+_LOAD_ERRORS = (
+    *TABLE_ERRORS,
+    AttributeError,
+    IndexError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+_ARCHIVE_ERRORS = (
+    EOFError,
+    http.client.HTTPException,
+    lzma.LZMAError,
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+_UNFINISHED = ".download-unfinished"
+
+
+def find(name: str, options: ReadOptions) -> list[tuple[Path, object]]:
+    """Every gaze file of a dataset with its reader; what is not there yet is downloaded."""
+    import pymovements as pm
+
+    known = pm.DatasetLibrary.names()
+    if name not in known:
+        raise GazeError(f"pymovements has no dataset {name!r}", remedy=suggestion(name, known))
+    definition = pm.DatasetLibrary.get(name)
+    definition.resources = definition.resources.filter("gaze")
+    if not definition.resources:
+        raise GazeError(f"pymovements:{name} has no gaze samples, only events computed from them")
+    folder = (options.data_dir or _cache_dir()) / name
+    dataset = pm.Dataset(definition, path=folder)
+    if (folder / _UNFINISHED).exists() or not _has_files(dataset):
+        _download(dataset, folder)
+    try:
+        dataset.scan()
+    except _LOAD_ERRORS as error:
+        raise _failure("cannot be scanned", error, folder) from error
+    return [
+        (file.path, _GazeFile(f"pymovements:{name}", file, definition)) for file in _files(dataset)
+    ]
+
+
+@dataclass(frozen=True)
+class _GazeFile:
+    """The reader of one file of a dataset."""
+
+    NAME: str
+    file: Any
+    definition: Any
+
+    def matches(self, path: Path, head: bytes, options: ReadOptions) -> bool:
+        """Whether `path` is the file this reader was made for."""
+        return path == Path(self.file.path)
+
+    def read(self, path: Path, options: ReadOptions) -> Iterator[Recording]:
+        """The file's trials, in pixels from the top left."""
+        from pymovements.dataset.dataset_files import load_gaze_file
+
+        try:
+            gaze = load_gaze_file(self.file, deepcopy(self.definition))
+        except _LOAD_ERRORS as error:
+            raise _failure("cannot be read by pymovements", error, path) from error
+        experiment = gaze.experiment or self.definition.experiment
+        screen = options.screen or _screen(experiment)
+        table, columns = _as_table(gaze, self.file, screen, experiment)
+        rate_hz = getattr(experiment, "sampling_rate", None)
+        return recordings(table, columns, options, screen, self.NAME, rate_hz)
+
+
+def _as_table(
+    gaze: Any, file: Any, screen: Screen | None, experiment: Any
+) -> tuple[Table, Columns]:
+    """A pymovements Gaze as a table with one column per eye and axis, and one per identity."""
+    path = Path(file.path)
+    names = gaze.samples.columns
+    source = next((name for name in ("pixel", "position") if name in names), None)
+    if source is None or "time" not in names:
+        raise GazeError(f"pymovements found no gaze in {', '.join(names)}", path=path)
+    unit = "px" if source == "pixel" else "deg"
+    eyes = _eyes(gaze.n_components, experiment)
+    axes = {
+        f"{axis}_{eye}": pl.col(source).list.get(2 * number + offset, null_on_oob=True)
+        for number, eye in enumerate(eyes)
+        for offset, axis in enumerate("xy")
+    }
+    if unit == "px" and screen is not None:
+        axes = {name: _from_top_left(name, axis, screen, experiment) for name, axis in axes.items()}
+    trials = [gaze.trial_columns] if isinstance(gaze.trial_columns, str) else gaze.trial_columns
+    frame = gaze.samples.lazy()
+    if trials:
+        # Samples between trials carry no trial at all.
+        frame = frame.filter(pl.any_horizontal(pl.col(trials).is_not_null()))
+    said = {key: value for key, value in file.metadata.items() if key not in (trials or [])}
+    frame = frame.select(
+        "time",
+        *(expression.alias(name) for name, expression in axes.items()),
+        *(trials or []),
+        *(pl.lit(str(value)).alias(key) for key, value in said.items()),
+    )
+    identity = [*said, *(trials or [])]
+    participant, task = (
+        next((name for name in identity if meaning(name)[0] == word), None)
+        for word in ("participant", "task")
+    )
+    columns = Columns(
+        time=Column("time", "ms"),
+        gaze={eye: (Column(f"x_{eye}", unit), Column(f"y_{eye}", unit)) for eye in eyes},
+        participant=participant,
+        task=task,
+        trial=[name for name in identity if name not in (participant, task)],
+    )
+    return Table(frame, path, lambda row: f"row {row + 1}"), columns
+
+
+def _eyes(n_components: int | None, experiment: Any) -> list[Eye]:
+    """Whose eyes pymovements' components are: one eye's x and y, or left, right, cyclopean."""
+    if n_components in (4, 6):
+        both: list[Eye] = ["left", "right", "cyclopean"]
+        return both[: n_components // 2]
+    tracker = getattr(experiment, "eyetracker", None)
+    has_left, has_right = (getattr(tracker, side, None) for side in ("left", "right"))
+    return ["left"] if has_left and not has_right else ["right"]
+
+
+def _screen(experiment: Any) -> Screen | None:
+    screen = getattr(experiment, "screen", None)
+    if screen is None or screen.width_px is None or screen.height_px is None:
+        return None
+    return Screen(
+        screen.width_px,
+        screen.height_px,
+        screen.width_cm,
+        screen.height_cm,
+        screen.distance_cm,
+    )
+
+
+def _from_top_left(name: str, axis: pl.Expr, screen: Screen, experiment: Any) -> pl.Expr:
+    """Pixels counted from the top left, wherever the dataset has its origin."""
+    origin = getattr(getattr(experiment, "screen", None), "origin", None) or "upper left"
+    size = screen.width_px if name.startswith("x") else screen.height_px
+    if origin == "center":
+        return axis + (size - 1) / 2
+    if name.startswith("y") and origin in ("lower left", "bottom left"):
+        return (size - 1) - axis
+    return axis
+
+
+def _has_files(dataset: Any) -> bool:
+    try:
+        dataset.scan()
+    except (RuntimeError, ValueError):  # no such folder, or no file of that pattern in it
+        return False
+    return bool(_files(dataset))
+
+
+def _files(dataset: Any) -> list[Any]:
+    return [file for file in dataset._files if file.definition.content == "gaze"]
+
+
+def _download(dataset: Any, folder: Path) -> None:
+    """Download and unpack; a mark stays behind until that is complete."""
+    from pymovements.exceptions import ChecksumError
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / _UNFINISHED).touch()
+        # pymovements prints its progress; standard output belongs to the caller's result.
+        with contextlib.redirect_stdout(sys.stderr):
+            dataset.download()
+        (folder / _UNFINISHED).unlink()
+    except (*_LOAD_ERRORS, *_ARCHIVE_ERRORS, ChecksumError) as error:
+        raise _failure("the download failed", error, folder) from error
+
+
+def _failure(problem: str, error: BaseException, path: Path) -> GazeError:
+    reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return GazeError(f"{problem} ({reason[:200]})", path=path)
+
+
+def _cache_dir() -> Path:
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "gazediffusion"

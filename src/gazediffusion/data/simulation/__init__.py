@@ -1,0 +1,237 @@
+"""An oculomotor simulator with known ground truth: free data for tests and the demo.
+
+It is no product and no claim about how people look: it makes recordings with the well-known
+regularities of eye movements (main sequence, fixation durations, blinks, tracker noise) whose
+true events are known exactly, so that readers, cleaning, event detection and training can be
+tested without anyone's data. Each trial is a timeline of fixations, saccades and blinks; the
+eye's position follows in closed form, then fixational movements, losses and the tracker's
+noise and grid are laid over it. Movements are in degrees of visual angle as `Screen` has them.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, astuple, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazediffusion.data.export import Event, Labelled, require_format, write_into
+from gazediffusion.data.recordings import Eye, Recording
+from gazediffusion.data.simulation.movements import MIN_SACCADE_DEG, Array, positions, timeline
+from gazediffusion.data.simulation.people import Person, draw_person
+from gazediffusion.data.simulation.tracker import covered, drift, lid_artefact, losses, one_eye
+from gazediffusion.errors import GazeError
+from gazediffusion.files import written_whole
+from gazediffusion.geometry import Screen
+from gazediffusion.version import __version__
+
+__all__ = [
+    "Person",
+    "Simulated",
+    "SimulationConfig",
+    "draw_person",
+    "simulate",
+    "write_simulation",
+]
+
+_GAP_MS = 1000.0  # between trials on the tracker's clock
+_MARGIN_DEG = 1.0  # targets stay this far inside the screen
+
+
+@dataclass(frozen=True)
+class SimulationConfig:
+    """How much to simulate, on which screen, as which tracker. One seed decides everything.
+
+    minutes are per participant and are cut into trials of about `trial_seconds`. With
+    `binocular` both eyes are recorded, otherwise the right one. grid_px is the tracker's
+    resolution (EyeLink files hold tenths of a pixel).
+    """
+
+    n_participants: int = 10
+    minutes: float = 2.0
+    seed: int = 0
+    rate_hz: float = 1000.0
+    screen: Screen = field(default=Screen(1920, 1080, 53.1, 29.9, 70.0))
+    trial_seconds: float = 30.0
+    task: str = "free_viewing"
+    binocular: bool = True
+    grid_px: float = 0.1
+
+    def __post_init__(self) -> None:
+        if self.n_participants < 1:
+            raise GazeError(f"simulation n_participants must be 1 or more: {self.n_participants}")
+        if self.seed < 0:
+            raise GazeError(f"simulation seed must be 0 or more: {self.seed}")
+        for name in ("minutes", "rate_hz", "trial_seconds", "grid_px"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0):
+                raise GazeError(f"simulation {name} must be a positive number, not {value}")
+        if not 30.0 <= self.rate_hz <= 2000.0:
+            raise GazeError(f"simulation rate_hz must be 30 to 2000, not {self.rate_hz:g}")
+        if min(self.minutes * 60.0, self.trial_seconds) < 1.0:
+            raise GazeError("simulated trials last a second or more")
+        if not self.screen.has_degrees:
+            raise GazeError("the simulator needs the screen's size and distance")
+        if _reach_deg(self.screen).min() < 2.0 * MIN_SACCADE_DEG:
+            raise GazeError(
+                "the simulator needs a screen of 5 degrees or more, seen from its distance"
+            )
+
+    @property
+    def n_trials(self) -> int:
+        """Trials per participant."""
+        return max(1, round(self.minutes * 60.0 / self.trial_seconds))
+
+    @property
+    def n_samples(self) -> int:
+        """Samples per trial."""
+        return round(self.minutes * 60.0 * self.rate_hz / self.n_trials)
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """One simulated trial with the truth about it.
+
+    events: fixations, saccades and blinks in order, with the microsaccades and losses that lie
+        within them. A blink is the time without samples; the 40 ms of lid movement on either
+        side, which shift the measured gaze, belong to no event. The settling after a saccade
+        belongs to the fixation that follows.
+    """
+
+    recording: Recording
+    events: tuple[Event, ...]
+    person: Person
+
+
+def simulate(config: SimulationConfig) -> Iterator[Simulated]:
+    """Simulate trial after trial, participant after participant.
+
+    Each participant has a random generator of their own, spawned from the seed, so who comes
+    k-th looks the same however many follow.
+    """
+    for number in range(config.n_participants):
+        sequence = np.random.SeedSequence(config.seed, spawn_key=(number,))
+        rng = np.random.default_rng(sequence)
+        person = draw_person(rng)
+        for trial in range(config.n_trials):
+            yield _simulate_trial(config, person, f"{number + 1:02d}", trial, rng)
+
+
+def write_simulation(
+    config: SimulationConfig,
+    folder: Path,
+    format: str,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Path]:
+    """Simulate into a new folder, with the truth beside the recordings; return the files.
+
+    The truth is `events.csv` and `config.json` in `truth/`, or in `sourcedata/truth/` for BIDS,
+    which validators pass over. `progress(done, total)` is called after each participant.
+    """
+    require_format(format)
+    with written_whole(Path(folder)) as temporary:
+        truth = temporary / ("sourcedata/truth" if format == "bids" else "truth")
+        truth.mkdir(parents=True)
+        people: dict[str, Person] = {}
+        with open(truth / "events.csv", "w", encoding="utf-8", newline="") as stream:
+            trials = _noting_truth(
+                config, csv.writer(stream, lineterminator="\n"), people, progress
+            )
+            write_into(temporary, trials, format)
+        described = {
+            "config": asdict(config),
+            "seed": config.seed,
+            "version": __version__,
+            "people": {name: asdict(person) for name, person in people.items()},
+        }
+        (truth / "config.json").write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
+    return sorted(path for path in Path(folder).rglob("*") if path.is_file())
+
+
+class _RowWriter(Protocol):
+    """What `csv.writer` returns."""
+
+    def writerow(self, row: Iterable[object], /) -> object:
+        """Write one row."""
+        ...
+
+
+def _noting_truth(
+    config: SimulationConfig,
+    rows: _RowWriter,
+    people: dict[str, Person],
+    progress: Callable[[int, int], None] | None,
+) -> Iterator[Labelled]:
+    """Pass simulated trials on, writing their events to `rows` and their people to `people`."""
+    rows.writerow(["participant", "task", "trial", *(column.name for column in fields(Event))])
+    for number, simulated in enumerate(simulate(config), start=1):
+        recording = simulated.recording
+        whose = (recording.participant, recording.task, recording.trial)
+        for event in simulated.events:
+            rows.writerow([*whose, *(_cell(value) for value in astuple(event))])
+        people[recording.participant] = simulated.person
+        yield recording, simulated.events
+        if progress is not None and number % config.n_trials == 0:
+            progress(number // config.n_trials, config.n_participants)
+
+
+def _cell(value: object) -> object:
+    """Numbers to a microsecond; nothing where there is no number."""
+    if not isinstance(value, float):
+        return value
+    return "" if math.isnan(value) else round(value, 3)
+
+
+def _simulate_trial(
+    config: SimulationConfig, person: Person, participant: str, trial: int, rng: np.random.Generator
+) -> Simulated:
+    step_ms = 1000.0 / config.rate_hz
+    length_ms = config.n_samples * step_ms
+    start_ms = trial * (math.ceil(length_ms) + _GAP_MS)
+    relative_ms = np.arange(config.n_samples, dtype=np.float64) * step_ms
+    moves, events = timeline(person, _reach_deg(config.screen), length_ms, rng)
+    blinks = [event for event in events if event.event == "blink"]
+    eyes: tuple[Eye, ...] = ("left", "right") if config.binocular else ("right",)
+    dropouts = losses(person, blinks, length_ms, step_ms, eyes, rng)
+
+    shared_deg = positions(moves, relative_ms) + lid_artefact(blinks, relative_ms, rng)
+    shared_deg += drift(person.drift_deg_s, config, rng)
+    is_blink = covered(blinks, relative_ms)
+    gaze_px: dict[Eye, NDArray[np.float32]] = {}
+    for eye in eyes:
+        gaze_deg = shared_deg + one_eye(person, eye, config, rng)
+        pixels = config.screen.from_degrees(gaze_deg) / config.grid_px
+        on_grid = (np.round(pixels) * config.grid_px).astype(np.float32)
+        own = [loss for loss in dropouts if loss.eye in ("both", eye)]
+        on_grid[:, is_blink | covered(own, relative_ms)] = np.nan
+        gaze_px[eye] = on_grid
+    recording = Recording(
+        participant=participant,
+        task=config.task,
+        trial=str(trial),
+        time_ms=start_ms + relative_ms,
+        gaze_px=gaze_px,
+        path=Path("simulated"),
+        format="simulated",
+        screen=config.screen,
+        rate_hz=config.rate_hz,
+        is_blink=dict.fromkeys(eyes, is_blink),
+    )
+    truth = sorted(events + dropouts, key=lambda event: (event.onset_ms, -event.offset_ms))
+    return Simulated(recording, tuple(_later(event, start_ms) for event in truth), person)
+
+
+def _later(event: Event, by_ms: float) -> Event:
+    return replace(event, onset_ms=event.onset_ms + by_ms, offset_ms=event.offset_ms + by_ms)
+
+
+def _reach_deg(screen: Screen) -> Array:
+    """How far targets may lie from the centre, (2,) in degrees."""
+    corner = screen.to_degrees(screen.size_px - 1.0)[:, 0].astype(np.float64)
+    return np.asarray(corner - np.minimum(_MARGIN_DEG, corner / 10.0))

@@ -1,0 +1,232 @@
+"""Movements: a trial's timeline of fixations, saccades and blinks, and where the eye then is.
+
+Each movement is known in closed form, so its amplitude and peak velocity are the truth.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazediffusion.data.export import Event
+from gazediffusion.data.simulation.people import Person
+
+Array = NDArray[np.float64]
+
+LID_MS = 40.0  # time for which a moving lid shifts the measured pupil before and after the loss
+MIN_SACCADE_DEG = 1.0
+_MAX_MICROSACCADE_DEG = 0.9  # so that the two kinds do not overlap
+_MIN_FIXATION_MS = 80.0
+_MAIN_SEQUENCE_SCATTER = 0.06  # of the log peak velocity, from saccade to saccade
+# Peak over mean velocity: 1.65 over most of the range (Becker 1989), about 2 for small saccades;
+# 1.875 is the minimum-jerk movement.
+_MIN_PEAK_RATIO, _MAX_PEAK_RATIO = 1.65, 2.1
+_GLISSADE_MS = 25.0
+
+
+class Move(NamedTuple):
+    """A straight or slightly curved movement between two places in degrees."""
+
+    onset_ms: float
+    duration_ms: float
+    start_deg: Array
+    end_deg: Array
+    peak_velocity_deg_s: float
+    curvature: float
+
+    @property
+    def amplitude_deg(self) -> float:
+        """How far the movement goes."""
+        return math.hypot(*(self.end_deg - self.start_deg))
+
+    def event(self, kind: Literal["saccade", "microsaccade"]) -> Event:
+        """The movement as a true event."""
+        return Event(
+            kind,
+            self.onset_ms,
+            self.onset_ms + self.duration_ms,
+            self.amplitude_deg,
+            self.peak_velocity_deg_s,
+        )
+
+
+def timeline(
+    person: Person, reach_deg: Array, length_ms: float, rng: np.random.Generator
+) -> tuple[list[Move], list[Event]]:
+    """Fixations joined by saccades or blinks until the trial ends, in the last fixation."""
+    gaze_deg = np.clip(rng.normal(0.0, 1.5, 2), -reach_deg, reach_deg)
+    moves = [Move(0.0, 1.0, gaze_deg, gaze_deg, 0.0, 0.0)]
+    events: list[Event] = []
+    now_ms = 0.0
+    while True:
+        fixation_ms = max(
+            _MIN_FIXATION_MS, rng.lognormal(math.log(person.fixation_ms), person.fixation_spread)
+        )
+        next_ms = now_ms + fixation_ms
+        is_blink = rng.random() < 1.0 - math.exp(-person.blinks_per_min * fixation_ms / 60_000.0)
+        blink_ms = rng.lognormal(math.log(person.blink_ms), 0.3)
+        micro = _microsaccade(person, gaze_deg, now_ms, fixation_ms, reach_deg, rng)
+        resting_deg = gaze_deg if micro is None else micro.end_deg
+        saccade, target_deg = _saccade(person, resting_deg, next_ms, reach_deg, rng)
+        resumes_ms = next_ms + (blink_ms + 2 * LID_MS if is_blink else saccade.duration_ms)
+        if resumes_ms + _MIN_FIXATION_MS > length_ms:
+            events.append(Event("fixation", now_ms, length_ms))
+            return moves, events
+        events.append(Event("fixation", now_ms, next_ms))
+        if micro is not None:
+            moves.append(micro)
+            events.append(micro.event("microsaccade"))
+        gaze_deg = resting_deg
+        if is_blink:
+            events.append(Event("blink", next_ms + LID_MS, resumes_ms - LID_MS))
+        else:
+            moves += [saccade, _glissade(saccade, target_deg)]
+            events.append(saccade.event("saccade"))
+            gaze_deg = target_deg
+        now_ms = resumes_ms
+
+
+def _saccade(
+    person: Person, from_deg: Array, onset_ms: float, reach_deg: Array, rng: np.random.Generator
+) -> tuple[Move, Array]:
+    """A saccade, and the target the eye settles on just after it."""
+    target_deg = _target(person, from_deg, reach_deg, rng)
+    way_deg = target_deg - from_deg
+    amplitude_deg = math.hypot(*way_deg)
+    # Large saccades over- or undershoot by a little and settle in a glissade (Nystrom &
+    # Holmqvist 2010).
+    missed_deg = rng.normal(0.05, 0.12) * min(1.0, amplitude_deg / 8.0)
+    landing_deg = from_deg + way_deg * (1.0 + missed_deg / amplitude_deg)
+    return _ballistic(person, onset_ms, from_deg, landing_deg, rng), target_deg
+
+
+def _ballistic(
+    person: Person, onset_ms: float, start_deg: Array, end_deg: Array, rng: np.random.Generator
+) -> Move:
+    """A movement on the person's main sequence.
+
+    Peak velocity is Vmax (1 - exp(-A/c)) (Bahill et al. 1975). The duration is 2.2 ms/deg +
+    21 ms (Carpenter 1988), as far as a saccade's peak and mean velocity go together.
+    """
+    amplitude_deg = math.hypot(*(end_deg - start_deg))
+    rise = 1.0 - math.exp(-amplitude_deg / person.velocity_scale_deg)
+    scatter = math.exp(_MAIN_SEQUENCE_SCATTER * rng.standard_normal())
+    peak_deg_s = person.max_velocity_deg_s * rise * scatter
+    mean_deg_s = amplitude_deg / (0.0022 * amplitude_deg + 0.021)
+    ratio = min(max(peak_deg_s / mean_deg_s, _MIN_PEAK_RATIO), _MAX_PEAK_RATIO)
+    duration_ms = 1000.0 * ratio * amplitude_deg / peak_deg_s
+    return Move(onset_ms, duration_ms, start_deg, end_deg, peak_deg_s, rng.normal(0.0, 0.02))
+
+
+def _glissade(saccade: Move, target_deg: Array) -> Move:
+    """The slow minimum-jerk settling from where the saccade landed to its target."""
+    onset_ms = saccade.onset_ms + saccade.duration_ms
+    way_deg = math.hypot(*(target_deg - saccade.end_deg))
+    peak_deg_s = 1.875 * way_deg / _GLISSADE_MS * 1000.0
+    return Move(onset_ms, _GLISSADE_MS, saccade.end_deg, target_deg, peak_deg_s, 0.0)
+
+
+def _microsaccade(
+    person: Person,
+    from_deg: Array,
+    fixation_onset_ms: float,
+    fixation_ms: float,
+    reach_deg: Array,
+    rng: np.random.Generator,
+) -> Move | None:
+    """At most one per fixation, in its inner part, mostly horizontal and 0.1 to 0.9 deg large."""
+    chance = 1.0 - math.exp(-person.microsaccades_per_s * fixation_ms / 1000.0)
+    inner_ms = fixation_ms - 200.0
+    size_deg = float(np.clip(rng.lognormal(math.log(0.3), 0.5), 0.1, _MAX_MICROSACCADE_DEG))
+    angle = rng.integers(2) * math.pi + rng.normal(0.0, 0.5)
+    onset_ms = fixation_onset_ms + 100.0 + inner_ms * rng.random()
+    end_deg = from_deg + size_deg * np.array([math.cos(angle), math.sin(angle)])
+    if rng.random() >= chance or inner_ms <= 0.0 or np.any(np.abs(end_deg) > reach_deg):
+        return None
+    return _ballistic(person, onset_ms, from_deg, end_deg, rng)
+
+
+def _target(
+    person: Person, from_deg: Array, reach_deg: Array, rng: np.random.Generator, n_tries: int = 16
+) -> Array:
+    """The first of some drawn places that is on the screen, the centre likelier (Tatler 2007).
+
+    Where none is, a place near the centre is looked at.
+    """
+    size_deg = rng.lognormal(math.log(person.amplitude_deg), person.amplitude_spread, n_tries)
+    # The rest of the saccades are half vertical, half in any direction.
+    kind = rng.random(n_tries)
+    is_vertical = (kind - person.horizontal_share) * 2.0 > 1.0 - person.horizontal_share
+    angle = rng.integers(2, size=n_tries) * np.pi + rng.normal(0.0, 0.25, n_tries)
+    angle = np.where(is_vertical, angle + np.pi / 2.0, angle)
+    is_oblique = (kind > person.horizontal_share) & ~is_vertical
+    angle = np.where(is_oblique, rng.uniform(0.0, 2.0 * np.pi, n_tries), angle)
+    way_deg = size_deg * np.stack([np.cos(angle), np.sin(angle)])
+    places_deg = from_deg[:, None] + way_deg
+    relative = places_deg / reach_deg[:, None]
+    is_taken = (np.abs(relative) < 1.0).all(axis=0) & (size_deg > 1.1 * MIN_SACCADE_DEG)
+    is_taken &= rng.random(n_tries) < np.exp(-1.2 * (relative**2).sum(axis=0))
+    if is_taken.any():
+        return np.asarray(places_deg[:, int(np.argmax(is_taken))])
+    central_deg = reach_deg * rng.uniform(-0.2, 0.2, 2)
+    if math.hypot(*(central_deg - from_deg)) > 1.1 * MIN_SACCADE_DEG:
+        return central_deg
+    return np.asarray(central_deg - np.sign(from_deg) * np.array([0.3, 0.0]) * reach_deg)
+
+
+def positions(moves: list[Move], relative_ms: Array) -> Array:
+    """Where the movements bring the eye at each time, (2, time) in degrees."""
+    onset = np.array([move.onset_ms for move in moves])
+    duration = np.array([move.duration_ms for move in moves])
+    start = np.stack([move.start_deg for move in moves], axis=1)
+    way = np.stack([move.end_deg for move in moves], axis=1) - start
+    curvature = np.array([move.curvature for move in moves])
+    current = np.searchsorted(onset, relative_ms, side="right") - 1
+    elapsed = np.clip((relative_ms - onset[current]) / duration[current], 0.0, 1.0)
+    done = _progress(moves, current, elapsed)
+    # Bends the path sideways, most at half way and not at all at its ends.
+    sideways = np.stack([-way[1], way[0]])[:, current] * curvature[current]
+    bend = 4.0 * done * (1.0 - done)
+    return np.asarray(start[:, current] + way[:, current] * done + sideways * bend)
+
+
+def _progress(moves: list[Move], current: NDArray[np.intp], elapsed: Array) -> Array:
+    """The share of the way done after a share of the time, for each sample's current movement.
+
+    Velocity follows s^a (1-s)^b, which holds the minimum-jerk profile (a = b = 2). Its shape is
+    chosen so that its peak is the movement's peak velocity; it rises faster than it falls, the
+    more so the larger the saccade (Van Opstal & Van Gisbergen 1987; Collewijn et al. 1988).
+    """
+    amplitude = np.array([move.amplitude_deg for move in moves])
+    mean_deg_s = amplitude / np.array([move.duration_ms for move in moves]) * 1000.0
+    peak = np.array([move.peak_velocity_deg_s for move in moves])
+    ratio = np.divide(peak, mean_deg_s, out=np.full(len(moves), 1.875), where=mean_deg_s > 0)
+    peak_time = np.clip(0.5 - 0.006 * amplitude, 0.3, 0.5)
+    times, orders, ratios = _profile_table()
+    row = np.abs(peak_time[:, None] - times).argmin(axis=1)
+    order = np.array([np.interp(r, ratios[i], orders) for r, i in zip(ratio, row, strict=True)])
+    grid = np.linspace(0.0, 1.0, 257)
+    rise = (order * times[row])[:, None]
+    velocity = grid**rise * (1.0 - grid) ** (order[:, None] - rise)
+    done = np.cumsum((velocity[:, 1:] + velocity[:, :-1]) / 2.0, axis=1)
+    table = np.concatenate([np.zeros((len(moves), 1)), done / done[:, -1:]], axis=1)
+    place = elapsed * (len(grid) - 1)
+    left = np.minimum(place.astype(np.intp), len(grid) - 2)
+    before, after = table[current, left], table[current, left + 1]
+    return np.asarray(before + (after - before) * (place - left))
+
+
+@lru_cache(maxsize=1)
+def _profile_table() -> tuple[Array, Array, Array]:
+    """Peak times (rows), orders a + b (columns), and the peak over mean velocity they give."""
+    times = np.linspace(0.3, 0.5, 41)
+    orders = np.linspace(1.5, 8.0, 66)
+    grid = np.linspace(0.0, 1.0, 513)[1:-1]
+    rise = times[:, None] * orders
+    log_peak = rise * np.log(times[:, None]) + (orders - rise) * np.log(1.0 - times[:, None])
+    shape = grid ** rise[..., None] * (1.0 - grid) ** (orders - rise)[..., None]
+    return times, orders, np.exp(log_peak) / (shape.sum(axis=-1) / 512)

@@ -1,0 +1,36 @@
+"""Where tensors are computed: the device, and the precisions it is fast at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from gazediffusion.errors import GazeError
+
+
+def choose_device(name: str) -> torch.device:
+    """`auto` is the GPU where there is one."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise GazeError(f"--device {name} cannot be used ({reason})") from error
+    return device
+
+
+def require_precision(name: str) -> None:
+    """Refuse what is no --precision."""
+    if name not in ("auto", "fp32", "bf16"):
+        raise GazeError(f"--precision must be auto, fp32 or bf16, not {name!r}")
+
+
+def has_fast_bf16(device: torch.device) -> bool:
+    """Whether bfloat16 arithmetic is faster than float32 there."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device) >= (8, 0)
+    capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+    return any(capabilities.get(name, False) for name in ("avx512_bf16", "amx_bf16"))

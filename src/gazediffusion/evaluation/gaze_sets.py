@@ -1,0 +1,214 @@
+"""Sets of gaze to be compared, cut to one size: real, training people, synthetic, two halves.
+
+Histogram distances shrink with the number of windows, so every set but the real one is cut to the
+smallest. The tracker's grid is smoothed away, and every window knows its group: the participant,
+or for synthetic windows a block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazediffusion.data.windows import Windows, spread_over_grid
+from gazediffusion.errors import GazeError
+from gazediffusion.evaluation.comparison import synthetic_groups
+from gazediffusion.evaluation.quantities import Measured
+from gazediffusion.geometry import Screen
+from gazediffusion.seeds import seed_for
+
+# More windows than this change no number that is reported, and would not fit any memory.
+MAX_WINDOWS = 10_000
+
+
+class Like(Protocol):
+    """What sets that are compared share: length and rate; and the real ones' number and screen."""
+
+    @property
+    def length(self) -> int:
+        """Samples of a window."""
+        ...
+
+    @property
+    def rate_hz(self) -> float:
+        """Samples per second."""
+        ...
+
+    @property
+    def screen(self) -> Screen:
+        """What the real people looked at."""
+        ...
+
+    def __len__(self) -> int:
+        """The number of windows."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class GazeSet:
+    """One set of windows under a name: gaze (window, 2, time) and each window's group."""
+
+    name: str
+    gaze: NDArray[np.float32]
+    group: NDArray[np.int64]
+    described: dict[str, Any]
+
+    @classmethod
+    def of(cls, name: str, windows: Windows, is_synthetic: bool = False) -> GazeSet:
+        """Windows with their participants as groups, spread over the tracker's grid cells.
+
+        The grid is the tracker's, not the eye's: left in, it would be the largest difference in
+        directions and turning angles.
+        """
+        gaze = windows.cut()
+        is_whole = np.isfinite(gaze).all(axis=(1, 2))
+        if not is_whole.all():
+            raise GazeError(
+                f"window {int(np.argmin(is_whole))} of {name} holds NaN or infinite positions",
+                remedy="cut windows from gapless gaze only",
+            )
+        if windows.grid_px is not None:
+            gaze = spread_over_grid(gaze, windows.grid_normalized, seed=0)
+        n_people = len(np.unique(windows.participant))
+        group = synthetic_groups(len(gaze)) if is_synthetic else _dense(windows.participant)
+        described = {
+            "name": name,
+            "n_windows": len(gaze),
+            "n_participants": n_people,
+            "sha256": windows.provenance.get("data_sha256"),
+            "resampled_from": [
+                rate
+                for rate in windows.provenance.get("rates", {})
+                if rate != f"{windows.rate_hz:g} Hz"
+            ],
+        }
+        return cls(name, gaze, group, described)
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader must know about this set."""
+        return [
+            f"{self.name} was resampled from {rate} to the real windows' rate"
+            for rate in self.described["resampled_from"]
+        ]
+
+    def cut(self, n: int, rng: np.random.Generator) -> GazeSet:
+        """n of the windows, drawn without replacement, in their order; all if there are fewer."""
+        if n >= len(self.gaze):
+            return self
+        chosen = np.sort(rng.permutation(len(self.gaze))[:n])
+        return GazeSet(self.name, self.gaze[chosen], _dense(self.group[chosen]), self.described)
+
+
+@dataclass
+class GazeSets:
+    """The sets of one evaluation, cut to a common size and measured.
+
+    training: all the training windows, uncut: a copy may be of any of them.
+    """
+
+    real: GazeSet
+    train: GazeSet | None
+    training: GazeSet | None
+    synthetic: list[GazeSet]
+    halves: tuple[GazeSet, GazeSet]
+    n_common: int
+    measured: dict[str, Measured] = field(default_factory=dict)
+
+    @property
+    def all(self) -> list[GazeSet]:
+        """Every set, the halves last."""
+        return [*self.shown, *self.halves]
+
+    @property
+    def shown(self) -> list[GazeSet]:
+        """Every set but the halves."""
+        return [self.real, *([self.train] if self.train else []), *self.synthetic]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the synthetic sets."""
+        return [one.name for one in self.synthetic]
+
+
+def require_comparable(real: Like, synthetic: dict[str, Windows], train: Windows | None) -> None:
+    """Refuse sets of another rate or length, and sets without windows."""
+    if not synthetic:
+        raise GazeError("there is no synthetic set to evaluate")
+    others = dict(synthetic) | ({"the training windows": train} if train is not None else {})
+    given: dict[str, Like] = {"the real windows": real, **others}
+    for name, windows in given.items():
+        if len(windows) < 2:
+            raise GazeError(f"{name} hold {len(windows)} windows, and a comparison needs two")
+        if (windows.length, windows.rate_hz) != (real.length, real.rate_hz):
+            raise GazeError(
+                f"{name} are of {windows.length} samples at {windows.rate_hz:g} Hz, the real ones "
+                f"of {real.length} at {real.rate_hz:g} Hz",
+                remedy="prepare them with the same --rate and --seconds",
+            )
+
+
+def arrange(
+    real: Windows, synthetic: dict[str, Windows], train: Windows | None, seed: int
+) -> GazeSets:
+    """Cut every set but the real one, the two halves included, to the smallest of them.
+
+    Each set's draw is its own, so that neither it nor the floor depends on which others there are.
+    """
+
+    def cut(one: GazeSet) -> GazeSet:
+        return one.cut(n_common, stream(seed, one.name))
+
+    full_real = GazeSet.of("real", real)
+    people = None if train is None else GazeSet.of("train", train)
+    made = synthetic_sets(synthetic, seed)
+    first, second = _halves(real if train is None else train, stream(seed, "halves"))
+    others = [*made, first, second, *([people] if people else [])]
+    n_common = min(len(one.gaze) for one in others)
+    return GazeSets(
+        real=full_real,
+        train=cut(people) if people else None,
+        training=people,
+        synthetic=[cut(one) for one in made],
+        halves=(cut(first), cut(second)),
+        n_common=n_common,
+    )
+
+
+def synthetic_sets(synthetic: dict[str, Windows], seed: int) -> list[GazeSet]:
+    """The synthetic sets, each of at most MAX_WINDOWS windows."""
+    return [
+        GazeSet.of(name, windows.select(_some(len(windows), stream(seed, f"{name}, all"))), True)
+        for name, windows in synthetic.items()
+    ]
+
+
+def stream(seed: int, name: str) -> np.random.Generator:
+    """Random numbers that belong to one set."""
+    return np.random.default_rng(seed_for(seed, *name.encode()))
+
+
+def _some(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """At most MAX_WINDOWS of n indices, in order."""
+    return np.sort(rng.permutation(n)[:MAX_WINDOWS])
+
+
+def _halves(windows: Windows, rng: np.random.Generator) -> tuple[GazeSet, GazeSet]:
+    """Two sets of the same people: their runs are dealt out, since windows of a run overlap."""
+    side = rng.permutation(len(windows.run_starts)) % 2
+    is_first = side[windows.run_of_window] == 0
+    if not is_first.any() or is_first.all():
+        is_first = np.arange(len(windows)) % 2 == 0
+    first, second = (
+        GazeSet.of(name, windows.select(chosen))
+        for name, chosen in (("half a", is_first), ("half b", ~is_first))
+    )
+    return first, second
+
+
+def _dense(labels: NDArray[Any]) -> NDArray[np.int64]:
+    """Labels renumbered 0, 1, 2 ... without gaps."""
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64)

@@ -1,0 +1,300 @@
+"""Baselines: the four simple generators a model must beat (paper, "Evaluation protocols").
+
+Two are first-order Markov chains on a square grid, of increments and of positions; two draw every
+sample on its own, reading "draw samples from uniform and Gaussian distributions" as independent
+positions. All are fitted on the training participants only, each recorded sample counted once
+however many windows overlap it. Left open by the paper and chosen here: the smoothing (see
+SMOOTHING_CELLS), a uniform draw within a cell, and the first increment (drawn
+from all training increments).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazediffusion.data.windows import CLIP, Windows
+from gazediffusion.errors import GazeError, suggestion
+from gazediffusion.geometry import Screen
+from gazediffusion.seeds import seed_for
+
+if TYPE_CHECKING:
+    from gazediffusion.generation.generator import Progress
+
+# Open choice: the paper says "Gaussian-smoothed" and no more. It decides much: a fixation lives in
+# one cell, and a Gaussian of one cell would leave it there 16 % of the time. A width of 0.3 leaves
+# 98 % where it was counted and still gives every neighbour a share, which is what it is for.
+SMOOTHING_CELLS = 0.3
+
+
+@dataclass(frozen=True)
+class Grid:
+    """side x side equal cells over [-extent, extent]^2; cell number = side * x cell + y cell."""
+
+    side: int
+    extent: float
+
+    @property
+    def n_cells(self) -> int:
+        """All cells."""
+        return self.side**2
+
+    def cells(self, points: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
+        """The cell of each point (2, ...); points outside go to the border cells."""
+        place = (points.astype(np.float64) + self.extent) * (self.side / (2 * self.extent))
+        x, y = np.clip(np.floor(place), 0, self.side - 1).astype(np.int64)
+        return np.asarray(self.side * x + y)
+
+    def points(
+        self, cells: NDArray[np.int64], within: NDArray[np.floating[Any]]
+    ) -> NDArray[np.float64]:
+        """A point (2, ...) of each cell, at `within` (2, ...) in [0, 1); 0.5 is the middle."""
+        place = np.stack(np.divmod(cells, self.side)) + within
+        return np.asarray(place * (2 * self.extent / self.side) - self.extent)
+
+
+INCREMENT_GRID = Grid(51, 0.1)  # paper: "51 x 51 grid over [-0.1, 0.1]^2"
+POSITION_GRID = Grid(32, CLIP)  # paper: "32 x 32 grid over [-1.2, 1.2]^2"
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """A first-order, time-homogeneous Markov chain on the cells of a grid.
+
+    transition: (cell + 1, cell) float64, M_ab = Pr(c_{i+1} = b | c_i = a). The last row is the
+    share of each cell in the training set: the chain stands there before its first cell, and
+    cells it never left in training have that row too.
+    """
+
+    grid: Grid
+    transition: NDArray[np.float64]
+
+    @classmethod
+    def fit(
+        cls, grid: Grid, before: NDArray[np.int64], after: NDArray[np.int64], smoothing: float
+    ) -> Chain:
+        """Count the pairs of cells (pair,), smooth over the target's grid, normalize the rows."""
+        if len(before) == 0:
+            raise GazeError("the windows are too short to hold one transition")
+        n = grid.n_cells
+        counts = np.bincount(before * n + after, minlength=n * n).reshape(n, n)
+        shares = counts.sum(axis=0)
+        rows = np.where(counts.any(axis=1, keepdims=True), counts, shares)
+        smoothed = smooth(np.concatenate([rows, shares[None]]), grid.side, smoothing)
+        return cls(grid, smoothed / smoothed.sum(axis=1, keepdims=True))
+
+    @property
+    def anywhere(self) -> int:
+        """The state before the first cell."""
+        return self.grid.n_cells
+
+    def walk(self, start: int, uniforms: NDArray[np.float32]) -> NDArray[np.int64]:
+        """Cells (window, step) reached from `start` with these draws (window, step) in [0, 1)."""
+        state = np.full(len(uniforms), start, dtype=np.int64)
+        path = np.empty(uniforms.shape[::-1], dtype=np.int64)
+        for step, draws in enumerate(np.ascontiguousarray(uniforms.T)):
+            found = np.searchsorted(self._ladder, state + draws.astype(np.float64), side="right")
+            state = path[step] = found - state * self.grid.n_cells
+        return path.T
+
+    @cached_property
+    def _ladder(self) -> NDArray[np.float64]:
+        """All rows' cumulative shares in one rising array: row a climbs from a to a + 1.
+
+        So one search serves windows in different states. A 24-bit draw plus a row number is exact
+        in float64, hence never rounded up into the next row.
+        """
+        climb = np.cumsum(self.transition, axis=1)
+        climb /= climb[:, -1:]
+        climb += np.arange(len(climb))[:, None]
+        return climb.ravel()
+
+
+def smooth(rows: NDArray[Any], side: int, sigma: float) -> NDArray[np.float64]:
+    """Spread each row (row, side * side) over its grid by a Gaussian of `sigma` cells.
+
+    What would leave the grid is shared among the cells inside, so every row keeps its sum.
+    """
+    if sigma == 0:
+        return rows.astype(np.float64)
+    steps = np.arange(side)
+    kernel = np.exp(-0.5 * ((steps[:, None] - steps) / sigma) ** 2)
+    kernel /= kernel.sum(axis=1, keepdims=True)
+    spread = kernel.T @ rows.reshape(-1, side, side).astype(np.float64) @ kernel
+    return np.asarray(spread.reshape(rows.shape))
+
+
+def covered(windows: Windows, span: int) -> NDArray[np.int64]:
+    """Every index i, once, such that samples i ... i + span - 1 lie together in some window."""
+    n, last = windows.gaze.shape[1], windows.starts + max(windows.length - span + 1, 0)
+    edges = np.bincount(windows.starts, minlength=n + 1) - np.bincount(last, minlength=n + 1)
+    return np.flatnonzero(np.cumsum(edges) > 0)
+
+
+class Process(Protocol):
+    """How one kind of baseline draws windows."""
+
+    def draw(self, streams: Sequence[np.random.Generator], length: int) -> NDArray[np.float64]:
+        """One window per stream, (window, 2, length), each from its own stream only."""
+        ...
+
+
+@dataclass(frozen=True)
+class KinematicMarkov:
+    """A chain of increments u_i = r_i - r_{i-1}, summed from r_0 = 0; nothing bounds the sum."""
+
+    chain: Chain
+
+    @classmethod
+    def fit(cls, train: Windows, smoothing: float) -> KinematicMarkov:
+        """Transitions between consecutive increments; those beyond ±0.1 count at the border."""
+        first, grid = covered(train, 3), INCREMENT_GRID
+        one, two, three = (train.gaze[:, first + k] for k in (0, 1, 2))
+        return cls(Chain.fit(grid, grid.cells(two - one), grid.cells(three - two), smoothing))
+
+    def draw(self, streams: Sequence[np.random.Generator], length: int) -> NDArray[np.float64]:
+        """Increments one from the other, then their running sum."""
+        steps, _ = _walked_points(self.chain, self.chain.anywhere, streams, length - 1)
+        return np.cumsum(_after_zero(steps), axis=2)
+
+
+@dataclass(frozen=True)
+class PositionalMarkov:
+    """A chain of positions from r_0 = 0.
+
+    The paper's "increments are sampled and integrated" is read as r_i = r_{i-1} + (r_i - r_{i-1}):
+    a point is drawn in the cell the chain moves to, and held while the chain stays in it.
+    """
+
+    chain: Chain
+
+    @classmethod
+    def fit(cls, train: Windows, smoothing: float) -> PositionalMarkov:
+        """Transitions between the cells of consecutive positions."""
+        first, grid = covered(train, 2), POSITION_GRID
+        before, after = (grid.cells(train.gaze[:, first + k]) for k in (0, 1))
+        return cls(Chain.fit(grid, before, after, smoothing))
+
+    def draw(self, streams: Sequence[np.random.Generator], length: int) -> NDArray[np.float64]:
+        """From the cell of zero, one cell from the other."""
+        start = int(self.chain.grid.cells(np.zeros(2)))
+        points, cells = _walked_points(self.chain, start, streams, length - 1)
+        has_moved = np.diff(cells, axis=1, prepend=start) != 0
+        entered = np.maximum.accumulate(np.where(has_moved, np.arange(1, length), 0), axis=1)
+        held = np.pad(entered, ((0, 0), (1, 0)))[:, None]
+        return np.take_along_axis(_after_zero(points), held, axis=2)
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Every sample anywhere on the screen, [-1, 1]^2."""
+
+    @classmethod
+    def fit(cls, train: Windows, smoothing: float) -> Uniform:
+        """Nothing to fit: the screen is the range positions are normalized to."""
+        return cls()
+
+    def draw(self, streams: Sequence[np.random.Generator], length: int) -> NDArray[np.float64]:
+        """Independent positions."""
+        return np.stack([stream.uniform(-1, 1, (2, length)) for stream in streams])
+
+
+@dataclass(frozen=True, eq=False)
+class Gaussian:
+    """Every sample from one normal distribution: mean (2,), covariance (2, 2)."""
+
+    mean: NDArray[np.float64]
+    covariance: NDArray[np.float64]
+
+    @classmethod
+    def fit(cls, train: Windows, smoothing: float) -> Gaussian:
+        """Mean and covariance of the training positions."""
+        gaze = train.gaze[:, covered(train, 1)].astype(np.float64)
+        return cls(gaze.mean(axis=1), np.cov(gaze))
+
+    def draw(self, streams: Sequence[np.random.Generator], length: int) -> NDArray[np.float64]:
+        """Independent positions; not clipped to the screen."""
+        normal = (self.mean, self.covariance, length)
+        return np.stack([stream.multivariate_normal(*normal).T for stream in streams])
+
+
+BASELINES: dict[str, Callable[[Windows, float], Process]] = {
+    "kinematic-markov": KinematicMarkov.fit,
+    "positional-markov": PositionalMarkov.fit,
+    "uniform": Uniform.fit,
+    "gaussian": Gaussian.fit,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Baseline:
+    """A fitted baseline, a `Generator`. `batch_size` changes speed, never the windows."""
+
+    process: Process
+    length: int
+    rate_hz: float
+    screen: Screen
+    settings: dict[str, Any]
+    batch_size: int = 256
+
+    def pieces(
+        self, first: int, stop: int, seed: int, progress: Progress = lambda done: None
+    ) -> Iterator[NDArray[np.float32]]:
+        """Batches (window, 2, time); `progress` hears how many windows are done."""
+        for start in range(first, stop, self.batch_size):
+            end = min(start + self.batch_size, stop)
+            streams = [np.random.default_rng(seed_for(seed, k)) for k in range(start, end)]
+            yield self.process.draw(streams, self.length).astype(np.float32)
+            progress(end)
+
+    def sample(self, n: int, seed: int = 0) -> Windows:
+        """The first n windows of this seed, in memory."""
+        if n < 1:
+            raise GazeError(f"-n must be 1 or more, not {n}")
+        return Windows.of_array(
+            np.concatenate(list(self.pieces(0, n, seed))),
+            rate_hz=self.rate_hz,
+            screen=self.screen,
+            recipe="position",
+            provenance={"seed": seed, **self.settings},
+        )
+
+
+def fit_baseline(name: str, windows: Windows, smoothing: float = SMOOTHING_CELLS) -> Baseline:
+    """Fit a baseline on the training participants; `smoothing` in cells is for the Markov ones."""
+    if name not in BASELINES:
+        raise GazeError(f"no baseline {name!r}", remedy=suggestion(name, list(BASELINES)))
+    if not smoothing >= 0:
+        raise GazeError(f"the smoothing must be 0 cells or more, not {smoothing:g}")
+    train = windows.train
+    if len(train) == 0:
+        raise GazeError(
+            "there is no window of a training participant to fit a baseline on",
+            remedy="prepare with a smaller --val-fraction",
+        )
+    if not np.isfinite(train.gaze[:, covered(train, 1)]).all():
+        raise GazeError("some training windows hold gaze that is not a number")
+    settings = {"baseline": name, "data_sha256": windows.provenance.get("data_sha256")}
+    if name.endswith("markov"):
+        settings["smoothing_cells"] = smoothing
+    process = BASELINES[name](train, smoothing)
+    return Baseline(process, windows.length, windows.rate_hz, windows.screen, settings)
+
+
+def _walked_points(
+    chain: Chain, start: int, streams: Sequence[np.random.Generator], n_steps: int
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Points (window, 2, step), uniform within the cells (window, step) of one walk per stream."""
+    uniforms = np.stack([stream.random((3, n_steps), dtype=np.float32) for stream in streams])
+    cells = chain.walk(start, uniforms[:, 0])
+    return chain.grid.points(cells, uniforms[:, 1:].swapaxes(0, 1)).swapaxes(0, 1), cells
+
+
+def _after_zero(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Points (window, 2, step) with a zero put before them."""
+    return np.pad(points, ((0, 0), (0, 0), (1, 0)))

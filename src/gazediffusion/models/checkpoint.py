@@ -1,0 +1,284 @@
+"""A run folder: everything a trained model is, in files that are never half-written.
+
+config.json         recipe, seed, data and screen: enough to rebuild the network
+best.safetensors    averaged (EMA) weights of the epoch with the lowest validation loss
+last.safetensors    averaged weights after the latest saved step
+state.safetensors   all that training needs to go on: raw and averaged weights, both moments
+metrics.jsonl       one line per epoch; timing.jsonl: the seconds it took
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from gazediffusion.conditioning.manner import Manners
+from gazediffusion.data.windows import Windows
+from gazediffusion.errors import GazeError
+from gazediffusion.files import read_bytes, read_safetensors, sha256_of, written_whole
+from gazediffusion.geometry import Screen
+from gazediffusion.models.recipes import Recipe
+from gazediffusion.models.representations import Joint, Position, Velocity
+from gazediffusion.models.unet import UNet
+from gazediffusion.version import __version__
+
+FORMAT = "gazediffusion-run"
+WeightsName = Literal["best", "last", "raw"]
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """What a run was trained with and on.
+
+    data: hash, counts and tasks of the windows files; no participant is named.
+    screen: of the first windows file. joint: the scales of the joint representation.
+    tasks: those the network can be told, in the order of its conditions; task_shares: of the
+        training windows; task_screens: the screen each task was recorded on. manners: of them, for
+        a network that is told.
+    begun_from: SHA-256 of the weights that training began with; None for random ones.
+    """
+
+    recipe: Recipe
+    seed: int
+    length: int
+    rate_hz: float
+    screen: Screen
+    velocity_scale: float | None
+    grid_px: float | None
+    precision: str
+    device: str
+    data: Mapping[str, Any]
+    gazediffusion_version: str = __version__
+    torch_version: str = torch.__version__
+    joint: Joint | None = None
+    tasks: tuple[str, ...] = ()
+    task_shares: tuple[float, ...] = ()
+    task_screens: tuple[Screen, ...] = ()
+    manners: Manners | None = None
+    begun_from: str | None = None
+
+    @classmethod
+    def of(
+        cls, parts: Sequence[Windows], recipe: Recipe, seed: int, precision: str, device: str
+    ) -> RunConfig:
+        """The configuration of training `recipe` on the windows files `parts`."""
+        first = parts[0]
+        tasks = tuple(dict.fromkeys(task for part in parts for task in part.tasks))
+        recipe = recipe.for_tasks(len(tasks))
+        is_joint = recipe.representation == "joint"
+        return cls(
+            recipe=recipe,
+            seed=seed,
+            length=first.length,
+            rate_hz=first.rate_hz,
+            screen=first.screen,
+            velocity_scale=first.velocity_scale,
+            grid_px=first.grid_px,
+            precision=precision,
+            device=device,
+            data=_described(parts, tasks),
+            joint=Joint.fit(parts, recipe.knee_share) if is_joint else None,
+            manners=Manners.fit(parts, tasks) if recipe.is_told_manner else None,
+            **(_of_tasks(parts, tasks) if recipe.is_conditioned else {}),
+        )
+
+    @property
+    def representation(self) -> Position | Velocity | Joint:
+        """How network tensors and gaze belong together."""
+        if self.recipe.representation == "position":
+            return Position()
+        if self.recipe.representation == "joint":
+            if self.joint is None:
+                raise GazeError("the run does not know its scales")
+            return self.joint
+        if self.velocity_scale is None:
+            raise GazeError("the run does not know its velocity scale")
+        return Velocity(self.velocity_scale, self.rate_hz)
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        return {
+            "format": FORMAT,
+            **{key: value for key, value in vars(self).items() if key not in ("recipe", "screen")},
+            "data": dict(self.data),
+            "recipe": self.recipe.to_json(),
+            "screen": asdict(self.screen),
+            "joint": self.joint.to_json() if self.joint else None,
+            "manners": self.manners.to_json() if self.manners else None,
+            "task_screens": [asdict(screen) for screen in self.task_screens],
+        }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> RunConfig:
+        """Read what `to_json` wrote."""
+        plain = {key: value for key, value in values.items() if key != "format"}
+        plain["recipe"] = Recipe.from_json(plain["recipe"])
+        plain["screen"] = Screen(**plain["screen"])
+        plain["joint"] = Joint.from_json(plain["joint"]) if plain.get("joint") else None
+        plain["manners"] = Manners.from_json(plain["manners"]) if plain.get("manners") else None
+        plain["tasks"] = tuple(plain.get("tasks", ()))
+        plain["task_shares"] = tuple(plain.get("task_shares", ()))
+        plain["task_screens"] = tuple(Screen(**one) for one in plain.get("task_screens", ()))
+        return cls(**plain)
+
+
+def _described(parts: Sequence[Windows], tasks: Sequence[str]) -> dict[str, Any]:
+    hashes = [part.provenance.get("data_sha256") for part in parts]
+    joined = hashlib.sha256(" ".join(map(str, hashes)).encode()).hexdigest()
+    return {
+        "sha256": hashes[0] if len(hashes) == 1 else joined,
+        "tasks": list(tasks),
+        "n_participants": sum(len(part.participants) for part in parts),
+        "n_held_out_participants": sum(len(part.validation) for part in parts),
+        "n_windows": sum(len(part.train) for part in parts),
+        "n_held_out_windows": sum(len(part.held_out) for part in parts),
+        "sources": [
+            source["name"] for part in parts for source in part.provenance.get("sources", [])[:20]
+        ],
+    }
+
+
+def _of_tasks(parts: Sequence[Windows], tasks: Sequence[str]) -> dict[str, Any]:
+    """The tasks with their shares of the training windows and their screens."""
+    n_windows = dict.fromkeys(tasks, 0)
+    screens: dict[str, Screen] = {}
+    for part in parts:
+        for number, task in enumerate(part.tasks):
+            n_windows[task] += int((part.train.task == number).sum())
+            if screens.setdefault(task, part.screen) != part.screen:
+                raise GazeError(
+                    f"task {task!r} was recorded on two screens",
+                    remedy="name the tasks apart with prepare --rename",
+                )
+    total = sum(n_windows.values())
+    return {
+        "tasks": tuple(tasks),
+        "task_shares": tuple(n_windows[task] / total for task in tasks),
+        "task_screens": tuple(screens[task] for task in tasks),
+    }
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run folder opened for generating: its configuration and one set of weights."""
+
+    path: Path
+    config: RunConfig
+    network: UNet
+    weights: WeightsName
+    weights_sha256: str
+    epoch: int
+    validation_loss: float | None
+
+
+def read_config(folder: Path) -> RunConfig:
+    """The configuration of a run folder."""
+    path = Path(folder) / "config.json"
+    if not Path(folder).is_dir() or not path.is_file():
+        raise GazeError(
+            "this is no run folder", path=folder, remedy="make one with gazediffusion train"
+        )
+    try:
+        values = json.loads(read_bytes(path))
+        if values.get("format") != FORMAT:
+            raise GazeError("this is no configuration of a gazediffusion run", path=path)
+        return RunConfig.from_json(values)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise GazeError(f"the configuration is damaged ({error})", path=path) from error
+
+
+def read_metrics(folder: Path) -> list[dict[str, Any]]:
+    """The lines of a run's metrics.jsonl, one per epoch done."""
+    path = Path(folder) / "metrics.jsonl"
+    try:
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    except ValueError as error:
+        raise GazeError(f"the metrics are damaged ({error})", path=path) from error
+
+
+def save_tensors(path: Path, tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> None:
+    """Write tensors with a JSON header as one safetensors file, whole; same input, same bytes."""
+    from safetensors.torch import save
+
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    packed = save(plain, metadata={"gazediffusion": json.dumps(dict(header))})
+    with written_whole(path) as temporary:
+        temporary.write_bytes(packed)
+
+
+def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tensors and header of a file `save_tensors` wrote; anything else is refused."""
+    if not path.is_file():
+        raise GazeError("there is no such checkpoint", path=path)
+    tensors, header = read_safetensors(path, "pt", "the checkpoint is damaged or cut short")
+    if not isinstance(header, dict):
+        raise GazeError("this checkpoint is not one of gazediffusion", path=path)
+    return tensors, header
+
+
+def load_run(
+    folder: Path | str, weights: WeightsName = "best", device: torch.device | str = "cpu"
+) -> Run:
+    """Open a run folder: the network with the best, last or raw (not averaged) weights."""
+    folder = Path(folder)
+    config = read_config(folder)
+    path = folder / ("state.safetensors" if weights == "raw" else f"{weights}.safetensors")
+    if not path.is_file():
+        raise GazeError(
+            f"the run has no {weights} weights yet", path=folder, remedy="train it further"
+        )
+    tensors, header = load_tensors(path)
+    if weights == "raw":
+        tensors = with_prefix(tensors, "net.")
+    return run_of(folder, config, weights, path, tensors, header, device)
+
+
+def run_of(
+    folder: Path,
+    config: RunConfig,
+    weights: WeightsName,
+    path: Path,
+    tensors: Mapping[str, Tensor],
+    header: Mapping[str, Any],
+    device: torch.device | str,
+) -> Run:
+    """The run whose weights, read from `path`, are these tensors."""
+    network = UNet(config.recipe.network)
+    load_weights(network, tensors, path)
+    return Run(
+        path=folder,
+        config=config,
+        network=network.to(device).eval().requires_grad_(False),
+        weights=weights,
+        weights_sha256=sha256_of(path),
+        epoch=int(header.get("epoch", 0)),
+        validation_loss=header.get("validation_loss"),
+    )
+
+
+def load_weights(network: UNet, tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Put tensors into a network; names and shapes must be the network's own."""
+    own = network.state_dict()
+    foreign = sorted(set(tensors) ^ set(own))
+    if foreign:
+        raise GazeError(f"the weights are of another network ({foreign[0]})", path=path)
+    for name, tensor in tensors.items():
+        if tensor.shape != own[name].shape:
+            raise GazeError(f"the weights are of another network ({name})", path=path)
+    network.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
+
+
+def with_prefix(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The tensors whose names begin with a prefix, without it."""
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }

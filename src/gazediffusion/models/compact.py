@@ -1,0 +1,114 @@
+"""Compact weights: rounded row by row and Huffman coded, so that a model fits into the package.
+
+Each row of a weight (its first axis) is divided by a step of its own, such that the row's largest
+weight is `levels` steps, and rounded to whole steps. Trained weights are bell-shaped, so the whole
+numbers need far fewer bits than a byte: deflate's Huffman code alone comes near their entropy. With
+more than 127 levels a number has two bytes, and all the low ones go before all the high ones.
+Vectors and small weights stay in half precision, and those of middling size always have 127
+levels or more: together they are a seventh of the paper's network, and rounding them coarsely
+shifts whole windows, which a velocity model sums up (runs/rounding.py).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gazediffusion.errors import GazeError
+from gazediffusion.models.checkpoint import load_tensors, save_tensors
+
+MAX_LEVELS = 2047  # no more than half precision tells apart
+_ONE_BYTE = 127
+# Weights with fewer elements than these stay in half precision, or have 127 levels at least.
+SMALL, MIDDLING = 20_000, 300_000
+_CODES, _STEPS = ".codes", ".steps"
+
+
+def rounded(tensors: Mapping[str, Tensor], levels: int) -> dict[str, Tensor]:
+    """The weights as they come out of a compact file, float32."""
+    result = {}
+    for name, tensor in tensors.items():
+        if tensor.numel() < SMALL:
+            result[name] = tensor.half().float()
+        else:
+            codes, steps = _quantised(tensor, levels)
+            result[name] = _restored(codes, steps).to(tensor.device)
+    return result
+
+
+def save_compact(
+    path: Path, tensors: Mapping[str, Tensor], levels: int, header: Mapping[str, Any]
+) -> None:
+    """Write weights with `levels` whole steps on either side of zero, and a JSON header."""
+    packed: dict[str, Tensor] = {}
+    shapes: dict[str, list[int]] = {}
+    for name, tensor in tensors.items():
+        if tensor.numel() < SMALL:
+            packed[name] = tensor.half()
+            continue
+        codes, steps = _quantised(tensor, levels)
+        deflate = zlib.compressobj(9, strategy=zlib.Z_HUFFMAN_ONLY)
+        coded = deflate.compress(_to_bytes(codes, levels)) + deflate.flush()
+        packed[name + _CODES] = torch.frombuffer(bytearray(coded), dtype=torch.uint8)
+        packed[name + _STEPS] = steps
+        shapes[name] = list(tensor.shape)
+    save_tensors(path, packed, {**header, "levels": levels, "shapes": shapes})
+
+
+def load_compact(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Weights, float32, and header of a file `save_compact` wrote."""
+    packed, header = load_tensors(path)
+    try:
+        shapes: dict[str, list[int]] = header["shapes"]
+        tensors = {
+            name: tensor.float()
+            for name, tensor in packed.items()
+            if not name.endswith((_CODES, _STEPS))
+        }
+        for name, shape in shapes.items():
+            plain = zlib.decompress(packed[name + _CODES].numpy().tobytes())
+            codes = _from_bytes(plain, int(header["levels"])).view(shape)
+            tensors[name] = _restored(codes, packed[name + _STEPS])
+    except (KeyError, TypeError, ValueError, RuntimeError, zlib.error) as error:
+        raise GazeError(f"these are no compact weights ({error})", path=path) from error
+    return tensors, header
+
+
+def _quantised(tensor: Tensor, levels: int) -> tuple[Tensor, Tensor]:
+    """Whole steps, int16 of the tensor's shape, and each row's step, half precision."""
+    if not 1 <= levels <= MAX_LEVELS:
+        raise GazeError(f"levels must lie between 1 and {MAX_LEVELS}, not {levels}")
+    levels = max(levels, _ONE_BYTE) if tensor.numel() < MIDDLING else levels
+    rows = tensor.detach().float().cpu().flatten(1)
+    largest = rows.abs().amax(dim=1, keepdim=True)
+    # Rounded up by a hair, so that half precision cannot push the largest beyond its level.
+    steps = (largest / levels * (1 + 2**-10)).half()
+    safe = torch.where(steps > 0, steps, torch.ones_like(steps)).float()
+    codes = (rows / safe).round().clamp(-levels, levels).to(torch.int16)
+    return codes.view(tensor.shape), steps
+
+
+def _to_bytes(codes: Tensor, levels: int) -> bytes:
+    """A byte for each whole number, or with many levels two: all low ones, then all high ones."""
+    numbers = codes.numpy().ravel()
+    if levels <= _ONE_BYTE:
+        return numbers.astype(np.int8).tobytes()
+    return numbers.astype("<i2").view(np.uint8).reshape(-1, 2).T.tobytes()
+
+
+def _from_bytes(plain: bytes, levels: int) -> Tensor:
+    """The whole numbers that `_to_bytes` wrote, int16."""
+    if levels <= _ONE_BYTE:
+        return torch.from_numpy(np.frombuffer(plain, np.int8).astype(np.int16))
+    pairs = np.frombuffer(plain, np.uint8).reshape(2, -1).T
+    return torch.from_numpy(np.ascontiguousarray(pairs).view("<i2").ravel().astype(np.int16))
+
+
+def _restored(codes: Tensor, steps: Tensor) -> Tensor:
+    return (codes.flatten(1).float() * steps.float()).view(codes.shape)

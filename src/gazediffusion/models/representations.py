@@ -1,0 +1,146 @@
+"""Representations: what the channels of a network tensor mean.
+
+Position: the normalized coordinates themselves. Velocity (paper, eq. 3): first differences over
+the sampling step, the first sample zero, divided by c_v, the joint 99.5th percentile of |v_x| and
+|v_y| over the training windows. Decoding sums velocities from zero.
+
+Joint: both at once, four channels of one standard deviation. The velocity is compressed by asinh,
+so that the network sees the motion within fixations, a thousandth of a saccade's. Decoding takes
+what is local from the velocity and what is global from the position: velocities are summed, and
+the slow part of what the position says otherwise is added.
+
+Position and Velocity take numpy arrays and torch tensors alike, shape (..., 2, time).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gazediffusion.data.windows import VELOCITY_QUANTILE, Windows
+from gazediffusion.errors import GazeError
+
+if TYPE_CHECKING:
+    import torch
+
+JOINT_STD = 0.5  # of every channel
+KNEE = 0.02  # share of c_v at which velocities begin to be compressed, if not said otherwise
+SLOW_S = 0.1  # standard deviation of the filter that tells slow from fast
+
+
+@dataclass(frozen=True)
+class Position:
+    """Channels are x and y, normalized to the screen."""
+
+    def encode(self, gaze: Any) -> Any:
+        """Normalized positions (..., 2, time) as they are."""
+        return gaze
+
+    def decode(self, channels: Any) -> Any:
+        """Network tensors (..., 2, time) as they are."""
+        return channels
+
+
+@dataclass(frozen=True)
+class Velocity:
+    """Channels are v_x / c_v and v_y / c_v."""
+
+    scale: float
+    rate_hz: float
+
+    def encode(self, gaze: Any) -> Any:
+        """Scaled velocities (..., 2, time) of normalized positions; the first sample is zero."""
+        velocity = gaze * 0
+        velocity[..., 1:] = (gaze[..., 1:] - gaze[..., :-1]) * (self.rate_hz / self.scale)
+        return velocity
+
+    def decode(self, channels: Any) -> Any:
+        """Positions (..., 2, time) by summation from zero at the first sample."""
+        steps = channels * (self.scale / self.rate_hz)
+        steps[..., 0] = 0
+        return steps.cumsum(-1)
+
+
+@dataclass(frozen=True)
+class Joint:
+    """Channels are x, y and compressed v_x, v_y, each divided to a standard deviation of 0.5.
+
+    knee: normalized units per second at which velocities begin to be compressed.
+    position_std, velocity_std: of x and y, and of asinh(v / knee), over the training windows.
+    """
+
+    knee: float
+    position_std: tuple[float, float]
+    velocity_std: tuple[float, float]
+    rate_hz: float
+
+    def encode(self, gaze: torch.Tensor) -> torch.Tensor:
+        """Four channels (batch, 4, time) of normalized positions (batch, 2, time)."""
+        import torch
+
+        moved = torch.nn.functional.pad(gaze.diff(dim=-1), (1, 0)) * self.rate_hz
+        channels = torch.cat([gaze, torch.asinh(moved / self.knee)], dim=-2)
+        return channels * (JOINT_STD / self._std(gaze))
+
+    def decode(self, channels: torch.Tensor) -> torch.Tensor:
+        """Normalized positions (batch, 2, time)."""
+        import torch
+
+        wide = channels.double() * (self._std(channels).double() / JOINT_STD)
+        position, compressed = wide.chunk(2, dim=-2)
+        step = torch.sinh(compressed) * (self.knee / self.rate_hz)
+        step[..., 0] = 0
+        summed = position[..., :1] + step.cumsum(-1)
+        return (summed + _slow(position - summed, SLOW_S * self.rate_hz)).float()
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Joint:
+        """Read what `to_json` wrote."""
+        plain = dict(values)
+        for key in ("position_std", "velocity_std"):
+            plain[key] = tuple(plain[key])
+        return cls(**plain)
+
+    @classmethod
+    def fit(cls, parts: Sequence[Windows], knee_share: float = KNEE) -> Joint:
+        """Scales from the training participants of all the windows files together.
+
+        knee_share: the knee as a share of c_v.
+        """
+        gaze = [part.train.dequantized(seed=0).cut() for part in parts]
+        rate_hz = parts[0].rate_hz
+        velocity = np.concatenate([np.diff(one, axis=-1) for one in gaze]) * rate_hz
+        knee = knee_share * float(np.quantile(np.abs(velocity).ravel(), VELOCITY_QUANTILE))
+        if not knee > 0:
+            raise GazeError("the training gaze does not move, so its velocity has no scale")
+        position_std = np.concatenate(gaze).std(axis=(0, 2))
+        velocity_std = np.arcsinh(velocity / knee).std(axis=(0, 2))
+        return cls(
+            knee=knee,
+            position_std=(float(position_std[0]), float(position_std[1])),
+            velocity_std=(float(velocity_std[0]), float(velocity_std[1])),
+            rate_hz=rate_hz,
+        )
+
+    def _std(self, like: torch.Tensor) -> torch.Tensor:
+        std = (*self.position_std, *self.velocity_std)
+        return like.new_tensor(std)[:, None]
+
+
+def _slow(signal: torch.Tensor, std_samples: float) -> torch.Tensor:
+    """The signal (batch, channels, time) through a Gaussian filter, mirrored at its ends."""
+    import torch
+
+    reach = min(round(4 * std_samples), signal.shape[-1] - 1)
+    place = torch.arange(-reach, reach + 1, dtype=signal.dtype, device=signal.device)
+    kernel = torch.exp(-0.5 * (place / std_samples) ** 2)
+    kernel = (kernel / kernel.sum()).expand(signal.shape[-2], 1, -1)
+    padded = torch.nn.functional.pad(signal, (reach, reach), mode="reflect")
+    return torch.nn.functional.conv1d(padded, kernel, groups=signal.shape[-2])

@@ -1,0 +1,60 @@
+"""One recording drawn in both representations: from sources to the paper's figure 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from gazediffusion.data.cleaning import clean
+from gazediffusion.data.preparing import PrepareConfig, clean_runs
+from gazediffusion.data.readers import Source
+from gazediffusion.data.recordings import Recording
+from gazediffusion.data.resampling import read_clock
+from gazediffusion.errors import GazeError
+from gazediffusion.plotting.style import house_style, recording_overview, save_figure
+
+
+def draw_overview(
+    sources: Sequence[Source],
+    config: PrepareConfig,
+    path: Path,
+    participant: str | None = None,
+) -> str:
+    """Draw the first recording (of that participant) with a run of a window's length."""
+    for source in sources:
+        for recording in source.read():
+            if participant is not None and recording.participant != participant:
+                continue
+            if len(recording) >= 3 and _draw(recording, config, path):
+                return _title(recording)
+    whose = f" of participant {participant!r}" if participant is not None else ""
+    raise GazeError(
+        f"no recording{whose} has a valid run of {config.seconds:g} s to draw",
+        remedy="choose a smaller --seconds or another --plot-participant",
+    )
+
+
+def _draw(recording: Recording, config: PrepareConfig, path: Path) -> bool:
+    if recording.screen is None:
+        raise GazeError(
+            "the picture needs the screen", path=recording.path, remedy="give --screen 1280x720"
+        )
+    cleaned = clean(recording, config.cleaning)
+    clock = read_clock(cleaned.time_ms, recording.rate_hz)
+    run = next(clean_runs(cleaned, clock, config.rate_hz, config.length), None)
+    if run is None:
+        return False
+    trial = np.where(cleaned.is_valid, recording.screen.to_normalized(cleaned.gaze_px), np.nan)
+    segment = recording.screen.to_normalized(run.gaze_px[:, : config.length])
+    with house_style():
+        figure = recording_overview(
+            trial, segment, config.rate_hz, recording.screen, _title(recording)
+        )
+        save_figure(figure, path)
+    return True
+
+
+def _title(recording: Recording) -> str:
+    return f"participant {recording.participant}, {recording.task}, trial {recording.trial}"

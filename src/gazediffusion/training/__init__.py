@@ -1,0 +1,4 @@
+"""Training a model on windows: batches, learner, loop, fine-tuning, calibration, concurrent runs.
+
+A stopped run resumes and ends as an uninterrupted one. It must not know evaluation.
+"""

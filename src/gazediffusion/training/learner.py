@@ -1,0 +1,206 @@
+"""The learner: weights, averaged weights and optimizers, and the step that moves them.
+
+On a GPU the whole step (noising, forward, backward, clipping, optimizer, averaging) is compiled and
+replayed as one CUDA graph; launching its kernels one by one takes longer than running them.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gazediffusion.device import require_precision
+from gazediffusion.models.recipes import Recipe
+from gazediffusion.models.unet import UNet
+from gazediffusion.training.batches import Batch
+from gazediffusion.training.muon import Muon, is_matrix
+
+Precision = str  # "fp32" or "bf16"
+# What an optimizer keeps of each parameter.
+_KEPT = {"adam": ("step", "exp_avg", "exp_avg_sq"), "muon": ("momentum",)}
+
+
+def choose_precision(name: str, recipe: Recipe, device: torch.device) -> Precision:
+    """`auto` is the recipe's choice on a GPU and fp32 on the CPU."""
+    require_precision(name)
+    if name != "auto":
+        return name
+    return "bf16" if recipe.mixed_precision and device.type == "cuda" else "fp32"
+
+
+class Learner:
+    """Weights, averaged weights and optimizers, and the step that moves them.
+
+    weights: to begin with, random ones from the seed if None.
+    `compiled` and `captured` make the step fast on a GPU and change nothing else.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        seed: int,
+        device: torch.device,
+        precision: Precision,
+        *,
+        weights: Mapping[str, Tensor] | None = None,
+        compiled: bool = False,
+        captured: bool = False,
+    ) -> None:
+        self.recipe, self.device, self.precision = recipe, device, precision
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            network = UNet(recipe.network)
+        if weights is not None:
+            network.load_state_dict(dict(weights))
+        self.network = network.to(device)
+        self.average = copy.deepcopy(self.network).eval().requires_grad_(False)
+        self.process: Any = recipe.noise().to(device)
+        self.parameters: Any = list(self.network.parameters())
+        self.averages: Any = list(self.average.parameters())
+        # Numbers that change from step to step live on the device, where a graph reads them.
+        self.learning_rate = torch.zeros((), device=device)
+        self.average_weight = torch.zeros((), device=device)
+        on_gpu = device.type == "cuda"
+        has_muon = recipe.optimizer == "muon"
+        by_muon = [p for p in self.parameters if has_muon and is_matrix(p)]
+        by_adam = [p for p in self.parameters if not (has_muon and is_matrix(p))]
+        self.optimizers: dict[str, torch.optim.Optimizer] = {
+            "adam": torch.optim.AdamW(
+                by_adam,
+                lr=self.learning_rate,
+                weight_decay=recipe.weight_decay,
+                capturable=on_gpu,
+                fused=on_gpu,
+            )
+        }
+        if by_muon:
+            self.optimizers["muon"] = Muon(by_muon, lr=self.learning_rate)
+        self._forward: Any = torch.compile(self.network) if compiled else self.network
+        self._captured = captured
+        self._graph: Any = None
+        self._inputs: Batch | None = None
+        self._loss = torch.zeros((), device=device)
+
+    def step(self, inputs: Batch, learning_rate: float, average_weight: float) -> Tensor:
+        """One step on a batch; returns the mean loss, a scalar on the device."""
+        if self._captured and self._graph is None:
+            self._capture(inputs)
+        self.learning_rate.fill_(learning_rate)
+        self.average_weight.fill_(average_weight)
+        if self._inputs is None:
+            return self._step(inputs)
+        for held, given in zip(self._inputs, inputs, strict=True):
+            held.copy_(given)
+        self._graph.replay()
+        return self._loss
+
+    def _step(self, inputs: Batch) -> Tensor:
+        self._forget_gradients()
+        loss = self._losses(self._forward, inputs).mean()
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self.parameters, self.recipe.gradient_clip, foreach=True)
+        for optimizer in self.optimizers.values():
+            optimizer.step()
+        with torch.no_grad():
+            moved: Any = torch._foreach_sub(self.parameters, self.averages)
+            torch._foreach_mul_(moved, self.average_weight)
+            torch._foreach_add_(self.averages, moved)
+        return loss.detach()
+
+    def _losses(self, denoiser: Any, batch: Batch) -> Tensor:
+        """Each sample's loss, (batch,)."""
+        with self._autocast():
+            losses: Tensor = self.process.losses(denoiser, *batch)
+        return losses
+
+    def _capture(self, inputs: Batch) -> None:
+        """Record one step as a CUDA graph, leaving weights and optimizer as they were."""
+        kept = {name: tensor.clone() for name, tensor in self.state().items()}
+        self._inputs = tuple(tensor.clone() for tensor in inputs)
+        # With a rate of zero the warm-up steps do not move the weights.
+        self.learning_rate.zero_()
+        self.average_weight.zero_()
+        side: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                self._step(self._inputs)
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        self._forget_gradients()
+        with torch.cuda.graph(graph):
+            self._loss = self._step(self._inputs)
+        self._graph = graph
+        self.load(kept)
+
+    def _forget_gradients(self) -> None:
+        for optimizer in self.optimizers.values():
+            optimizer.zero_grad(set_to_none=True)
+
+    def _autocast(self) -> torch.autocast:
+        return torch.autocast(
+            self.device.type, dtype=torch.bfloat16, enabled=self.precision == "bf16"
+        )
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything that a step changes, by name; live tensors, not copies."""
+        tensors = {f"net.{name}": p.data for name, p in self.network.named_parameters()}
+        tensors |= {f"ema.{name}": p.data for name, p in self.average.named_parameters()}
+        for kind, optimizer in self.optimizers.items():
+            for name, parameter in self.network.named_parameters():
+                for key, value in optimizer.state.get(parameter, {}).items():
+                    tensors[f"{kind}.{key}.{name}"] = value
+        return tensors
+
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        """Put back what `state` gave, in place, so that a captured graph sees it."""
+        with torch.no_grad():
+            for name, parameter in self.network.named_parameters():
+                parameter.copy_(tensors[f"net.{name}"])
+            for name, parameter in self.average.named_parameters():
+                parameter.copy_(tensors[f"ema.{name}"])
+            for kind in self.optimizers:
+                self._load_optimizer(kind, tensors)
+
+    def _load_optimizer(self, kind: str, tensors: dict[str, Tensor]) -> None:
+        optimizer = self.optimizers[kind]
+        its_own = {id(p) for group in optimizer.param_groups for p in group["params"]}
+        for name, parameter in self.network.named_parameters():
+            if id(parameter) not in its_own:
+                continue
+            held = optimizer.state[parameter]
+            for key in _KEPT[kind]:
+                saved = tensors.get(f"{kind}.{key}.{name}")
+                if key in held:
+                    held[key].copy_(saved) if saved is not None else held[key].zero_()
+                elif saved is not None:
+                    on_host = key == "step" and self.device.type == "cpu"
+                    held[key] = saved.clone().to("cpu" if on_host else self.device)
+
+    @torch.no_grad()
+    def validation_loss(self, batches: list[Batch]) -> float | None:
+        """Mean loss of the averaged weights over fixed batches."""
+        if not batches:
+            return None
+        losses = [self._losses(self.average, batch) for batch in batches]
+        return float(torch.cat(losses).double().mean())
+
+
+def learning_rate_at(step: int, per_epoch: int, recipe: Recipe) -> float:
+    """Linear warm-up over the first epochs, then a cosine down to zero at the last step."""
+    warmup = min(recipe.warmup_epochs, recipe.epochs - 1) * per_epoch
+    total = recipe.epochs * per_epoch
+    if step < warmup:
+        return recipe.learning_rate * (step + 1) / warmup
+    progress = (step - warmup) / max(1, total - warmup)
+    return recipe.learning_rate * 0.5 * (1 + math.cos(math.pi * progress))
+
+
+def average_weight_at(step: int, decay: float) -> float:
+    """1 - decay; larger during the first steps, which would otherwise be remembered too long."""
+    return 1 - min(decay, (1 + step) / (10 + step))

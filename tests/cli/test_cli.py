@@ -1,0 +1,405 @@
+"""The command line, run as users run it: arguments in, lines and files out, 0 or 2."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from gazediffusion.data.windows import Windows
+from tests.conftest import RunCommand
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Five simulated people in one Parquet table."""
+    from gazediffusion.data.simulation import SimulationConfig, write_simulation
+
+    folder = tmp_path_factory.mktemp("study") / "study"
+    config = SimulationConfig(n_participants=5, minutes=1.0, rate_hz=250, seed=3)
+    write_simulation(config, folder, "parquet")
+    return folder
+
+
+def error_of(result: tuple[int, str, str]) -> str:
+    """The error line of a failed command; fails unless it is one line with exit code 2."""
+    code, _, lines = result
+    assert code == 2, lines
+    assert "Traceback" not in lines
+    said = [line for line in lines.splitlines() if line.strip()]
+    assert len(said) == 1
+    assert said[0].startswith("error: ")
+    return said[0]
+
+
+@pytest.mark.parametrize(
+    "verb",
+    ["", "simulate", "inspect", "prepare", "train", "generate", "evaluate", "baseline", "info"],
+)
+def test_every_verb_teaches_with_help(run: RunCommand, verb: str) -> None:
+    code, said, _ = run(*[verb] if verb else [], "--help")
+    assert code == 0
+    assert "Example" in said if verb else "inspect" in said
+
+
+def test_version_is_printed(run: RunCommand) -> None:
+    code, said, _ = run("--version")
+    assert (code, said.split()[0]) == (0, "gazediffusion")
+
+
+@pytest.mark.parametrize("format", ["asc", "csv", "parquet", "bids", "columns"])
+def test_simulated_files_of_every_format_are_inspected_and_prepared(
+    run: RunCommand, tmp_path: Path, format: str
+) -> None:
+    code, said, _ = run(
+        "simulate", "-o", tmp_path / "sim", "--participants", 3, "--minutes", 1,
+        "--format", format, "--rate", 500,
+    )  # fmt: skip
+    assert code == 0
+    assert "3 people" in said
+    code, said, _ = run("inspect", tmp_path / "sim")
+    assert code == 0
+    assert "500" in said
+    code, said, lines = run("prepare", tmp_path / "sim", "-o", tmp_path / "w.safetensors")
+    assert code == 0, lines
+    assert f"wrote {tmp_path / 'w.safetensors'}" in said
+    windows = Windows.load(tmp_path / "w.safetensors")
+    assert len(windows.participants) == 3
+    assert len(windows.validation) == 1
+    assert len(windows) > 0
+
+
+def test_inspect_draws_a_recording(run: RunCommand, study: Path, tmp_path: Path) -> None:
+    code, said, _ = run("inspect", study, "--plot", tmp_path / "look.png")
+    assert code == 0
+    assert f"wrote {tmp_path / 'look.png'}" in said
+    assert (tmp_path / "look.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_info_tells_what_prepare_did(run: RunCommand, study: Path, tmp_path: Path) -> None:
+    path = tmp_path / "w.safetensors"
+    code, prepared, _ = run("prepare", study, "-o", path, "--recipe", "velocity")
+    assert code == 0
+    code, said, _ = run("info", path)
+    assert code == 0
+    assert "velocity windows: 2000 samples at 250 Hz" in said
+    assert "recordings.parquet" in said
+    assert prepared.splitlines()[0] in said
+    code, said, _ = run("info", path, "--json")
+    told = json.loads(said)
+    assert told["velocity_scale"] > 0
+    assert told["provenance"]["config"]["recipe"] == "velocity"
+
+
+def test_the_same_command_gives_the_same_bytes(
+    run: RunCommand, study: Path, tmp_path: Path
+) -> None:
+    for name in ("a", "b"):
+        assert run("prepare", study, "-o", tmp_path / f"{name}.safetensors")[0] == 0
+    a, b = ((tmp_path / f"{name}.safetensors").read_bytes() for name in "ab")
+    assert a == b
+
+
+def test_columns_can_be_named(run: RunCommand, study: Path, tmp_path: Path) -> None:
+    table = pl.read_parquet(next(study.rglob("*.parquet")))
+    x, y = (c for c in table.columns if c.endswith("_px") and "left" not in c)
+    renamed = table.select("participant", Zeit="t_ms", Quer=x, Hoch=y, Nr="trial")
+    renamed.write_csv(tmp_path / "labor.csv")
+    names = "x=Quer,y=Hoch,t=Zeit,trial=Nr"
+    where = (tmp_path / "labor.csv", "-o", tmp_path / "w.safetensors", "--screen", "1280x720")
+    assert "no x and y columns" in error_of(run("prepare", *where))
+    assert run("prepare", *where, "--columns", names)[0] == 0
+    wrong = error_of(run("prepare", *where, "--columns", names.replace("Quer", "Qer")))
+    assert "'Quer'" in wrong
+
+
+BAD = {
+    "no such file": (["inspect", "nothing-here"], "no such file or folder"),
+    "nothing matches": (["inspect", "none*.csv"], "nothing matches"),
+    "wrong format name": (["inspect", "STUDY", "--format", "edf"], "no format 'edf'"),
+    "screen": (["inspect", "STUDY", "--screen", "wide"], "--screen must look like"),
+    "screen-cm alone": (["inspect", "STUDY", "--screen-cm", "40x20"], "need --screen"),
+    "columns": (["inspect", "STUDY", "--columns", "x"], "--columns must look like"),
+    "pattern": (["inspect", "STUDY", "--participant-pattern", "("], "no regular expression"),
+    "pattern group": (["inspect", "STUDY", "--participant-pattern", "p"], "no group"),
+    "eye": (["inspect", "STUDY", "--eye", "third"], "--eye must be"),
+    "plot ending": (["inspect", "STUDY", "--plot", "OUT/a.bmp"], ".png, .svg or .pdf"),
+    "recipe": (["prepare", "STUDY", "-o", "OUT/w.safetensors", "--recipe", "x"], "--recipe"),
+    "ending": (["prepare", "STUDY", "-o", "OUT/w.bin"], "ends in .safetensors"),
+    "task": (["prepare", "STUDY", "-o", "OUT/w.safetensors", "--task", "x"], "no recording of"),
+    "rate": (["prepare", "STUDY", "-o", "OUT/w.safetensors", "--rate", "1000"], "below the target"),
+    "seconds": (["prepare", "STUDY", "-o", "OUT/w.safetensors", "--seconds", "900"], "longest"),
+    "same person": (["prepare", "STUDY", "-o", "OUT/w.safetensors", "--same-person", "a"], "A=B"),
+    "info": (["info", "STUDY/recordings.parquet"], "no safetensors file"),
+    "people": (["simulate", "-o", "OUT/s", "--participants", "0"], "participant"),
+    "simulate format": (["simulate", "-o", "OUT/s", "--format", "edf"], "format"),
+    "not empty": (["simulate", "-o", "STUDY"], "not empty"),
+    "dataset": (["inspect", "pymovements:GazeBas"], "GazeBase"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "problem"), BAD.values(), ids=BAD.keys())
+def test_bad_input_is_one_clear_line_and_nothing_is_written(
+    run: RunCommand, study: Path, tmp_path: Path, arguments: list[str], problem: str
+) -> None:
+    places = {"STUDY": str(study), "OUT": str(tmp_path)}
+    for word, place in places.items():
+        arguments = [argument.replace(word, place) for argument in arguments]
+    assert problem in error_of(run(*arguments))
+    assert list(tmp_path.iterdir()) == []
+
+
+CONTENTS = {
+    "empty": ("a.csv", b"", "empty"),
+    "header only": ("a.csv", b"t_ms,x_px,y_px\n", "no rows"),
+    "non-numeric": ("a.csv", b"t_ms,x_px,y_px\n0,1,2\n4,one,2\n8,1,2\n", "line 3"),
+    "backwards": ("a.csv", b"t_ms,x_px,y_px\n0,1,2\n4,1,2\n8,3,4\n2,1,2\n", "line 5"),
+    "unknown columns": ("a.csv", b"when,left,down\n0,1,2\n4,1,2\n", "--columns"),
+    "binary": ("a.edf", bytes(range(256)), "no eye-tracking format"),
+    "prose": ("a.txt", b"Dear reader,\nthis is a letter.\n", "column"),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "problem"), CONTENTS.values(), ids=CONTENTS.keys())
+def test_bad_files_are_named_with_the_place(
+    run: RunCommand, tmp_path: Path, name: str, content: bytes, problem: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    said = error_of(run("prepare", path, "-o", tmp_path / "w.safetensors", "--screen", "800x600"))
+    assert name in said
+    assert problem in said
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+def test_one_participant_only_is_refused(run: RunCommand, tmp_path: Path, study: Path) -> None:
+    one = pl.read_parquet(study / "recordings.parquet").filter(pl.col("participant") == "01")
+    one.write_parquet(tmp_path / "one.parquet")
+    arguments = (tmp_path / "one.parquet", "-o", tmp_path / "w.safetensors", "--screen", "1280x720")
+    assert "only one participant (01)" in error_of(run("prepare", *arguments))
+    assert run("prepare", *arguments, "--val-fraction", 0)[0] == 0
+
+
+def test_an_unwritable_output_fails_before_the_work(
+    run: RunCommand, study: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    said = error_of(run("prepare", study, "-o", tmp_path / "file" / "w.safetensors"))
+    assert "cannot be written" in said
+
+
+def test_a_full_disk_leaves_nothing_half_written(study: Path, tmp_path: Path) -> None:
+    """A real limit on file size makes the write fail in the middle, as a full disk does."""
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+    command = [sys.executable, "-m", "gazediffusion", "prepare", str(study)]
+    done = subprocess.run(
+        [*command, "-o", str(tmp_path / "w.safetensors")],
+        preexec_fn=limit,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    assert "w.safetensors: cannot be written (File too large)" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_participant_and_task_come_from_the_file_name(run: RunCommand, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for name in ("anna_dots", "bert_dots", "carl_dots"):
+        walk = 300 + np.cumsum(rng.normal(0, 0.5, (2, 2100)), axis=1)
+        frame = pl.DataFrame({"t_ms": np.arange(2100) * 4.0, "x_px": walk[0], "y_px": walk[1]})
+        frame.write_csv(tmp_path / f"{name}.csv")
+    code, _, lines = run(
+        "prepare", tmp_path / "*_dots.csv", "-o", tmp_path / "w.safetensors",
+        "--screen", "800x600", "--participant-pattern", r"(?P<participant>\w+)_(?P<task>\w+)\.csv",
+    )  # fmt: skip
+    assert code == 0, lines
+    windows = Windows.load(tmp_path / "w.safetensors")
+    assert {name[-4:] for name in windows.participants} == {"anna", "bert", "carl"}
+    assert windows.tasks == ("dots",)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run folder, with the windows it was trained on beside it."""
+    from tests.runs import trained_run
+
+    return trained_run(tmp_path_factory.mktemp("trained") / "run")
+
+
+def test_train_generate_and_info_in_turn(run: RunCommand, trained: Path, tmp_path: Path) -> None:
+    windows = trained.with_suffix(".safetensors")
+    small = ("--recipe", "position-tiny", "--epochs", 2, "--batch-size", 4, "--device", "cpu")
+    code, said, lines = run("train", windows, "-o", tmp_path / "run", *small)
+    assert code == 0, lines
+    assert f"wrote {tmp_path / 'run'}" in said
+    assert "2 of 2 epochs" in said
+    code, said, _ = run("train", windows, "-o", tmp_path / "run", *small)
+    assert code == 0
+    assert "complete already" in said
+    code, said, _ = run("info", tmp_path / "run")
+    assert "position-tiny run" in said
+    code, said, _ = run("info", tmp_path / "run", "--bound", windows)
+    assert code == 0
+    assert "nats per dimension" in said
+    code, said, lines = run(
+        "generate", "-o", tmp_path / "gaze.csv", "--model", tmp_path / "run", "-n", 3,
+        "--steps", 4, "--device", "cpu",
+    )  # fmt: skip
+    assert code == 0, lines
+    assert "3 synthetic windows" in said
+    code, said, _ = run("info", tmp_path / "gaze.csv")
+    assert "No person was recorded" in said
+    code, said, _ = run("info", tmp_path / "gaze.csv", "--json")
+    assert json.loads(said)["sampling"]["steps"] == 4
+
+
+def test_the_recipe_follows_the_windows(run: RunCommand, trained: Path, tmp_path: Path) -> None:
+    from tests.runs import saved_windows
+
+    saved_windows(tmp_path / "v.safetensors", "velocity")
+    said = error_of(
+        run("train", tmp_path / "v.safetensors", "-o", tmp_path / "r", "--recipe", "position")
+    )
+    assert "these are velocity windows" in said
+    assert not (tmp_path / "r").exists()
+
+
+def test_tensorboard_is_written_when_asked(run: RunCommand, trained: Path, tmp_path: Path) -> None:
+    code, _, lines = run(
+        "train", trained.with_suffix(".safetensors"), "-o", tmp_path / "run", "--recipe",
+        "position-tiny", "--epochs", 1, "--device", "cpu", "--tensorboard",
+    )  # fmt: skip
+    assert code == 0, lines
+    assert list((tmp_path / "run" / "tensorboard").iterdir())
+
+
+BAD_MODELS = {
+    "no windows": (["train", "none.safetensors", "-o", "OUT/r"], "no such file"),
+    "recipe": (["train", "WINDOWS", "-o", "OUT/r", "--recipe", "speed"], "no recipe 'speed'"),
+    "epochs": (["train", "WINDOWS", "-o", "OUT/r", "--epochs", "0"], "epochs must be 1"),
+    "device": (["train", "WINDOWS", "-o", "OUT/r", "--device", "abacus"], "--device abacus"),
+    "precision": (["train", "WINDOWS", "-o", "OUT/r", "--precision", "int3"], "--precision"),
+    "seed": (["train", "WINDOWS", "-o", "OUT/r", "--seed", "-1"], "--seed"),
+    "no model": (["generate", "-o", "OUT/g", "--model", "nowhere"], "no run folder"),
+    "n": (["generate", "-o", "OUT/g", "--model", "RUN", "-n", "0"], "-n must be 1"),
+    "steps": (["generate", "-o", "OUT/g", "--model", "RUN", "--steps", "1001"], "--steps must"),
+    "eta": (["generate", "-o", "OUT/g", "--model", "RUN", "--eta", "7"], "--eta"),
+    "sampler": (["generate", "-o", "OUT/g", "--model", "RUN", "--sampler", "x"], "--sampler"),
+    "format": (["generate", "-o", "OUT/g", "--model", "RUN", "--format", "x"], "no format 'x'"),
+    "weights": (["generate", "-o", "OUT/g", "--model", "RUN", "--weights", "x"], "--weights"),
+    "bids without cm": (
+        ["generate", "-o", "OUT/g", "--model", "RUN", "--format", "bids", "-n", "1",
+         "--screen", "800x600"],
+        "--screen-cm",
+    ),
+    "info": (["info", "nowhere"], "no such file or folder"),
+    "info folder": (["info", "OUT"], "no run folder"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "problem"), BAD_MODELS.values(), ids=BAD_MODELS.keys())
+def test_bad_input_to_models_is_one_clear_line(
+    run: RunCommand, trained: Path, tmp_path: Path, arguments: list[str], problem: str
+) -> None:
+    places = {
+        "WINDOWS": str(trained.with_suffix(".safetensors")),
+        "RUN": str(trained),
+        "OUT": str(tmp_path),
+    }
+    for word, place in places.items():
+        arguments = [argument.replace(word, place) for argument in arguments]
+    assert problem in error_of(run(*arguments))
+    assert [path for path in tmp_path.iterdir() if not path.name.startswith(".")] == []
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A windows file of simulated people, with a synthetic set beside it."""
+    from tests.gaze import as_synthetic, simulated_windows
+
+    folder = tmp_path_factory.mktemp("judged")
+    windows = simulated_windows()
+    windows.save(folder / "windows.safetensors")
+    as_synthetic(windows.train).save(folder / "people.safetensors")
+    return folder
+
+
+def test_baselines_are_generated_and_judged_in_one_report(
+    run: RunCommand, judged: Path, tmp_path: Path
+) -> None:
+    windows = judged / "windows.safetensors"
+    code, said, lines = run(
+        "baseline", "kinematic-markov", windows, "-n", 60, "-o", tmp_path / "markov.safetensors"
+    )
+    assert code == 0, lines
+    assert "60 windows by kinematic-markov" in said
+    code, said, lines = run(
+        "evaluate", "--real", windows, "--synthetic", judged / "people.safetensors",
+        f"markov={tmp_path / 'markov.safetensors'}", "-o", tmp_path / "report", "--quick",
+    )  # fmt: skip
+    assert code == 0, lines
+    assert "overall" in said
+    assert f"wrote {tmp_path / 'report'}" in said
+    results = json.loads((tmp_path / "report" / "results.json").read_text())
+    assert list(results["sets"]["synthetic"]) == ["people", "markov"]
+    overall = results["ratios"]["overall"]
+    assert overall["people"] < overall["markov"]
+    for name in ("report.html", "report.md"):
+        assert "markov" in (tmp_path / "report" / name).read_text()
+
+
+BAD_JUDGEMENTS = {
+    "no real": (["--real", "nowhere", "--synthetic", "PEOPLE", "-o", "OUT/r"], "no such file"),
+    "no synthetic": (["--real", "WINDOWS", "--synthetic", "nowhere", "-o", "OUT/r"], "no such"),
+    "same name": (
+        ["--real", "WINDOWS", "--synthetic", "PEOPLE", "PEOPLE", "-o", "OUT/r"], "two sets"
+    ),
+    "protocol": (
+        ["--real", "WINDOWS", "--synthetic", "PEOPLE", "-o", "OUT/r", "--protocol", "x"],
+        "--protocol",
+    ),
+    "reference": (
+        ["--real", "WINDOWS", "--synthetic", "PEOPLE", "-o", "OUT/r", "--reference", "OUT"],
+        "no run folder",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"), BAD_JUDGEMENTS.values(), ids=BAD_JUDGEMENTS.keys()
+)
+def test_bad_input_to_evaluate_is_one_clear_line(
+    run: RunCommand, judged: Path, tmp_path: Path, arguments: list[str], problem: str
+) -> None:
+    places = {
+        "WINDOWS": str(judged / "windows.safetensors"),
+        "PEOPLE": str(judged / "people.safetensors"),
+        "OUT": str(tmp_path),
+    }
+    for word, place in places.items():
+        arguments = [argument.replace(word, place) for argument in arguments]
+    assert problem in error_of(run("evaluate", *arguments))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_baseline_is_refused(run: RunCommand, judged: Path, tmp_path: Path) -> None:
+    said = error_of(
+        run("baseline", "markov", judged / "windows.safetensors", "-o", tmp_path / "b.safetensors")
+    )
+    assert "no baseline 'markov'" in said

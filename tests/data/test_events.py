@@ -1,0 +1,70 @@
+"""The simulator's truth, and pymovements' own I-VT as an oracle."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from gazediffusion.data.events import SACCADE_DEG_S, detect_events
+from gazediffusion.data.simulation import SimulationConfig, simulate
+from tests.conftest import SCREEN
+
+
+def test_simulated_saccades_are_found_with_their_size() -> None:
+    config = SimulationConfig(n_participants=2, minutes=0.5, rate_hz=250, binocular=False)
+    n_true = n_found = 0
+    ratios = []
+    for simulated in simulate(config):
+        recording = simulated.recording
+        gaze = recording.gaze_px["right"]
+        seen = np.isfinite(gaze).all(axis=0)
+        gaze = np.stack([np.interp(recording.time_ms, recording.time_ms[seen], axis[seen])
+                         for axis in gaze]).astype(np.float32)  # fmt: skip
+        assert recording.screen is not None
+        found = [e for e in detect_events(gaze, recording.time_ms, recording.screen)
+                 if e.event == "saccade"]  # fmt: skip
+        for true in simulated.events:
+            if true.event != "saccade" or true.amplitude_deg < 2:
+                continue
+            n_true += 1
+            middle = (true.onset_ms + true.offset_ms) / 2
+            near = [e for e in found if e.onset_ms <= middle <= e.offset_ms]
+            n_found += bool(near)
+            if near:
+                ratios.append(near[0].amplitude_deg / true.amplitude_deg)
+    assert n_true > 50
+    assert n_found / n_true > 0.97
+    assert np.median(ratios) == np.float64(np.clip(np.median(ratios), 0.9, 1.1))
+
+
+def test_saccades_are_those_of_pymovements() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pymovements as pm
+    rng = np.random.default_rng(0)
+    steps = np.where(rng.random((2, 999)) < 0.03, 60.0, 0.1) * rng.normal(0, 1, (2, 999))
+    gaze = (640 + np.cumsum(np.pad(steps, ((0, 0), (1, 0))), axis=1)).astype(np.float32)
+    time_ms = np.arange(1000, dtype=np.float64) * 4.0
+    ours = [e for e in detect_events(gaze, time_ms, SCREEN) if e.event == "saccade"]
+    degrees = gaze * (SCREEN.width_deg / SCREEN.width_px)
+    velocities = np.diff(degrees, axis=1).T * 250
+    padded = np.concatenate([velocities, np.zeros((1, 2))])
+    theirs = pm.events.ivt(
+        velocities=padded, minimum_duration=0, velocity_threshold=SACCADE_DEG_S,
+        timesteps=np.arange(1000) * 4,
+    )  # fmt: skip
+    # Their fixations are the runs of slow steps, ours between the saccades are the same runs.
+    slow = np.ones(1000, dtype=bool)
+    for event in ours:
+        slow[int(event.onset_ms / 4) : int(event.offset_ms / 4)] = False
+    edges = np.flatnonzero(np.diff(slow.astype(int), prepend=0, append=0)).reshape(-1, 2)
+    assert [int(start) * 4 for start, _ in edges] == theirs.frame["onset"].to_list()
+
+
+def test_short_rests_are_no_fixations() -> None:
+    gaze = np.zeros((2, 200), dtype=np.float32)
+    gaze[0, 100:] += 100
+    gaze[0, 110:] += 100
+    events = detect_events(gaze, np.arange(200, dtype=np.float64) * 4.0, SCREEN)
+    assert [event.event for event in events] == ["fixation", "saccade", "saccade", "fixation"]

@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from gazediffusion.data.windows import Windows
+from gazediffusion.errors import GazeError
+from tests.conftest import SCREEN
+
+LENGTH = 100
+
+
+def make_windows(grid_px: float | None = 0.1, seed: int = 0) -> Windows:
+    """Three runs of 250 samples from two people, five windows each."""
+    rng = np.random.default_rng(seed)
+    gaze = np.clip(np.cumsum(rng.normal(0, 0.01, (2, 750)), axis=1), -1.2, 1.2).astype(np.float32)
+    if grid_px is not None:
+        step = (2 * grid_px / SCREEN.size_px).astype(np.float32)
+        gaze = np.rint(gaze / step).astype(np.float32) * step
+    starts = (np.arange(0, 126, 25) + np.array([[0], [250], [500]])).ravel()
+    return Windows(
+        gaze=gaze,
+        starts=starts.astype(np.int64),
+        length=LENGTH,
+        rate_hz=250.0,
+        screen=SCREEN,
+        recipe="position",
+        participants=("anna", "bert"),
+        tasks=("dots", "movies"),
+        run_starts=np.array([0, 250, 500]),
+        run_participant=np.array([0, 1, 1], dtype=np.int32),
+        run_task=np.array([0, 0, 1], dtype=np.int32),
+        run_trial=("0", "0", "1"),
+        run_onset_ms=np.array([0.0, 12.0, 400.0]),
+        validation=frozenset({"bert"}),
+        grid_px=grid_px,
+        provenance={"note": "made"},
+    )
+
+
+def test_windows_are_cut_where_they_start() -> None:
+    windows = make_windows()
+    cut = windows.cut()
+    assert cut.shape == (18, 2, LENGTH)
+    for index in (0, 7, 17):
+        start = windows.starts[index]
+        np.testing.assert_array_equal(cut[index], windows.gaze[:, start : start + LENGTH])
+        np.testing.assert_array_equal(cut[index], windows[index])
+
+
+def test_windows_can_be_cut_by_index() -> None:
+    windows = make_windows()
+    np.testing.assert_array_equal(windows.cut(np.array([3, 1])), windows.cut()[[3, 1]])
+
+
+def test_every_window_knows_its_person_task_and_side() -> None:
+    windows = make_windows()
+    assert windows.participant.tolist() == [0] * 6 + [1] * 12
+    assert windows.task.tolist() == [0] * 12 + [1] * 6
+    assert (len(windows.train), len(windows.held_out)) == (6, 12)
+    assert len(windows.of_task("movies")) == 6
+
+
+def test_no_participant_is_on_both_sides() -> None:
+    windows = make_windows()
+    train, held_out = set(windows.train.participant), set(windows.held_out.participant)
+    assert train
+    assert held_out
+    assert not train & held_out
+
+
+def test_an_unknown_task_is_refused_with_a_suggestion() -> None:
+    with pytest.raises(GazeError, match="did you mean 'movies'"):
+        make_windows().of_task("movie")
+
+
+def test_no_windows_cut_to_an_empty_array() -> None:
+    none = make_windows().select(np.zeros(18, dtype=bool))
+    assert none.cut().shape == (0, 2, LENGTH)
+
+
+@pytest.mark.parametrize("grid_px", [0.1, 1.0, 0.001, None])
+def test_saving_and_loading_give_back_the_same_windows(
+    tmp_path: Path, grid_px: float | None
+) -> None:
+    windows = replace(make_windows(grid_px), velocity_scale=3.5)
+    windows.save(tmp_path / "w.safetensors")
+    loaded = Windows.load(tmp_path / "w.safetensors")
+    np.testing.assert_array_equal(loaded.gaze, windows.gaze)
+    np.testing.assert_array_equal(loaded.starts, windows.starts)
+    np.testing.assert_array_equal(loaded.run_onset_ms, windows.run_onset_ms)
+    for name in ("length", "rate_hz", "screen", "recipe", "participants", "tasks", "run_trial"):
+        assert getattr(loaded, name) == getattr(windows, name)
+    assert loaded.validation == {"bert"}
+    assert loaded.grid_px == grid_px
+    assert loaded.velocity_scale == 3.5
+    assert loaded.provenance["note"] == "made"
+    assert len(loaded.provenance["data_sha256"]) == 64
+
+
+def test_gaze_on_the_grid_takes_half_the_bytes(tmp_path: Path) -> None:
+    make_windows(0.1).save(tmp_path / "grid.safetensors")
+    make_windows(None).save(tmp_path / "none.safetensors")
+    saved = (tmp_path / "none.safetensors").stat().st_size - (
+        tmp_path / "grid.safetensors"
+    ).stat().st_size
+    assert saved > 0.9 * 750 * 2 * 2
+
+
+def test_the_same_windows_give_the_same_bytes(tmp_path: Path) -> None:
+    make_windows().save(tmp_path / "a.safetensors")
+    time.sleep(0.01)
+    make_windows().save(tmp_path / "b.safetensors")
+    assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
+
+
+def test_dequantized_gaze_stays_in_its_grid_cell_and_leaves_the_grid() -> None:
+    windows = make_windows(0.1)
+    smooth = windows.dequantized(seed=1)
+    moved = (smooth.gaze - windows.gaze) / windows.grid_normalized
+    assert np.abs(moved).max() <= 0.5 + 1e-3
+    assert np.std(moved) == pytest.approx(12**-0.5, rel=0.1)
+    assert smooth.grid_px is None
+    np.testing.assert_array_equal(smooth.gaze, windows.dequantized(seed=1).gaze)
+    assert (smooth.gaze != windows.dequantized(seed=2).gaze).any()
+
+
+def test_dequantizing_gaze_without_a_grid_changes_nothing() -> None:
+    windows = make_windows(None)
+    assert windows.dequantized(seed=1) is windows
+
+
+def test_directions_pile_up_on_the_grid_and_not_after_dequantizing() -> None:
+    """FINDINGS 4: on the grid a fixation's steps point mostly along the axes and diagonals."""
+    rng = np.random.default_rng(0)
+    steps = rng.normal(0, 2e-4, (2, 750))
+    step = (0.2 / SCREEN.size_px).astype(np.float32)
+    gaze = (np.rint(np.cumsum(steps, axis=1) / step) * step).astype(np.float32)
+    windows = replace(make_windows(), gaze=gaze)
+
+    def share_on_axes(some: Windows) -> float:
+        dx, dy = np.diff(some.gaze, axis=1)
+        moving = (dx != 0) | (dy != 0)
+        return float(np.mean((np.abs(dx) < 1e-7) | (np.abs(dy) < 1e-7), where=moving))
+
+    assert share_on_axes(windows) > 0.2
+    assert share_on_axes(windows.dequantized(0)) < 0.01
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "the file is empty"),
+        (b"not a tensor in sight", "no safetensors file"),
+        (b"\xff" * 100, "no safetensors file"),
+    ],
+)
+def test_other_files_are_refused(tmp_path: Path, content: bytes, problem: str) -> None:
+    path = tmp_path / "w.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(GazeError, match=problem):
+        Windows.load(path)
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(GazeError, match="no such file"):
+        Windows.load(tmp_path / "none.safetensors")
+
+
+def test_a_foreign_safetensors_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "w.safetensors"
+    save_file({"weight": np.zeros(3)}, path)
+    with pytest.raises(GazeError, match="no windows file"):
+        Windows.load(path)
+
+
+def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "w.safetensors"
+    make_windows().save(path)
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(GazeError, match="cut short"):
+        Windows.load(path)
+
+
+def test_a_flipped_bit_is_found_by_the_checksum(tmp_path: Path) -> None:
+    path = tmp_path / "w.safetensors"
+    make_windows().save(path)
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(GazeError, match="checksum"):
+        Windows.load(path)

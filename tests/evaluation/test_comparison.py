@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from gazediffusion.evaluation.comparison import (
+    Draws,
+    distances,
+    distances_with_intervals,
+    draw_weights,
+    even_counts,
+    share,
+    synthetic_groups,
+)
+from gazediffusion.evaluation.metrics import histogram_counts, histogram_edges, js
+from gazediffusion.evaluation.quantities import Quantity
+
+RNG = np.random.default_rng(0)
+
+
+def quantity(values: np.ndarray, window: np.ndarray | None = None) -> Quantity:
+    window = np.arange(len(values)) if window is None else window
+    return Quantity("q", "q", "features", "", "window", values, window)
+
+
+def test_distances_are_those_of_the_metrics_and_of_scipy() -> None:
+    a, b = RNG.normal(0, 1, 500), RNG.normal(0.3, 1.2, 400)
+    found = distances(quantity(a), quantity(b))
+    assert found["js"] == pytest.approx(js(a, b, 50), abs=1e-12)
+    assert found["ks"] == pytest.approx(stats.ks_2samp(a, b).statistic)
+    assert found["w1"] == pytest.approx(stats.wasserstein_distance(a, b))
+
+
+def test_counting_by_arithmetic_equals_counting_by_search() -> None:
+    a, b = RNG.normal(0, 1, 5000), RNG.normal(0, 1, 5000)
+    edges = histogram_edges(a, b, 100)
+    ours, theirs = even_counts(a, edges), histogram_counts(a, edges)
+    assert ours.sum() == theirs.sum() == 5000
+    assert np.abs(ours - theirs).max() <= 1  # a value on an edge may fall to either side
+
+
+def test_drawing_every_group_once_gives_the_value_itself() -> None:
+    a, b = RNG.normal(0, 1, 600), RNG.normal(0.5, 1, 600)
+    groups = np.arange(600) % 6
+    once = Draws(np.ones((1, 6)), np.ones((1, 6)))
+    found = distances_with_intervals(quantity(a), quantity(b), groups, groups, once)
+    assert found["js"].replicates[0] == pytest.approx(found["js"].value, rel=1e-9)
+    assert found["ks"].replicates[0] == pytest.approx(found["ks"].value, abs=0.02)
+    assert found["w1"].replicates[0] == pytest.approx(found["w1"].value, rel=0.05)
+
+
+def test_intervals_are_wide_when_people_differ_and_narrow_when_they_do_not() -> None:
+    groups = np.arange(800) % 8
+    alike = RNG.normal(0, 1, 800)
+    apart = RNG.normal(0, 1, 800) + 2.0 * groups
+    other = RNG.normal(0, 1, 800)
+    rng = np.random.default_rng(1)
+    draws = Draws(draw_weights(8, 300, rng), draw_weights(8, 300, rng))
+
+    def width(values: np.ndarray) -> float:
+        found = distances_with_intervals(quantity(values), quantity(other), groups, groups, draws)
+        interval = found["ks"].interval()
+        assert interval is not None
+        return interval[1] - interval[0]
+
+    assert width(apart) > 3 * width(alike)
+
+
+def test_weights_draw_as_many_groups_as_there_are() -> None:
+    weights = draw_weights(9, 50, np.random.default_rng(0))
+    assert weights.shape == (50, 9)
+    assert (weights.sum(axis=1) == 9).all()
+    assert weights.max() > 1
+
+
+def test_a_set_without_a_value_is_as_far_as_can_be() -> None:
+    found = distances_with_intervals(
+        quantity(RNG.normal(0, 1, 50)), quantity(np.empty(0)), np.zeros(50, int), np.zeros(0, int),
+        None,
+    )  # fmt: skip
+    assert found["js"].value == pytest.approx(math.log(2))
+    assert found["ks"].value == 1.0
+    assert found["w1"].value == math.inf
+    assert found["js"].interval() is None
+
+
+def test_synthetic_windows_fall_into_even_blocks() -> None:
+    blocks = synthetic_groups(1000)
+    assert blocks.max() == 63
+    assert np.ptp(np.bincount(blocks)) <= 1
+    assert synthetic_groups(5).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_a_share_of_many_values_is_spread_over_all_of_them() -> None:
+    values = np.arange(1_000_000.0)
+    some = share(values)
+    assert len(some) <= 100_000
+    assert some[-1] > 999_000
+
+
+def test_a_draw_without_a_value_leaves_the_distance_without_an_interval() -> None:
+    """As of few synthetic windows of which one alone has a fixation."""
+    real, one = RNG.normal(0, 1, 60), RNG.normal(0, 1, 5)
+    groups = np.arange(6)
+    draws = Draws(draw_weights(6, 50, RNG), draw_weights(6, 50, RNG))
+    found = distances_with_intervals(
+        quantity(real, np.arange(60) % 6), quantity(one, np.zeros(5, int)), groups, groups, draws
+    )
+    assert found["js"].value == distances(quantity(real), quantity(one))["js"]
+    assert found["js"].interval() is None

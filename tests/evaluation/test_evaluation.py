@@ -1,0 +1,271 @@
+"""The whole evaluation on simulated people, whose defects are planted."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gazediffusion.data.windows import Windows
+from gazediffusion.errors import GazeError
+from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
+from gazediffusion.evaluation.gaze_sets import GazeSet, arrange
+from gazediffusion.evaluation.metrics import js_from_counts
+from gazediffusion.evaluation.report import write_report
+from tests.gaze import as_synthetic, simulated_windows, with_noise
+
+QUICK = EvaluationConfig(quick=True)
+
+
+@pytest.fixture(scope="module")
+def windows() -> Windows:
+    return simulated_windows()
+
+
+@pytest.fixture(scope="module")
+def results(windows: Windows) -> dict[str, Any]:
+    """Real people as synthetic, and the same with noise, with intervals and every test."""
+    sets = {"people": as_synthetic(windows.train), "noisy": with_noise(windows.train, 0.03)}
+    config = EvaluationConfig(n_bootstrap=50)
+    return evaluate(windows.held_out, sets, windows.train, config)
+
+
+def test_results_are_plain_values(results: dict[str, Any]) -> None:
+    assert json.loads(json.dumps(results, allow_nan=False)) == results
+
+
+def test_people_judged_as_synthetic_sit_at_the_floor(results: dict[str, Any]) -> None:
+    assert results["ratios"]["overall"]["people"] == pytest.approx(1.0, abs=0.25)
+    for family, ratios in results["ratios"]["families"].items():
+        assert ratios["people"] < 2.0, family
+
+
+def test_noise_is_far_above_the_floor(results: dict[str, Any]) -> None:
+    overall = results["ratios"]["overall"]
+    assert overall["noisy"] > 2 * overall["people"]
+    for family in ("features", "events", "directions", "velocity"):
+        ratios = results["ratios"]["families"][family]
+        assert ratios["noisy"] > 2 * ratios["people"]
+
+
+def test_every_quantity_has_floor_halves_value_interval_and_ratio(results: dict[str, Any]) -> None:
+    families = {row["family"] for row in results["quantities"]}
+    assert families == {"features", "events", "directions", "velocity", "degrees"}
+    assert sum(row["family"] == "features" for row in results["quantities"]) == 9
+    assert sum(row["family"] == "events" for row in results["quantities"]) == 7
+    for row in results["quantities"]:
+        for kind in ("js", "ks", "w1"):
+            distance = row["distances"][kind]
+            assert distance["floor"] >= 0
+            assert distance["halves"] >= 0
+            for cell in distance["synthetic"].values():
+                if cell["value"] is None:  # W1 of a set that has no such value at all
+                    assert kind == "w1"
+                    continue
+                if kind != "js":
+                    assert cell["ratio"] == pytest.approx(cell["value"] / distance["floor"])
+                low, high = cell["interval"]
+                assert low <= high
+
+
+def test_a_ratio_of_js_is_of_two_histograms_in_the_same_bins(results: dict[str, Any]) -> None:
+    differ = []
+    for row in results["quantities"]:
+        found, density = row["distances"]["js"], row["histogram"]
+        real = np.array(density["real"])
+        floor = float(js_from_counts(real, np.array(density["train"])))
+        assert floor == pytest.approx(found["floor"])
+        for name, cell in found["synthetic"].items():
+            if name in density:
+                of_set = float(js_from_counts(real, np.array(density[name])))
+                assert cell["ratio"] == pytest.approx(of_set / floor)
+                differ.append(abs(of_set / cell["value"] - 1) > 0.01)
+    # A set's own bins give another JS.
+    assert np.mean(differ) > 0.2
+
+
+def test_a_half_of_the_same_people_is_nearer_than_other_people(results: dict[str, Any]) -> None:
+    features = [row for row in results["quantities"] if row["family"] == "features"]
+    floor = np.mean([row["distances"]["js"]["floor"] for row in features])
+    halves = np.mean([row["distances"]["js"]["halves"] for row in features])
+    assert halves < 1.1 * floor
+
+
+def test_means_are_over_eight_and_nine_features(results: dict[str, Any]) -> None:
+    rows = {row["name"]: row for row in results["quantities"] if row["family"] == "features"}
+    values = {n: r["distances"]["js"]["synthetic"]["noisy"]["value"] for n, r in rows.items()}
+    nine = np.mean(list(values.values()))
+    eight = np.mean([value for name, value in values.items() if name != "path_length"])
+    assert results["means"]["js_9"]["synthetic"]["noisy"] == pytest.approx(nine)
+    assert results["means"]["js_8"]["synthetic"]["noisy"] == pytest.approx(eight)
+
+
+def test_two_different_generators_are_called_different(results: dict[str, Any]) -> None:
+    (row,) = results["differences"]
+    assert (row["a"], row["b"]) == ("people", "noisy")
+    assert row["is_different"] is True
+    assert row["value"] < 0
+
+
+def test_equal_generators_are_not_called_different(windows: Windows) -> None:
+    sets = {"one": as_synthetic(windows.train, 1), "two": as_synthetic(windows.train, 2)}
+    config = EvaluationConfig(n_bootstrap=50, protocols=("position",))
+    rows = evaluate(windows.held_out, sets, windows.train, config)["differences"]
+    assert rows[0]["is_different"] is False
+
+
+def test_the_main_sequence_of_people_is_recovered(results: dict[str, Any]) -> None:
+    sets = results["main_sequence"]["sets"]
+    assert sets["people"]["slope"] == pytest.approx(sets["real"]["slope"], abs=0.1)
+    assert sets["real"]["n"] > 100
+
+
+def test_the_classifier_and_the_memorisation_are_computed(results: dict[str, Any]) -> None:
+    noisy = results["tests"]["c2st"]["synthetic"]["noisy"]
+    assert noisy["features_accuracy"] > 0.9
+    assert results["tests"]["coverage"]["synthetic"]["people"]["coverage"] > 0.5
+
+
+def test_what_cannot_be_computed_says_why_and_the_rest_goes_on(results: dict[str, Any]) -> None:
+    assert "--reference" in results["tests"]["fgd"]["not_computable"]
+    assert "synthetic" in results["tests"]["coverage"]
+
+
+def test_quick_leaves_out_intervals_and_slow_tests(windows: Windows) -> None:
+    quick = evaluate(windows.held_out, {"a": as_synthetic(windows.train)}, windows.train, QUICK)
+    assert quick["quantities"][0]["distances"]["js"]["synthetic"]["a"]["interval"] is None
+    assert quick["tests"]["tstr"]["not_computable"] == "left out by --quick"
+    assert quick["differences"] == []
+
+
+def test_one_protocol_leaves_the_other_out(windows: Windows) -> None:
+    config = replace(QUICK, protocols=("velocity",))
+    found = evaluate(windows.held_out, {"a": as_synthetic(windows.train)}, windows.train, config)
+    assert {row["family"] for row in found["quantities"]} == {"velocity", "degrees"}
+
+
+def test_without_training_people_the_floor_is_between_halves(windows: Windows) -> None:
+    found = evaluate(windows.held_out, {"a": as_synthetic(windows.train)}, None, QUICK)
+    assert found["sets"]["train"] is None
+    assert any("no training windows" in note for note in found["about"]["notes"])
+    row = found["quantities"][0]["distances"]["js"]
+    assert row["floor"] == row["halves"]
+
+
+def test_identical_sets_have_no_distance(windows: Windows) -> None:
+    plain = replace(windows.held_out.select(np.arange(100)), grid_px=None)
+    same = Windows.of_array(plain.cut(), plain.rate_hz, plain.screen, "position")
+    found = evaluate(plain, {"same": same}, windows.train, QUICK)
+    assert found["about"]["n_common"] == len(plain)
+    for row in found["quantities"]:
+        assert row["distances"]["js"]["synthetic"]["same"]["value"] == pytest.approx(0, abs=1e-9)
+
+
+def test_a_set_without_fixations_is_reported_as_farthest(windows: Windows) -> None:
+    rng = np.random.default_rng(0)
+    wild = rng.uniform(-1, 1, (50, 2, windows.length)).astype(np.float32)
+    sets = {"wild": Windows.of_array(wild, windows.rate_hz, windows.screen, "position")}
+    found = evaluate(windows.held_out, sets, windows.train, QUICK)
+    rows = {row["name"]: row for row in found["quantities"] if row["family"] == "events"}
+    cell = rows["fixation_duration_s"]["distances"]["js"]["synthetic"]["wild"]
+    assert cell["value"] == pytest.approx(np.log(2))
+    json.dumps(found, allow_nan=False)
+
+
+def test_every_set_is_cut_to_the_smallest(windows: Windows) -> None:
+    few = as_synthetic(windows.train.select(np.arange(40)))
+    sets = arrange(windows.held_out, {"few": few}, windows.train, seed=0)
+    assert sets.n_common == 40
+    assert sets.train is not None
+    assert len(sets.train.gaze) == 40
+    assert len(sets.real.gaze) == len(windows.held_out)
+
+
+def test_no_set_depends_on_which_others_there_are(windows: Windows) -> None:
+    few = as_synthetic(windows.train.select(np.arange(40)))
+    parts = {"few": few, "many": as_synthetic(windows.train)}
+    alone = arrange(windows.held_out, {"few": few}, windows.train, seed=0)
+    among = arrange(windows.held_out, parts, windows.train, seed=0)
+    assert alone.train is not None
+    assert among.train is not None
+    assert len(windows.train) > alone.n_common == among.n_common
+    np.testing.assert_array_equal(alone.train.gaze, among.train.gaze)
+    np.testing.assert_array_equal(alone.synthetic[0].gaze, among.synthetic[0].gaze)
+    for one, other in zip(alone.halves, among.halves, strict=True):
+        np.testing.assert_array_equal(one.gaze, other.gaze)
+
+
+def test_the_halves_share_no_recording(windows: Windows) -> None:
+    sets = arrange(windows.held_out, {"a": as_synthetic(windows.train)}, windows.train, seed=0)
+    first, second = ({window.tobytes() for window in half.gaze[:, 0, :1]} for half in sets.halves)
+    assert len(first & second) < 0.02 * len(first)
+
+
+def test_participants_are_groups_and_synthetic_windows_blocks(windows: Windows) -> None:
+    people = GazeSet.of("real", windows.held_out)
+    assert people.group.max() + 1 == len(windows.validation)
+    made = GazeSet.of("made", as_synthetic(windows.train), is_synthetic=True)
+    assert made.group.max() > 10
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"rate_hz": 500.0}, "at 500 Hz, the real ones"),
+        ({"length": 400}, "of 400 samples"),
+    ],
+)
+def test_other_rates_and_lengths_are_refused(
+    windows: Windows, change: dict[str, Any], problem: str
+) -> None:
+    other = replace(as_synthetic(windows.train), **change)
+    with pytest.raises(GazeError, match=problem):
+        evaluate(windows.held_out, {"other": other}, windows.train, QUICK)
+
+
+def test_nan_inside_windows_names_the_window(windows: Windows) -> None:
+    broken = as_synthetic(windows.train)
+    broken.gaze[:, 1000] = np.nan
+    with pytest.raises(GazeError, match="holds NaN"):
+        evaluate(windows.held_out, {"broken": broken}, windows.train, QUICK)
+
+
+def test_nothing_to_evaluate_is_refused(windows: Windows) -> None:
+    with pytest.raises(GazeError, match="no synthetic set"):
+        evaluate(windows.held_out, {}, windows.train)
+
+
+def test_gaze_that_does_not_move_is_judged_without_a_crash(
+    windows: Windows, tmp_path: Path
+) -> None:
+    still = np.zeros((60, 2, windows.length), dtype=np.float32)
+    sets = {"still": Windows.of_array(still, windows.rate_hz, windows.screen, "position")}
+    config = EvaluationConfig(n_bootstrap=10)
+    found = evaluate(windows.held_out, sets, windows.train, config)
+    json.dumps(found, allow_nan=False)
+    assert found["ratios"]["overall"]["still"] > 3
+    assert write_report(found, tmp_path / "report")
+
+
+def test_the_frechet_distance_has_floor_and_interval(windows: Windows) -> None:
+    def features(gaze: Any) -> Any:
+        return gaze.reshape(len(gaze), 2, 10, -1).mean(axis=3).reshape(len(gaze), -1)
+
+    sets = {"people": as_synthetic(windows.train), "noisy": with_noise(windows.train, 0.1)}
+    config = EvaluationConfig(n_bootstrap=2, protocols=("position",))
+    found = evaluate(windows.held_out, sets, windows.train, config, reference=features)
+    fgd = found["tests"]["fgd"]
+    assert fgd["floor"]["fgd"] > 0
+    low, high = fgd["synthetic"]["people"]["fgd_interval"]
+    assert low <= fgd["synthetic"]["people"]["fgd"] <= high
+
+
+def test_temporal_distances_have_intervals(results: dict[str, Any]) -> None:
+    assert len(results["scalars"]) == 9
+    for row in results["scalars"]:
+        for cell in row["synthetic"].values():
+            assert cell["interval"][0] <= cell["value"] <= cell["interval"][1]

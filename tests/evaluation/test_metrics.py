@@ -1,0 +1,271 @@
+"""Every distance against scipy, scikit-learn or a closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
+from scipy import stats
+
+from gazediffusion.errors import GazeError
+from gazediffusion.evaluation.metrics import (
+    density_coverage,
+    frechet,
+    frechet_of,
+    histogram_counts,
+    histogram_edges,
+    js,
+    js_from_counts,
+    ks,
+    ks_from_counts,
+    mae,
+    r2,
+    w1_from_counts,
+    wasserstein1,
+)
+
+Floats = NDArray[np.float64]
+LN2 = float(np.log(2))
+
+# Whole numbers make ties, which the distances must get right, likely.
+samples = st.one_of(
+    arrays(np.float64, st.integers(1, 40), elements=st.floats(-1e6, 1e6)),
+    arrays(np.float64, st.integers(1, 40), elements=st.integers(-3, 3).map(float)),
+)
+
+
+def two_normals(n: int = 1000, m: int = 700, shift: float = 0.3) -> tuple[Floats, Floats]:
+    rng = np.random.default_rng(0)
+    return rng.normal(0, 1, n), rng.normal(shift, 1.2, m)
+
+
+@pytest.mark.filterwarnings("ignore:ks_2samp:RuntimeWarning")  # about its p-value
+@given(samples, samples)
+def test_ks_is_that_of_scipy(a: Floats, b: Floats) -> None:
+    assert ks(a, b) == pytest.approx(stats.ks_2samp(a, b, method="exact").statistic, abs=1e-12)
+
+
+@given(samples, samples)
+def test_w1_is_that_of_scipy(a: Floats, b: Floats) -> None:
+    assert wasserstein1(a, b) == pytest.approx(stats.wasserstein_distance(a, b), rel=1e-9, abs=1e-9)
+
+
+@given(samples, samples)
+def test_js_is_symmetric_and_at_most_ln_2(a: Floats, b: Floats) -> None:
+    divergence = js(a, b)
+    assert divergence == pytest.approx(js(b, a), abs=1e-12)
+    assert 0.0 <= divergence <= LN2 + 1e-12
+
+
+@given(samples)
+def test_a_set_is_no_distance_from_itself(a: Floats) -> None:
+    assert ks(a, a) == 0.0
+    assert js(a, a) == 0.0
+    assert wasserstein1(a, a) == 0.0
+
+
+def test_js_is_the_squared_distance_of_scipy_in_nats() -> None:
+    from scipy.spatial.distance import jensenshannon
+
+    p, q = np.array([5, 0, 3, 2]), np.array([1, 4, 0, 7])
+    assert js_from_counts(p, q) == pytest.approx(jensenshannon(p, q) ** 2, abs=1e-12)
+
+
+def test_js_of_separate_sets_is_ln_2() -> None:
+    assert js(np.zeros(10), np.ones(10)) == pytest.approx(LN2)
+
+
+def test_js_from_counts_takes_many_histograms_at_once() -> None:
+    p = np.array([[1, 2, 3], [3, 0, 1]])
+    q = np.array([2, 2, 2])
+    each = [float(js_from_counts(row, q)) for row in p]
+    np.testing.assert_allclose(js_from_counts(p, q), each)
+
+
+def test_js_of_one_distribution_is_about_its_known_bias() -> None:
+    rng = np.random.default_rng(1)
+    n, m, bins = 2000, 1000, 50
+    found = np.mean([js(rng.random(n), rng.random(m), bins) for _ in range(30)])
+    assert found == pytest.approx((bins - 1) / 8 * (1 / n + 1 / m), rel=0.1)
+
+
+def test_edges_span_the_inner_99_percent_in_equal_steps() -> None:
+    a, b = two_normals()
+    edges = histogram_edges(a, b, 50)
+    low, high = np.percentile(np.concatenate([a, b]), [0.5, 99.5])
+    np.testing.assert_allclose(edges, np.linspace(low, high, 51))
+
+
+def test_tails_are_folded_into_the_end_bins() -> None:
+    edges = np.array([0.0, 1.0, 2.0, 3.0])
+    counts = histogram_counts([-9.0, 0.0, 0.5, 1.0, 2.9, 3.0, 99.0], edges)
+    assert counts.tolist() == [3, 1, 3]
+
+
+def test_counts_inside_the_edges_are_those_of_numpy() -> None:
+    values = np.random.default_rng(2).random(500)
+    edges = np.linspace(0, 1, 21)
+    np.testing.assert_array_equal(
+        histogram_counts(values, edges), np.histogram(values, bins=edges)[0]
+    )
+
+
+@pytest.mark.parametrize("value", [0.0, -4.5, 1e9, 1e300, 5e-324])
+def test_constant_data_has_edges_and_no_divergence(value: float) -> None:
+    a = np.full(5, value)
+    assert (np.diff(histogram_edges(a, a)) > 0).all()
+    assert js(a, a) == 0.0
+
+
+def test_rare_values_beside_a_constant_are_seen() -> None:
+    a = np.zeros(10_000)
+    b = a.copy()
+    b[:20] = 1.0  # fewer than half a percent, so both percentiles are zero
+    assert js(a, b) > 0
+
+
+@given(samples, samples)
+def test_ks_from_counts_is_below_ks_by_at_most_a_bin(a: Floats, b: Floats) -> None:
+    edges = histogram_edges(a, b, 20)
+    p, q = histogram_counts(a, edges), histogram_counts(b, edges)
+    binned, exact = float(ks_from_counts(p, q)), ks(a, b)
+    largest = max((p / p.sum()).max(), (q / q.sum()).max())
+    assert exact - largest - 1e-9 <= binned <= exact + 1e-9
+
+
+def test_w1_from_counts_is_off_by_at_most_a_bin() -> None:
+    a, b = two_normals()
+    edges = np.linspace(-6, 6, 41)
+    p, q = histogram_counts(a, edges), histogram_counts(b, edges)
+    assert abs(float(w1_from_counts(p, q, edges)) - wasserstein1(a, b)) <= 12 / 40
+
+
+def test_w1_from_counts_is_that_of_scipy_at_the_centres() -> None:
+    edges = np.array([0.0, 1.0, 3.0, 7.0])
+    p, q = np.array([4, 1, 1]), np.array([1, 2, 5])
+    exact = stats.wasserstein_distance([0.5, 2, 5], [0.5, 2, 5], p, q)
+    assert float(w1_from_counts(p, q, edges)) == pytest.approx(exact)
+
+
+def test_frechet_of_diagonal_gaussians_has_its_closed_form() -> None:
+    mean1, mean2 = np.array([1.0, 2.0, 0.0]), np.array([0.0, 2.5, 0.0])
+    var1, var2 = np.array([1.0, 4.0, 0.0]), np.array([9.0, 0.25, 1.0])
+    exact = ((mean1 - mean2) ** 2).sum() + ((np.sqrt(var1) - np.sqrt(var2)) ** 2).sum()
+    assert frechet(mean1, np.diag(var1), mean2, np.diag(var2)) == pytest.approx(exact)
+
+
+def test_frechet_agrees_with_the_matrix_root_of_scipy() -> None:
+    from scipy.linalg import sqrtm
+
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(0, 1, (200, 6)), rng.normal(0.2, 2, (150, 6)) @ rng.normal(0, 1, (6, 6))
+    cov1, cov2 = np.cov(a, rowvar=False), np.cov(b, rowvar=False)
+    away = a.mean(axis=0) - b.mean(axis=0)
+    exact = away @ away + np.trace(cov1 + cov2 - 2 * np.real(sqrtm(cov1 @ cov2)))
+    assert frechet_of(a, b) == pytest.approx(exact, rel=1e-8)
+
+
+def test_frechet_stays_near_zero_where_covariances_are_singular() -> None:
+    rng = np.random.default_rng(4)
+    flat = rng.normal(0, 1, (300, 3)) @ rng.normal(0, 1, (3, 40))
+    assert frechet_of(flat, flat) < 1e-9 * np.var(flat, axis=0).sum()
+
+
+def test_frechet_of_one_feature_needs_no_matrix() -> None:
+    a, b = np.array([[0.0], [2.0]]), np.array([[5.0], [7.0]])
+    assert frechet_of(a, b) == pytest.approx(25.0)
+
+
+def test_r2_and_mae_are_those_of_scikit_learn() -> None:
+    from sklearn.metrics import (  # type: ignore[import-untyped,unused-ignore]
+        mean_absolute_error,
+        r2_score,
+    )
+
+    y, z = two_normals(50, 50)
+    assert r2(y, z) == pytest.approx(r2_score(y, z))
+    assert mae(y, z) == pytest.approx(mean_absolute_error(y, z))
+    constant = np.ones(5)
+    assert r2(constant, constant) == r2_score(constant, constant) == 1.0
+    assert r2(constant, 2 * constant) == r2_score(constant, 2 * constant) == 0.0
+
+
+def slow_coverage(real: Floats, synthetic: Floats, k: int) -> tuple[float, float, float, float]:
+    """Precision, recall, density, coverage as their papers write them, with scikit-learn."""
+    from sklearn.neighbors import NearestNeighbors  # type: ignore[import-untyped,unused-ignore]
+    from sklearn.preprocessing import (  # type: ignore[import-untyped,unused-ignore]
+        StandardScaler,
+    )
+
+    scaler = StandardScaler().fit(real)
+    real, synthetic = scaler.transform(real), scaler.transform(synthetic)
+    near_real = NearestNeighbors(n_neighbors=k + 1).fit(real).kneighbors(real)[0][:, -1]
+    near_synthetic = NearestNeighbors(n_neighbors=k + 1).fit(synthetic)
+    radius = near_synthetic.kneighbors(synthetic)[0][:, -1]
+    distance = np.linalg.norm(real[:, None] - synthetic[None], axis=2)
+    inside = distance <= near_real[:, None]
+    return (
+        float(inside.any(axis=0).mean()),
+        float((distance <= radius).any(axis=1).mean()),
+        float(inside.sum(axis=0).mean() / k),
+        float(inside.any(axis=1).mean()),
+    )
+
+
+def test_coverage_is_what_the_papers_define() -> None:
+    rng = np.random.default_rng(5)
+    # More synthetic points than are worked on at once.
+    real, synthetic = rng.normal(0, [1, 9], (200, 2)), rng.normal(0.5, [2, 5], (1500, 2))
+    found = density_coverage(real, synthetic, k=4)
+    expected = slow_coverage(real, synthetic, k=4)
+    assert (found.precision, found.recall, found.density, found.coverage) == pytest.approx(expected)
+
+
+def test_coverage_of_a_copy_is_full_and_of_one_mode_is_half() -> None:
+    rng = np.random.default_rng(6)
+    mode, other = rng.normal(0, 1, (300, 3)), rng.normal(50, 1, (300, 3))
+    real = np.concatenate([mode, other])
+    copy = density_coverage(real, real)
+    assert (copy.precision, copy.recall, copy.coverage) == (1.0, 1.0, 1.0)
+    assert copy.density == pytest.approx(
+        6 / 5
+    )  # each point lies in k balls and its own, on average
+    one_mode = density_coverage(real, np.concatenate([mode, mode + 0.01]))
+    assert one_mode.coverage == pytest.approx(0.5)
+    assert one_mode.recall < 0.51
+    assert one_mode.precision > 0.95
+
+
+def test_coverage_takes_a_feature_that_never_changes() -> None:
+    real = np.random.default_rng(7).normal(0, 1, (50, 2))
+    real[:, 1] = 0.1
+    assert density_coverage(real, real).coverage == 1.0
+
+
+DISTANCES: list[Callable[[Any, Any], float]] = [ks, js, wasserstein1, r2, mae]
+
+
+@pytest.mark.parametrize("distance", DISTANCES, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("bad", [[], [1.0, np.nan], [np.inf, 0.0]], ids=["empty", "nan", "inf"])
+def test_no_values_and_nan_are_refused(
+    distance: Callable[[Any, Any], float], bad: list[float]
+) -> None:
+    with pytest.raises(GazeError, match="no values"):
+        distance(bad, [1.0, 2.0])
+
+
+def test_empty_histograms_and_too_few_features_are_refused() -> None:
+    with pytest.raises(GazeError, match="empty"):
+        js_from_counts(np.zeros(3, dtype=int), np.ones(3, dtype=int))
+    with pytest.raises(GazeError, match="5 where 6 are needed"):
+        density_coverage(np.ones((5, 2)), np.ones((9, 2)), k=5)
+    with pytest.raises(GazeError, match="NaN"):
+        frechet_of(np.full((3, 1), np.nan), np.ones((3, 1)))
+    with pytest.raises(GazeError, match="paired"):
+        mae([1.0], [1.0, 2.0])

@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gazediffusion.errors import GazeError
+from gazediffusion.evaluation import report
+from gazediffusion.evaluation.report import Estimate, Table, lay_out, write_report
+from tests.browser import CHROMIUM, FLAGS
+from tests.plotting.test_evaluation import make_results, windows
+
+HOSTILE = ("<script>alert(1)</script>", "a|b*c`d](http://x) \"'&")
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("evaluation") / "report"
+    gallery = {"real, held out": windows(), "position": windows(seed=1)}
+    paths = write_report(make_results(), folder, gallery)
+    assert set(paths) == {path for path in folder.rglob("*") if path.is_file()}
+    return folder
+
+
+@pytest.fixture
+def without_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawing takes seconds; where words are tested it is left out."""
+    monkeypatch.setattr(report, "draw_all", lambda *_: {})
+
+
+def visible(page: str) -> str:
+    """The words of a page, without tags, styles and script."""
+    page = re.sub(r"<(style|script)>.*?</\1>", " ", page, flags=re.DOTALL)
+    return unescape(re.sub(r"<[^>]+>", " ", page))
+
+
+def compared_numbers(results: dict[str, Any]) -> list[float]:
+    """Every number of the results that belongs in a table."""
+    found: list[Any] = []
+    rows = [one["distances"][kind] for one in results["quantities"] for kind in one["distances"]]
+    for row in [*rows, *results["scalars"]]:
+        found += [row["floor"], row["halves"]]
+        for one in row["synthetic"].values():
+            found += [one["value"], one["ratio"], *one["interval"]]
+    found += [v for one in results["quantities"] for v in one["mean"].values()]
+    for row in results["means"].values():
+        found += [row["floor"], *row["synthetic"].values()]
+    for row in [results["ratios"]["overall"], *results["ratios"]["families"].values()]:
+        found += row.values()
+    for fit in (results["main_sequence"].get("sets") or {}).values():
+        found += [fit["slope"], fit["intercept"], fit["spread"], fit["n"]]
+    for one in results["differences"]:
+        found += [one["value"], *one["interval"]]
+    for test in results["tests"].values():
+        for row in [test.get("floor") or {}, *test.get("synthetic", {}).values()]:
+            found += [v for v in row.values() if isinstance(v, float)]
+            found += row.get("interval", [])
+            found += [v for p in row.get("pairs", []) for v in (p["distance"], p["training_index"])]
+    return found
+
+
+def test_every_file_is_written_and_named(written: Path) -> None:
+    names = {str(path.relative_to(written)) for path in written.rglob("*") if path.is_file()}
+    assert {"report.html", "report.md", "results.json", "figures/main_sequence.svg"} <= names
+    assert len(names) == 3 + 2 * 10
+
+
+@pytest.mark.parametrize("name", ["report.html", "report.md"])
+def test_every_number_stands_in_the_tables(written: Path, name: str) -> None:
+    text = (written / name).read_text()
+    words = set(re.findall(r"-?[\d.,]*\d(?:e-?\d+)?", visible(text) if "html" in name else text))
+    numbers = compared_numbers(make_results())
+    assert len(numbers) > 600
+    assert [v for v in numbers if report._text(v) not in words] == []
+
+
+@pytest.mark.parametrize("with_train", [True, False])
+def test_every_distance_has_its_floor_beside_it(with_train: bool) -> None:
+    results = make_results(with_train=with_train)
+    blocks = [block for blocks in lay_out(results).values() for block in blocks]
+    tables = [block for block in blocks if isinstance(block, Table)]
+    compared = [t for t in tables if t.title in (*report.DISTANCES.values(), report.PAIRWISE)]
+    assert len(compared) == 5 * 3 + 1
+    for table in compared:
+        assert list(table.columns[1:3]) == ["floor", "halves"]
+        assert all(isinstance(row[1], float) for row in (*table.rows, *table.foot))
+        assert all(isinstance(cell, Estimate) for row in table.rows for cell in row[3:])
+
+
+def test_the_page_begins_with_the_headline(written: Path) -> None:
+    text = visible((written / "report.html").read_text())
+    order = ["over the floor", "1.73", "Ratio to the floor by family", "JS divergence", "sha256"]
+    places = [text.index(word) for word in order]
+    assert places == sorted(places)
+
+
+@pytest.mark.usefixtures("without_figures")
+def test_what_could_not_be_computed_says_why(tmp_path: Path) -> None:
+    results = make_results(with_train=False)
+    results["main_sequence"] = {"not_computable": "the screen's size is not known"}
+    results["ratios"] = {"definition": "the ratio", "families": {}, "overall": {}}
+    write_report(results, tmp_path / "report")
+    for text in (
+        (tmp_path / "report" / "report.md").read_text(),
+        visible((tmp_path / "report" / "report.html").read_text()),
+    ):
+        for why in (
+            "Not computable: the Frechet Gaze Distance needs a trained position model",
+            "Not computable: memorisation needs the training windows",
+            "Main sequence: not computable: the screen's size is not known",
+            "Not computable: there is no floor",
+        ):
+            assert why in text
+        assert "real, training" not in text
+
+
+@pytest.mark.usefixtures("without_figures")
+def test_names_are_text_and_never_markup(tmp_path: Path) -> None:
+    results = make_results(HOSTILE)
+    results["about"]["notes"] = ["<img src=x onerror=alert(2)>"]
+    write_report(results, tmp_path / "report", {HOSTILE[0]: windows(1)})
+    page = (tmp_path / "report" / "report.html").read_text()
+    assert page.count("<script>") == 1
+    assert "<img src=x" not in page
+    assert all(name in visible(page) for name in HOSTILE)
+    markdown = (tmp_path / "report" / "report.md").read_text()
+    assert "<script>" not in markdown
+    assert "<img" not in markdown
+    assert re.search(r"(?<!\\)\]\(http", markdown) is None
+    tables = [line for line in markdown.splitlines() if line.startswith("| quantity | floor")]
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in tables} == {6}
+
+
+def test_the_page_asks_for_nothing_from_outside(written: Path) -> None:
+    page = (written / "report.html").read_text()
+    assert "http://" not in page
+    assert "https://" not in page
+    links = re.findall(r'(?:src|href)="([^"]*)"', page)
+    assert all(link.startswith(("#", "data:image/")) for link in links)
+    assert "url(" not in page
+    assert "@import" not in page
+    assert "default-src 'none'" in page
+    assert len(page) < 5_000_000
+
+
+def test_the_markdown_shows_figures_that_exist(written: Path) -> None:
+    markdown = (written / "report.md").read_text()
+    sources = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", markdown)
+    assert len(sources) == 10
+    assert all((written / source).is_file() for source in sources)
+
+
+def test_the_results_come_back_from_json_in_their_order(written: Path) -> None:
+    text = (written / "results.json").read_text()
+    assert json.loads(text) == make_results()
+    assert list(json.loads(text)["sets"]["synthetic"]) == ["position", "kinematic-markov"]
+
+
+@pytest.mark.usefixtures("without_figures")
+def test_nan_and_arrays_become_json(tmp_path: Path) -> None:
+    import numpy as np
+
+    results = make_results()
+    results["quantities"][0]["distances"]["js"]["synthetic"]["position"]["value"] = float("nan")
+    results["quantities"][1]["mean"]["real"] = np.float32(0.5)
+    results["curves"]["speed_spectrum"]["x"] = np.arange(101)
+    results["ratios"]["overall"]["position"] = float("inf")
+    write_report(results, tmp_path / "report")
+    loaded = json.loads((tmp_path / "report" / "results.json").read_text())
+    assert loaded["ratios"]["overall"]["position"] is None
+    assert loaded["quantities"][1]["mean"]["real"] == 0.5
+    assert loaded["curves"]["speed_spectrum"]["x"] == list(range(101))
+
+
+@pytest.mark.usefixtures("without_figures")
+def test_a_failure_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> str:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(report, "to_markdown", fail)
+    with pytest.raises(GazeError, match="No space left"):
+        write_report(make_results(), tmp_path / "report")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(GazeError, match="not empty"):
+        write_report(make_results(), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.03123, "0.0312"),
+        (2.5, "2.50"),
+        (791, "791"),
+        (1136.4, "1,136"),
+        (999.7, "1,000"),
+        (1.8e-4, "1.80e-4"),
+        (-0.5, "-0.500"),
+        (0.0, "0"),
+        (None, "\u2013"),
+        (Estimate(0.03, [0.02, 0.05], 2.5), "0.0300 \u00d72.50 [0.0200, 0.0500]"),
+        (Estimate(None, None, None), "\u2013"),
+    ],
+)
+def test_numbers_have_three_significant_digits(value: Any, text: str) -> None:
+    assert report._text(value) == text
+
+
+def test_a_real_browser_opens_the_page_and_sorts_its_tables(written: Path, tmp_path: Path) -> None:
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if not Path(CHROMIUM).exists():
+        pytest.skip("chromium is not installed")
+    complaints: list[str] = []
+    requests: list[str] = []
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto((written / "report.html").as_uri())
+        widths = page.eval_on_selector_all("img", "all => all.map(one => one.naturalWidth)")
+        assert len(widths) == 10
+        assert min(widths) > 0
+
+        table = page.locator("table", has_text="JS divergence").first
+        header = table.locator("th", has_text="position")
+
+        def column() -> list[float]:
+            cells = table.locator("tbody tr td:nth-child(4)")
+            return [float(v) for v in cells.evaluate_all("all => all.map(c => c.dataset.sort)")]
+
+        before, foot = column(), table.locator("tfoot").inner_text()
+        assert header.get_attribute("aria-sort") == "none"
+        header.locator("button").click()
+        assert header.get_attribute("aria-sort") == "ascending"
+        assert column() == sorted(before) != before
+        header.locator("button").focus()
+        page.keyboard.press("Enter")
+        assert header.get_attribute("aria-sort") == "descending"
+        assert column() == sorted(before, reverse=True)
+        assert table.locator("tfoot").inner_text() == foot
+
+        for width in (1280, 390):
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            page.screenshot(path=tmp_path / f"report_{width}.png", full_page=True)
+        browser.close()
+    assert complaints == []
+    assert [url for url in requests if not url.startswith(("file:", "data:"))] == []

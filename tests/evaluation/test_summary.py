@@ -1,0 +1,366 @@
+"""Summaries of real gaze: they judge as the people themselves do, and name nobody."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import jensenshannon
+
+from gazediffusion.data.windows import Windows
+from gazediffusion.errors import GazeError
+from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
+from gazediffusion.evaluation.gaze_sets import GazeSet
+from gazediffusion.evaluation.quantities import measure
+from gazediffusion.evaluation.summarising import MIN_PEOPLE, summarise
+from gazediffusion.evaluation.summary import (
+    ALL,
+    Summarised,
+    evaluate_against,
+    find_summary,
+    shipped_summaries,
+    summaries_folder,
+    summary_for,
+)
+from gazediffusion.files import read_json
+from tests.conftest import RunCommand
+from tests.gaze import as_synthetic, simulated_windows, with_noise
+
+QUICK = EvaluationConfig(quick=True)
+Results = dict[str, Any]
+
+
+# Training people of the simulation who are nobody's training people here.
+OTHERS = 3
+
+
+@pytest.fixture(scope="module")
+def everybody() -> Windows:
+    return simulated_windows()
+
+
+@pytest.fixture(scope="module")
+def others(everybody: Windows) -> Windows:
+    names = sorted(set(everybody.participants) - everybody.validation)[:OTHERS]
+    places = [everybody.participants.index(name) for name in names]
+    return everybody.select(np.isin(everybody.participant, places))
+
+
+@pytest.fixture(scope="module")
+def windows(everybody: Windows, others: Windows) -> Windows:
+    """All but the others: three people held out, four training."""
+    return everybody.select(~np.isin(everybody.participant, others.participant))
+
+
+@pytest.fixture(scope="module")
+def summary(windows: Windows) -> Results:
+    """As it is after a file."""
+    # Its bins are those of a draw of few training people; this draw's are near everybody's.
+    made = summarise(windows, "simulated", "nobody", n_draws=1, seed=2)
+    return dict(json.loads(json.dumps(made, allow_nan=False)))
+
+
+@pytest.fixture(scope="module")
+def sets(others: Windows) -> dict[str, Windows]:
+    """Other people, and the same with two planted defects; no set will be cut."""
+    some = others.select(np.linspace(0, len(others) - 1, 120).astype(int))
+    shrunk = some.dequantized(0).cut() * np.float32(0.6)
+    return {
+        "people": as_synthetic(some),
+        "noisy": with_noise(some, 0.03),
+        "shrunk": Windows.of_array(shrunk, some.rate_hz, some.screen, "position"),
+    }
+
+
+@pytest.fixture(scope="module")
+def by_people(windows: Windows, sets: dict[str, Windows]) -> Results:
+    return evaluate(windows.held_out, sets, windows.train, QUICK)
+
+
+@pytest.fixture(scope="module")
+def by_summary(summary: Results, sets: dict[str, Windows]) -> Results:
+    return evaluate_against(summary, sets, QUICK)
+
+
+def rows_of(results: Results) -> dict[str, Results]:
+    return {f"{row['family']}.{row['name']}": row for row in results["quantities"]}
+
+
+def test_the_results_have_the_form_of_an_evaluation(
+    by_people: Results, by_summary: Results
+) -> None:
+    assert list(by_people) == list(by_summary)
+    assert set(rows_of(by_people)) == set(rows_of(by_summary))
+    assert by_summary["about"]["n_common"] == by_people["about"]["n_common"]
+    for key in ("scalars", "tests", "curves", "means", "about"):
+        assert len(by_people[key]) == len(by_summary[key]), key
+    theirs, ours = (rows_of(one)["features.x_std"] for one in (by_people, by_summary))
+    assert list(theirs) == list(ours)
+    assert list(theirs["histogram"]) == list(ours["histogram"])
+    assert list(theirs["distances"]["js"]) == list(ours["distances"]["js"])
+    for name in ("real", "people", "shrunk"):
+        assert theirs["mean"][name] == pytest.approx(ours["mean"][name], rel=1e-4)
+    for name, curve in by_people["curves"].items():
+        found = by_summary["curves"][name]
+        assert found["x"] == curve["x"]
+        np.testing.assert_allclose(found["sets"]["real"], curve["sets"]["real"], rtol=1e-4)
+
+
+def test_a_summary_judges_as_the_people_do(by_people: Results, by_summary: Results) -> None:
+    theirs, ours = rows_of(by_people), rows_of(by_summary)
+    for key, row in theirs.items():
+        for kind in ("js", "ks"):
+            one, other = row["distances"][kind], ours[key]["distances"][kind]
+            a, b = one["synthetic"]["people"]["value"], other["synthetic"]["people"]["value"]
+            assert b == pytest.approx(a, rel=0.25, abs=0.001), (key, kind)
+    for one, other in zip(by_people["scalars"], by_summary["scalars"], strict=True):
+        cells = one["synthetic"]["people"], other["synthetic"]["people"]
+        assert cells[1]["value"] == pytest.approx(cells[0]["value"], rel=0.01)
+    families = by_people["ratios"]["families"]
+    for family, ratios in by_summary["ratios"]["families"].items():
+        assert ratios["people"] == pytest.approx(families[family]["people"], rel=0.3), family
+    overall = by_people["ratios"]["overall"]["people"]
+    assert by_summary["ratios"]["overall"]["people"] == pytest.approx(overall, rel=0.15)
+
+
+def test_a_planted_defect_is_seen_by_the_same_quantities(
+    by_people: Results, by_summary: Results
+) -> None:
+    for name in ("noisy", "shrunk"):
+        seen, also = (
+            {key for key, row in rows_of(one).items()
+             if (row["distances"]["js"]["synthetic"][name]["ratio"] or 0) > limit}
+            for one, limit in ((by_people, 3.0), (by_summary, 1.5))
+        )  # fmt: skip
+        assert len(seen) > 5
+        assert seen <= also
+        assert by_summary["ratios"]["overall"][name] > 2 * by_summary["ratios"]["overall"]["people"]
+
+
+def test_jensen_shannon_is_scipys_on_the_bins_of_the_summary(
+    windows: Windows, summary: Results, sets: dict[str, Windows]
+) -> None:
+    made = sets["people"].select(np.arange(60))
+    gaze = GazeSet.of("made", made, True)
+    measured = measure(gaze.gaze, 250.0, windows.screen, ("position",), gaze.group)
+    found = rows_of(evaluate_against(summary, {"made": made}, QUICK))
+    for key in ("features.mean_speed", "events.fixation_duration_s", "directions.turning_angle"):
+        edges = Summarised(summary).edges(key)
+        inside = np.clip(measured.quantities[key].values, edges[0], edges[-1])
+        counts = np.histogram(inside, edges)[0]
+        expected = jensenshannon(summary["parts"][ALL]["quantities"][key]["real"], counts) ** 2
+        value = found[key]["distances"]["js"]["synthetic"]["made"]["value"]
+        assert value == pytest.approx(expected, rel=0.02)
+
+
+def test_few_windows_have_the_floor_of_few_windows(
+    summary: Results, sets: dict[str, Windows]
+) -> None:
+    people = Summarised(summary)
+    sizes = people.part["sizes"]
+    floors = [people.floors("features.x_std", n)["floor"]["js"] for n in sizes]
+    assert floors == pytest.approx(people.part["quantities"]["features.x_std"]["floor"]["js"])
+    assert floors[0] > 1.5 * floors[-1]
+    between = people.floors("features.x_std", 35)["floor"]["js"]
+    assert floors[1] < between < floors[0]
+    few = {"few": sets["people"].select(np.arange(0, 120, 3))}
+    found = evaluate_against(summary, few, QUICK)
+    assert found["about"]["n_common"] == 40
+    assert found["ratios"]["families"]["features"]["few"] == pytest.approx(1.0, abs=0.4)
+
+
+def test_what_needs_recordings_says_so(by_people: Results, by_summary: Results) -> None:
+    assert list(by_summary["tests"]) == list(by_people["tests"])
+    assert all("needs recordings" in one["not_computable"] for one in by_summary["tests"].values())
+    assert by_summary["differences"] == []
+    assert any("please cite: nobody" in note for note in by_summary["about"]["notes"])
+
+
+def test_one_protocol_leaves_the_other_out(summary: Results, sets: dict[str, Windows]) -> None:
+    config = replace(QUICK, protocols=("velocity",))
+    found = evaluate_against(summary, {"people": sets["people"]}, config)
+    assert {row["family"] for row in found["quantities"]} == {"velocity", "degrees"}
+
+
+def test_gaze_that_does_not_move_is_far_from_people(windows: Windows, summary: Results) -> None:
+    still = np.zeros((60, 2, windows.length), dtype=np.float32)
+    made = {"still": Windows.of_array(still, windows.rate_hz, windows.screen, "position")}
+    found = evaluate_against(summary, made, QUICK)
+    assert found["ratios"]["overall"]["still"] > 3
+    json.dumps(found, allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"rate_hz": 500.0}, "at 500 Hz, the real ones"),
+        ({"length": 400}, "of 400 samples"),
+        ({"starts": np.arange(10) * 500}, "holds 10 windows.* needs 25; generate more"),
+    ],
+)
+def test_sets_that_cannot_be_compared_are_refused(
+    summary: Results, sets: dict[str, Windows], change: Results, problem: str
+) -> None:
+    with pytest.raises(GazeError, match=problem):
+        evaluate_against(summary, {"other": replace(sets["people"], **change)}, QUICK)
+
+
+def with_tasks(windows: Windows, tasks: tuple[str, ...], number: Any) -> Results:
+    """The summary of a quarter of the windows, each run of the task of this number."""
+    few = windows.select(np.arange(0, len(windows), 4))
+    named = replace(few, tasks=tasks, run_task=np.asarray(number, dtype=np.int32))
+    return summarise(named, "tasks", "nobody", n_draws=1)
+
+
+@pytest.fixture(scope="module")
+def of_tasks(windows: Windows) -> Results:
+    """Mostly reading, some dots, and stills by one person alone."""
+    number = np.arange(len(windows.run_starts)) % 3 == 0
+    is_alone = windows.run_participant == windows.train.participant[0]
+    return with_tasks(windows, ("reading", "dots", "stills"), np.where(is_alone, 2, number))
+
+
+def test_tasks_of_few_people_can_not_be_told_from_the_others(of_tasks: Results) -> None:
+    assert of_tasks["left_out"] == {
+        "stills": "0 held-out and 1 training people",
+        "dots": "without it, what is left out is of 0 held-out and 1 training people",
+    }
+    assert list(of_tasks["parts"]) == [ALL, "reading"]
+    assert of_tasks["fewest_people"] >= MIN_PEOPLE
+    assert Summarised(of_tasks, "reading").name == "tasks/reading"
+    with pytest.raises(GazeError, match="no task 'stills'; too few people"):
+        Summarised(of_tasks, "stills")
+    with pytest.raises(GazeError, match="did you mean 'reading'"):
+        Summarised(of_tasks, "readin")
+
+
+def test_tasks_of_many_people_have_their_own_numbers(windows: Windows) -> None:
+    found = with_tasks(windows, ("reading", "dots"), np.arange(len(windows.run_starts)) % 2)
+    assert list(found["parts"]) == [ALL, "reading", "dots"]
+    n_all, *n_tasks = (part["sets"]["real"]["n_windows"] for part in found["parts"].values())
+    assert n_all == sum(n_tasks)
+
+
+def test_too_few_people_are_no_summary(windows: Windows) -> None:
+    with pytest.raises(GazeError, match="needs 3 people in each group, not 0 held-out and 4"):
+        summarise(windows.train, "few", "nobody")
+
+
+def lists_of(value: Any) -> Iterator[list[Any]]:
+    if isinstance(value, dict):
+        for item in value.values():
+            yield from lists_of(item)
+    elif isinstance(value, list):
+        yield value
+
+
+def words_of(value: Any) -> Iterator[str]:
+    """Every string, keys included."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from words_of(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from words_of(item)
+    elif isinstance(value, str):
+        yield value
+
+
+def require_private(summary: Results) -> None:
+    """No list is as long as the windows or the people: all are of bins, sizes or curves."""
+    assert summary["fewest_people"] >= MIN_PEOPLE
+    n_frequencies, n_lags = (summary["length"] - 1) // 2, round(0.4 * summary["rate_hz"]) + 1
+    for part in summary["parts"].values():
+        assert min(one["n_participants"] for one in part["sets"].values()) >= MIN_PEOPLE
+        allowed = {50, 100, len(part["sizes"]), 1, n_lags, n_frequencies}
+        allowed.add(-(-(summary["length"] - 1) // 10))  # the speed profile, thinned
+        for values in lists_of(part):
+            assert len(values) in allowed
+            assert not any(isinstance(one, str | list | dict) for one in values)
+        for row in part["quantities"].values():
+            assert row.keys() == {"low", "high", "real", "train", "mean", "n", "floor", "halves"}
+            assert len(row["real"]) == len(row["train"])
+            assert sum(row["real"]) == pytest.approx(1, abs=1e-3)
+
+
+def test_a_summary_names_nobody_and_holds_no_rows(
+    windows: Windows, summary: Results, of_tasks: Results
+) -> None:
+    for one in (summary, of_tasks):
+        require_private(one)
+        assert not set(words_of(one)) & {*windows.participants, *windows.run_trial}
+
+
+@pytest.mark.parametrize("name", ["gazecom", "bioeye"])
+def test_the_shipped_summaries_are_private_small_and_cited(name: str) -> None:
+    path = summaries_folder() / f"{name}.json"
+    assert path.stat().st_size < 400_000
+    summary = read_json(path)
+    require_private(summary)
+    assert (summary["length"], summary["rate_hz"]) == (2000, 250)
+    assert any(word in summary["citation"] for word in ("J Vision 10(10):28", "BTAS.2015"))
+    parts = summary["parts"]
+    assert set(parts) | set(summary["left_out"]) == {ALL, *summary["tasks"]}
+    known = {ALL, *summary["tasks"], *summary["left_out"].values(), summary["name"]}
+    known |= {
+        summary[key] for key in ("format", "gazediffusion_version", "citation", "data_sha256")
+    }
+    known |= {*summary, *summary["screen"], *parts[ALL], *parts[ALL]["quantities"]}
+    known |= {*parts[ALL]["temporal"], "real", "train", "n_windows", "n_participants"}
+    known |= {"low", "high", "mean", "floor", "halves", "js", "ks", "w1", "l1"}
+    assert set(words_of(summary)) <= known | {"slope", "intercept", "spread", "n"}
+
+
+def test_the_summary_of_the_task_is_chosen() -> None:
+    assert shipped_summaries() == ["bioeye", "gazecom"]
+    assert summary_for({"reading"}) == "bioeye/reading"
+    assert summary_for({"movies"}) == "gazecom/movies"
+    for tasks in (set(), {"knitting"}, {"reading", "movies"}):
+        assert summary_for(tasks) == "gazecom"
+    with pytest.raises(GazeError, match="no summary 'gazcom'; did you mean 'gazecom'"):
+        find_summary("gazcom")
+
+
+def test_evaluate_without_real_compares_with_the_summary_of_the_card(
+    tmp_path: Path, run: RunCommand
+) -> None:
+    steps = np.random.default_rng(0).normal(0, 0.004, (30, 2, 2000)).astype(np.float32)
+    card = {"GazediffusionCard": {"sampling": {"task": "reading"}}}
+    paths = []
+    for name, gaze in {"walk": np.clip(steps.cumsum(axis=2), -1, 1), "still": 0 * steps}.items():
+        paths.append(tmp_path / f"{name}.safetensors")
+        made = Windows.of_array(gaze, 250.0, find_summary("bioeye").screen, "position")
+        made.save(paths[-1])
+        paths[-1].with_suffix(".json").write_text(json.dumps(card))
+    given = ("evaluate", "--protocol", "velocity", "-o", tmp_path / "report", "--synthetic", *paths)
+    code, out, _ = run(*given)
+    assert code == 0
+    assert "summary bioeye/reading" in out
+    results = read_json(tmp_path / "report" / "results.json")
+    assert results["about"]["n_common"] == 30
+    assert results["ratios"]["overall"]["still"] > results["ratios"]["overall"]["walk"] > 2
+    assert "BTAS.2015.7358750" in (tmp_path / "report" / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--summary", "gazcom"], "did you mean 'gazecom'"),
+        (["--summary", "gazecom/stills"], "too few people"),
+        (["--train", "w.safetensors"], "give them with --real"),
+        (["--summary", "gazecom", "--real", "w.safetensors"], "give one of them"),
+    ],
+)
+def test_bad_choices_of_evaluate_are_one_clear_line(
+    tmp_path: Path, run: RunCommand, options: list[str], problem: str
+) -> None:
+    given = ("evaluate", "--synthetic", "gaze.parquet", "-o", tmp_path / "report", *options)
+    code, _, error = run(*given)
+    assert code == 2
+    assert problem in error

@@ -1,0 +1,313 @@
+"""Synthetic sets, read back by the tools their users have."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from gazediffusion.data.readers import read_recordings
+from gazediffusion.errors import GazeError
+from gazediffusion.generation.generator import DiffusionGenerator
+from gazediffusion.generation.sets import FORMATS, SetConfig, read_card, write_set
+from gazediffusion.models.checkpoint import load_run
+from tests.conftest import SCREEN
+from tests.runs import TINY, trained_run
+
+N = 5
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    # Predicting x0, so that even a model trained for a second gives gaze near the screen.
+    recipe = replace(TINY, objective="x0", epochs=20, sampling_steps=20)
+    return trained_run(tmp_path_factory.mktemp("synthetic") / "run", recipe)
+
+
+@pytest.fixture(scope="module")
+def generator(run_folder: Path) -> DiffusionGenerator:
+    return DiffusionGenerator(load_run(run_folder), batch_size=2)
+
+
+@pytest.fixture(scope="module")
+def expected_px(generator: DiffusionGenerator) -> Any:
+    return SCREEN.to_pixels(generator.sample(N).cut())
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.mark.parametrize("format", ["parquet", "csv", "bids", "asc"])
+def test_every_format_is_read_back_by_our_readers(
+    tmp_path: Path, generator: DiffusionGenerator, expected_px: Any, format: str
+) -> None:
+    write_set(generator, SetConfig(N, format=format, screen=SCREEN), tmp_path / "set")
+    recordings = list(read_recordings([tmp_path / "set"]))
+    assert len(recordings) == N
+    for recording, window in zip(recordings, expected_px, strict=True):
+        (gaze,) = recording.gaze_px.values()
+        np.testing.assert_allclose(gaze, window, atol=0.051 if format == "asc" else 1e-2)
+        np.testing.assert_allclose(recording.time_ms - recording.time_ms[0], np.arange(64) * 4.0)
+
+
+def test_tables_know_their_units(tmp_path: Path, generator: DiffusionGenerator) -> None:
+    write_set(generator, SetConfig(N, screen=SCREEN), tmp_path / "gaze.parquet")
+    table = pl.read_parquet(tmp_path / "gaze.parquet")
+    assert len(table) == N * 64
+    gaze_px = table.select("x_px", "y_px").to_numpy().T
+    degrees = table.select("x_deg", "y_deg").to_numpy().T
+    normalized = table.select("x_screen", "y_screen").to_numpy().T
+    np.testing.assert_allclose(degrees, SCREEN.to_degrees(gaze_px), atol=1e-4)
+    np.testing.assert_allclose(normalized, SCREEN.to_normalized(gaze_px), atol=1e-5)
+
+
+@pytest.mark.parametrize("format", ["parquet", "csv"])
+def test_pymovements_reads_tables_with_the_geometry(
+    tmp_path: Path, generator: DiffusionGenerator, expected_px: Any, format: str
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pymovements as pm
+
+        path = tmp_path / f"gaze.{format}"
+        write_set(generator, SetConfig(N, format=format, screen=SCREEN), path)
+        fields = json.loads((tmp_path / "gaze.json").read_text())
+        width, height = fields["ScreenResolution"]
+        experiment = pm.Experiment(
+            screen_width_px=width,
+            screen_height_px=height,
+            screen_width_cm=fields["ScreenSize"][0] * 100,
+            screen_height_cm=fields["ScreenSize"][1] * 100,
+            distance_cm=fields["ScreenDistance"] * 100,
+            origin="upper left",
+            sampling_rate=fields["SamplingFrequency"],
+        )
+        frame = pl.read_parquet(path) if format == "parquet" else pl.read_csv(path)
+        gaze = pm.Gaze(
+            frame.filter(pl.col("trial").cast(pl.Int64) == 2).drop("x_deg", "y_deg"),
+            experiment=experiment,
+            time_column="t_ms",
+            time_unit="ms",
+            pixel_columns=["x_px", "y_px"],
+        )
+        gaze.pix2deg()
+    theirs = np.array(gaze.samples["position"].to_list()).T
+    np.testing.assert_allclose(theirs, SCREEN.to_degrees(expected_px[2]), atol=1e-3)
+
+
+def test_pymovements_and_mne_read_asc_with_its_events(
+    tmp_path: Path, generator: DiffusionGenerator, expected_px: Any
+) -> None:
+    write_set(generator, SetConfig(N, format="asc", screen=SCREEN), tmp_path / "set")
+    (path,) = (tmp_path / "set").glob("*.asc")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import mne
+        import pymovements as pm
+
+        gaze = pm.gaze.from_asc(path, events=True)
+        raw = mne.io.read_raw_eyelink(path, verbose="error")
+    pixels = np.array(gaze.samples["pixel"].to_list()).T
+    np.testing.assert_allclose(pixels, np.concatenate(expected_px, axis=1), atol=0.051)
+    ours = list(read_recordings([path]))
+    n_saccades = sum(1 for line in path.read_text().splitlines() if line.startswith("ESACC"))
+    assert n_saccades > 0
+    assert gaze.events.frame.filter(pl.col("name") == "saccade_eyelink").height == n_saccades
+    names = [name for name in raw.annotations.description if name == "saccade"]
+    assert len(names) == n_saccades
+    channels = raw.get_data(picks=["xpos_right", "ypos_right"])
+    np.testing.assert_allclose(channels[:, :64], ours[0].gaze_px["right"], atol=1e-3)
+
+
+def test_the_bids_validator_finds_no_error(tmp_path: Path, generator: DiffusionGenerator) -> None:
+    validator = shutil.which("bids-validator-deno", path=Path(sys.executable).parent)
+    if validator is None:
+        pytest.skip("bids-validator-deno is not installed")
+    write_set(generator, SetConfig(N, format="bids", screen=SCREEN), tmp_path / "set")
+    done = subprocess.run(
+        [validator, "--format", "json", str(tmp_path / "set")],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    issues = json.loads(done.stdout)["issues"]["issues"]
+    assert [issue for issue in issues if issue["severity"] == "error"] == []
+    description = json.loads((tmp_path / "set" / "dataset_description.json").read_text())
+    assert "Synthetic" in description["Name"]
+
+
+def test_npz_holds_all_units(tmp_path: Path, generator: DiffusionGenerator) -> None:
+    write_set(generator, SetConfig(N, format="npz", screen=SCREEN), tmp_path / "gaze.npz")
+    with np.load(tmp_path / "gaze.npz") as arrays:
+        assert set(arrays) == {"gaze", "gaze_px", "gaze_deg", "time_ms", "card"}
+        np.testing.assert_allclose(arrays["gaze"], generator.sample(N).cut(), atol=1e-5)
+        np.testing.assert_allclose(arrays["gaze_px"], SCREEN.to_pixels(arrays["gaze"]), atol=1e-2)
+        assert arrays["time_ms"][-1] == 63 * 4.0
+        assert json.loads(str(arrays["card"]))["synthetic"] is True
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_every_set_says_that_it_is_synthetic_and_from_where(
+    tmp_path: Path, generator: DiffusionGenerator, format: str
+) -> None:
+    written = write_set(
+        generator, SetConfig(N, seed=4, format=format, screen=SCREEN), tmp_path / "set"
+    )
+    card = read_card(tmp_path / "set")
+    assert card is not None
+    assert card["synthetic"] is True
+    assert (card["seed"], card["n_windows"]) == (4, N)
+    assert card["model"]["weights_sha256"] == generator.run.weights_sha256
+    words = written[2].read_text()
+    assert "No person was recorded" in words
+    assert generator.run.weights_sha256 in words
+
+
+def test_a_single_file_carries_its_card_in_the_sidecar(
+    tmp_path: Path, generator: DiffusionGenerator
+) -> None:
+    written = write_set(generator, SetConfig(N, format="csv"), tmp_path / "gaze.csv")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["gaze.csv", "gaze.json", "gaze.md"]
+    assert written[0] == tmp_path / "gaze.csv"
+    card = read_card(tmp_path / "gaze.csv")
+    assert card is not None
+    assert card["n_windows"] == N
+
+
+def test_pixels_can_be_rounded_to_the_grid(tmp_path: Path, generator: DiffusionGenerator) -> None:
+    write_set(generator, SetConfig(N, grid_px=0.1, screen=SCREEN), tmp_path / "gaze.parquet")
+    pixels = pl.read_parquet(tmp_path / "gaze.parquet")["x_px"].to_numpy()
+    np.testing.assert_allclose(pixels * 10, np.rint(pixels * 10), atol=5e-3)
+
+
+def test_the_same_command_gives_the_same_bytes(
+    tmp_path: Path, generator: DiffusionGenerator
+) -> None:
+    for format in FORMATS:
+        config = SetConfig(N, format=format, screen=SCREEN)
+        for name in ("a", "b"):
+            write_set(generator, config, tmp_path / format / name)
+        assert files(tmp_path / format / "a") == files(tmp_path / format / "b")
+
+
+def test_a_stopped_set_goes_on_from_its_pieces(
+    tmp_path: Path, generator: DiffusionGenerator
+) -> None:
+    config = SetConfig(N, screen=SCREEN)
+    write_set(generator, config, tmp_path / "straight")
+
+    def stop(done: float) -> None:
+        if done > 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_set(generator, config, tmp_path / "stopped", stop)
+    assert not (tmp_path / "stopped").exists()
+    heard: list[float] = []
+    write_set(generator, config, tmp_path / "stopped", heard.append)
+    # The first piece of two windows was there: only the rest was sampled, in steps.
+    assert heard[0] == 2
+    assert len(heard) == 1 + 2 * 20 + 2
+    assert files(tmp_path / "stopped") == files(tmp_path / "straight")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["stopped", "straight"]
+
+
+def test_an_occupied_output_is_refused(tmp_path: Path, generator: DiffusionGenerator) -> None:
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "mine").write_text("keep")
+    with pytest.raises(GazeError, match="not empty"):
+        write_set(generator, SetConfig(N), tmp_path / "set")
+    assert files(tmp_path) == {"set/mine": b"keep"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"n": 0}, "-n must be 1 or more"),
+        ({"n": 1, "seed": -1}, "--seed"),
+        ({"n": 1, "format": "edf"}, "no format 'edf'"),
+        ({"n": 1, "grid_px": 0.0}, "--grid"),
+    ],
+)
+def test_impossible_sets_are_refused(settings: dict[str, Any], problem: str) -> None:
+    with pytest.raises(GazeError, match=problem):
+        SetConfig(**settings)
+
+
+def command(run_folder: Path, output: Path, *more: str) -> list[str]:
+    return [
+        sys.executable, "-m", "gazediffusion", "generate", "-o", str(output),
+        "--model", str(run_folder), "-n", "40", "--steps", "40", "--batch-size", "2",
+        "--device", "cpu", *more,
+    ]  # fmt: skip
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+@pytest.mark.slow
+def test_kill_9_at_random_moments_gives_the_bytes_of_the_uninterrupted_set(
+    tmp_path: Path, run_folder: Path
+) -> None:
+    straight = command(run_folder, tmp_path / "straight.parquet")
+    subprocess.run(straight, check=True, capture_output=True, env=environment())
+    rng = random.Random(1)
+    killed = 0
+    for _ in range(3):
+        process = subprocess.Popen(
+            command(run_folder, tmp_path / "killed.parquet"), stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, env=environment(),
+        )  # fmt: skip
+        before = len(list(tmp_path.glob(".killed*/*.npy")))
+        while process.poll() is None and len(list(tmp_path.glob(".killed*/*.npy"))) <= before:
+            time.sleep(0.01)
+        time.sleep(rng.uniform(0, 0.2))
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+            killed += 1
+        process.wait()
+    assert killed >= 1
+    again = command(run_folder, tmp_path / "killed.parquet")
+    subprocess.run(again, check=True, capture_output=True, env=environment())
+    for ending in (".parquet", ".json", ".md"):
+        one, other = (tmp_path / f"{name}{ending}" for name in ("straight", "killed"))
+        assert one.read_bytes() == other.read_bytes()
+    assert not list(tmp_path.glob(".killed*"))
+
+
+@pytest.mark.parametrize("format", ["parquet", "csv", "npz", "asc"])
+def test_a_full_disk_says_so_and_keeps_what_was_finished(
+    tmp_path: Path, run_folder: Path, format: str
+) -> None:
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+
+    output = tmp_path / "set"
+    done = subprocess.run(
+        command(run_folder, output, "--format", format), preexec_fn=limit, capture_output=True,
+        text=True, env={**environment(), "PYTHONDONTWRITEBYTECODE": "1"}, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert "cannot be written" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not output.exists()
+    assert len(list(tmp_path.glob(".set*/*.npy"))) == 20

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gazediffusion.errors import GazeError
+from gazediffusion.plotting.style import (
+    draw_path,
+    house_style,
+    recording_overview,
+    save_figure,
+    window_gallery,
+)
+from tests.conftest import SCREEN, wandering_gaze
+
+GAZE = SCREEN.to_normalized(wandering_gaze(2000))
+
+
+def test_the_overview_shows_both_representations() -> None:
+    with house_style():
+        figure = recording_overview(GAZE, GAZE[:, :1000], 250.0, SCREEN, "one trial")
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert [title[:3] for title in titles] == ["(a)", "(b)", "(c)", "(d)", "(e)"]
+    speed = figure.axes[4].lines[0].get_ydata()
+    expected = np.hypot(*np.diff(GAZE[:, :1000])) * 250
+    np.testing.assert_allclose(np.asarray(speed)[1:], expected, rtol=1e-4, atol=1e-3)
+
+
+def test_the_vertical_axis_points_down_as_on_the_screen() -> None:
+    import matplotlib.pyplot as plt
+
+    with house_style():
+        figure, axes = plt.subplots()
+        draw_path(GAZE, axes)
+        bottom, top = axes.get_ylim()
+        plt.close(figure)
+    assert bottom > top
+
+
+def test_pictures_are_written_whole_in_the_format_of_their_ending(tmp_path: Path) -> None:
+    starts = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
+    for ending, start in starts.items():
+        with house_style():
+            gallery = window_gallery({"a": GAZE[None], "b": GAZE[None]}, 250.0, SCREEN, "two")
+            save_figure(gallery, tmp_path / f"gallery{ending}")
+        assert (tmp_path / f"gallery{ending}").read_bytes().startswith(start)
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_an_unknown_ending_is_refused(tmp_path: Path) -> None:
+    with house_style():
+        figure = window_gallery({"a": GAZE[None]}, 250.0, SCREEN, "one")
+        with pytest.raises(GazeError, match=r"\.png, \.svg or \.pdf"):
+            save_figure(figure, tmp_path / "gallery.gif")

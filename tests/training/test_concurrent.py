@@ -1,0 +1,78 @@
+"""Runs side by side are the runs that training them alone gives."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gazediffusion.errors import GazeError
+from gazediffusion.models.checkpoint import read_metrics
+from gazediffusion.training.concurrent import Job, in_processes, train_side_by_side
+from gazediffusion.training.loop import Epoch, train
+from tests.runs import TINY, saved_windows
+
+
+def jobs_in(folder: Path, seeds: tuple[int, ...] = (0, 1)) -> list[Job]:
+    windows = saved_windows(folder / "w.safetensors")
+    return [Job(windows, folder / f"seed-{seed}", TINY, seed) for seed in seeds]
+
+
+def alone(job: Job, folder: Path) -> bytes:
+    list(train(job.windows, folder, job.recipe, seed=job.seed, device="cpu"))
+    return (folder / "state.safetensors").read_bytes()
+
+
+def test_processes_give_the_bytes_of_training_alone(tmp_path: Path) -> None:
+    jobs = jobs_in(tmp_path)
+    heard: list[tuple[Job, Epoch]] = []
+    steps: set[Path] = set()
+    for news in in_processes(
+        jobs, "cpu", 60.0, lambda: False, lambda job, done, total: steps.add(job.folder)
+    ):
+        heard.append(news)
+    assert steps == {job.folder for job in jobs}
+    for job in jobs:
+        assert [epoch.epoch for of, epoch in heard if of is job] == [0, 1, 2]
+        expected = alone(job, tmp_path / f"alone-{job.seed}")
+        assert (job.folder / "state.safetensors").read_bytes() == expected
+
+
+@pytest.mark.slow
+def test_a_stop_saves_every_run_and_the_same_call_goes_on(tmp_path: Path) -> None:
+    jobs = [replace(job, recipe=replace(TINY, epochs=30)) for job in jobs_in(tmp_path)]
+    asked: list[bool] = []
+    for _ in in_processes(jobs, "cpu", 60.0, lambda: bool(asked), lambda *_: None):
+        asked.append(True)
+    done = [len(read_metrics(job.folder)) for job in jobs]
+    assert max(done) < 30
+    assert all((job.folder / "state.safetensors").is_file() for job in jobs)
+    list(train_side_by_side(jobs, device="cpu"))
+    for job in jobs:
+        assert len(read_metrics(job.folder)) == 30
+        expected = alone(job, tmp_path / f"alone-{job.seed}")
+        assert (job.folder / "state.safetensors").read_bytes() == expected
+
+
+def test_one_that_fails_names_itself_and_stops_the_others(tmp_path: Path) -> None:
+    jobs = jobs_in(tmp_path)
+    wrong = replace(
+        saved_windows(tmp_path / "v.safetensors"), recipe="velocity", velocity_scale=1.0
+    )
+    jobs = [
+        replace(jobs[0], windows=wrong),
+        replace(jobs[1], recipe=replace(TINY, epochs=100_000)),
+    ]
+    with pytest.raises(GazeError, match="velocity windows"):
+        list(in_processes(jobs, "cpu", 60.0, lambda: False, lambda *_: None))
+    assert len(read_metrics(jobs[1].folder)) < 100_000
+
+
+def test_on_a_cpu_they_take_turns(tmp_path: Path) -> None:
+    jobs = jobs_in(tmp_path)
+    order = [job.seed for job, _ in train_side_by_side(jobs, device="cpu")]
+    assert order == [0, 0, 0, 1, 1, 1]
+    shutil.rmtree(jobs[0].folder)
+    assert [job.seed for job, _ in train_side_by_side(jobs, device="cpu")] == [0, 0, 0]

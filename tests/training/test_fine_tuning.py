@@ -1,0 +1,101 @@
+"""Training that begins with a trained model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from gazediffusion.data.windows import Windows
+from gazediffusion.errors import GazeError
+from gazediffusion.models.checkpoint import Run, load_run
+from gazediffusion.models.recipes import TURNS
+from gazediffusion.training.fine_tuning import starting_weights
+from gazediffusion.training.loop import train
+from tests.conftest import RunCommand
+from tests.runs import saved_windows, short_windows
+from tests.training.test_joint import JOINT, other_windows
+
+# No step of any size: what training began with is what it ends with.
+FROZEN = replace(JOINT, learning_rate=0.0, epochs=1)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("model") / "run"
+    list(train([short_windows(), other_windows()], folder, JOINT, seed=0, device="cpu"))
+    return load_run(folder)
+
+
+def renamed(*tasks: str) -> Windows:
+    windows = short_windows()
+    return replace(windows, tasks=tasks, gaze=windows.gaze * np.float32(0.8))
+
+
+def test_a_run_begins_with_the_weights_and_scales_of_the_model(model: Run, tmp_path: Path) -> None:
+    windows = renamed("walking", "juggling")
+    list(train(windows, tmp_path / "run", FROZEN, start=model, device="cpu"))
+    run = load_run(tmp_path / "run")
+    assert run.config.begun_from == model.weights_sha256
+    assert run.config.joint == model.config.joint
+    assert run.config.tasks == ("walking", "juggling")
+    old, new = model.network.state_dict(), run.network.state_dict()
+    for name in set(old) - {"condition.0.weight"}:
+        assert torch.equal(old[name], new[name]), name
+    columns = old["condition.0.weight"], new["condition.0.weight"]
+    known = model.config.tasks.index("walking")
+    assert torch.equal(columns[0][:, known], columns[1][:, 0])
+    assert not columns[1][:, 1].any()  # nobody has juggled yet
+    assert torch.equal(columns[0][:, -TURNS:], columns[1][:, -TURNS:])
+    assert old["condition.0.weight"][:, known].any()
+
+
+def test_it_learns_from_there(model: Run, tmp_path: Path) -> None:
+    windows = renamed("walking", "reading")
+    recipe = replace(JOINT, epochs=1)
+    (epoch,) = train(windows, tmp_path / "from", recipe, start=model, seed=0, device="cpu")
+    (alone,) = train(windows, tmp_path / "new", recipe, seed=0, device="cpu")
+    assert epoch.training_loss < alone.training_loss
+    moved = load_run(tmp_path / "from").network.state_dict()
+    begun = starting_weights(model, load_run(tmp_path / "from").config)
+    assert not torch.equal(moved["stem.weight"], begun["stem.weight"])
+
+
+def test_another_network_rate_or_representation_is_refused(model: Run, tmp_path: Path) -> None:
+    wider = replace(JOINT, network=replace(JOINT.network, widths=(8, 16, 24)))
+    with pytest.raises(GazeError, match="another network"):
+        next(train(short_windows(), tmp_path / "a", wider, start=model))
+    slow = replace(short_windows(), rate_hz=125.0)
+    with pytest.raises(GazeError, match=r"250 samples a second.*have 125.*--rate 250"):
+        next(train(slow, tmp_path / "b", JOINT, start=model))
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_run_begun_elsewhere_is_not_resumed(model: Run, tmp_path: Path) -> None:
+    list(train(short_windows(), tmp_path / "run", FROZEN, device="cpu"))
+    with pytest.raises(GazeError, match="another begun_from"):
+        next(train(short_windows(), tmp_path / "run", FROZEN, start=model, device="cpu"))
+
+
+def test_the_command_takes_the_recipe_of_the_model(
+    model: Run, tmp_path: Path, run: RunCommand
+) -> None:
+    saved_windows(tmp_path / "windows.safetensors")
+    words: list[object] = ["train", tmp_path / "windows.safetensors", "-o", tmp_path / "run"]
+    words += ["--epochs", 1, "--device", "cpu", "--from"]
+    assert run(*words, model.path)[0] == 0
+    tuned = load_run(tmp_path / "run").config
+    assert tuned.recipe.name == "joint-tiny"
+    assert tuned.begun_from == model.weights_sha256
+    assert tuned.recipe.learning_rate == model.config.recipe.learning_rate / 2
+    for more, problem in (
+        ([model.path, "--learning-rate", "1e-3"], "the run in this folder has another recipe"),
+        ([model.path, "--learning-rate", "-1"], "learning rate must be 0 or more"),
+        (["nothing"], "no run folder nothing"),
+    ):
+        code, _, error = run(*words, *more)
+        assert code == 2
+        assert problem in error

@@ -1,0 +1,272 @@
+"""The joint recipe: its representation, training on several files, and tasks in generation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from gazediffusion.conditioning.manner import NAMES
+from gazediffusion.data.windows import Windows
+from gazediffusion.errors import GazeError
+from gazediffusion.generation.generator import DiffusionGenerator
+from gazediffusion.geometry import Screen
+from gazediffusion.models.checkpoint import Run, RunConfig, load_run
+from gazediffusion.models.recipes import RECIPES, TURNS, Recipe
+from gazediffusion.models.representations import Joint
+from gazediffusion.models.unet import UNet, UNetConfig
+from gazediffusion.training.batches import Batches, fixed_validation
+from gazediffusion.training.loop import train
+from tests.data.test_windows import make_windows
+from tests.runs import short_windows
+
+NETWORK = UNetConfig(channels=4, widths=(8, 16, 16), embedding=16, attentions=2, rotary=True)
+JOINT: Recipe = replace(
+    RECIPES["joint-tiny"], network=NETWORK, epochs=2, batch_size=4, sampling_steps=4
+)
+CPU = torch.device("cpu")
+SMALL_SCREEN = Screen(800, 600, 40.0, 30.0, 57.0)
+
+
+def other_windows() -> Windows:
+    """Windows of a second study: another screen, no grid, one task of its own."""
+    windows = short_windows()
+    return replace(
+        windows,
+        screen=SMALL_SCREEN,
+        grid_px=None,
+        tasks=("reading", "walking"),
+        gaze=windows.gaze * np.float32(0.5),
+    )
+
+
+def parts() -> list[Windows]:
+    return [short_windows(), other_windows()]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("joint") / "run"
+    list(train(parts(), folder, JOINT, seed=0, device="cpu"))
+    return load_run(folder)
+
+
+def gaze() -> torch.Tensor:
+    return torch.from_numpy(make_windows(grid_px=None).cut())
+
+
+def test_the_way_there_and_back_changes_nothing() -> None:
+    joint = Joint.fit([make_windows()])
+    assert float((joint.decode(joint.encode(gaze())) - gaze()).abs().max()) < 1e-6
+
+
+def test_every_channel_has_the_same_spread_in_training() -> None:
+    windows = make_windows(grid_px=None)
+    joint = Joint.fit([windows])
+    channels = joint.encode(torch.from_numpy(windows.train.cut()))
+    np.testing.assert_allclose(channels[:, 2:, 1:].std(dim=(0, 2), unbiased=False), 0.5, rtol=1e-3)
+    spread = channels[:, :2].std(dim=(0, 2), unbiased=False)
+    np.testing.assert_allclose(spread, 0.5, rtol=1e-3)
+
+
+def test_what_is_local_comes_from_velocity_and_what_is_global_from_position() -> None:
+    joint = replace(Joint.fit([make_windows()]), rate_hz=250.0)
+    channels = joint.encode(torch.zeros(1, 2, 2000))
+    # A constant position and no velocity: the gaze stays there.
+    channels[:, 0] += 0.25
+    shift = 0.25 * joint.position_std[0] / 0.5
+    np.testing.assert_allclose(joint.decode(channels)[0, 0], shift, atol=1e-6)
+    # White noise on the position is not believed: it is no slow part of anything.
+    torch.manual_seed(0)
+    noisy = channels.clone()
+    noisy[:, :2] += 0.1 * torch.randn(1, 2, 2000)
+    steps = joint.decode(noisy).diff(dim=-1)
+    assert float(steps.std()) < 0.05 * float(0.1 * joint.position_std[0] / 0.5)
+
+
+def test_scales_come_from_training_people_alone() -> None:
+    windows = make_windows()
+    wild = windows.gaze.copy()
+    wild[:, 250:] *= 0.1  # the held-out person
+    assert Joint.fit([replace(windows, gaze=wild)]) == Joint.fit([windows])
+
+
+def test_gaze_that_does_not_move_has_no_scale() -> None:
+    windows = make_windows(grid_px=None)
+    with pytest.raises(GazeError, match="does not move"):
+        Joint.fit([replace(windows, gaze=np.zeros_like(windows.gaze))])
+
+
+def test_the_network_is_told_and_listens() -> None:
+    torch.manual_seed(0)
+    network = UNet(replace(NETWORK, conditions=5))
+    x, t = torch.randn(2, 4, 64), torch.tensor([10.0, 700.0])
+    nothing, zeros = network(x, t), network(x, t, torch.zeros(2, 5))
+    torch.testing.assert_close(nothing, zeros)
+    assert float((network(x, t, torch.eye(5)[:2]) - nothing).detach().abs().max()) > 1e-4
+
+
+def test_batches_mix_the_files_with_their_tasks_and_grids() -> None:
+    files = parts()
+    config = RunConfig.of(files, JOINT, 0, "fp32", "cpu")
+    assert config.tasks == ("dots", "movies", "reading", "walking")
+    assert config.task_screens[0] == files[0].screen
+    assert config.task_screens[2] == SMALL_SCREEN
+    assert sum(config.task_shares) == pytest.approx(1)
+    train_parts = [part.train for part in files]
+    batches = Batches(train_parts, config, 0, CPU)
+    everything = torch.arange(len(batches.starts))
+    cut = np.concatenate([part.cut() for part in train_parts])
+    np.testing.assert_array_equal(batches.clean(everything).numpy(), cut)
+    assert float(batches.grid[0].max()) > 0
+    assert float(batches.grid[-1].max()) == 0
+    names = [config.tasks[int(row.argmax())] for row in batches.condition(everything)]
+    assert names == [part.tasks[number] for part in train_parts for number in part.task]
+
+
+def test_a_step_tells_task_and_turns() -> None:
+    config = RunConfig.of(parts(), replace(JOINT, condition_dropout=0.5), 0, "fp32", "cpu")
+    batches = Batches([part.train for part in parts()], config, 0, CPU)
+    told = torch.cat([batches.at(step)[3] for step in range(60)])
+    n = len(config.tasks)
+    tasks, turns, manner, is_told = torch.split(told, [n, TURNS, len(NAMES), 1], dim=1)
+    assert set(tasks.sum(dim=1).tolist()) == {0.0, 1.0}
+    assert float((tasks.sum(dim=1) == 0).float().mean()) == pytest.approx(0.5, abs=0.12)
+    assert turns[:, :2].mean(dim=0).tolist() == pytest.approx([0.5, 0.5], abs=0.12)
+    assert float(turns[:, 2].sum()) == 0  # the recipe does not reverse time
+    # Whether the manner is told is drawn apart; told or not, the network hears which.
+    assert float(is_told.mean()) == pytest.approx(0.5, abs=0.12)
+    assert set(((manner != 0).any(dim=1).float() - is_told[:, 0]).tolist()) == {0.0}
+    both = (tasks.sum(dim=1) == 1) & (is_told[:, 0] == 1)
+    assert float(both.float().mean()) == pytest.approx(0.25, abs=0.12)
+
+
+def test_a_turn_that_is_told_is_done() -> None:
+    config = RunConfig.of(parts(), replace(JOINT, batch_size=24), 0, "fp32", "cpu")
+    batches = Batches([part.train for part in parts()], config, 0, CPU)
+    x0, _, _, told = batches.at(0)
+    order = batches._order[: len(x0)]
+    plain = config.representation.encode(batches.clean(order))
+    n = len(config.tasks)
+    sign = 1 - 2 * told[:, n : n + 2]
+    middle = x0[:, :2].mean(dim=-1)
+    torch.testing.assert_close(middle, sign * plain[:, :2].mean(dim=-1), atol=0.01, rtol=0)
+    # And the manner told is that of the window as it was turned.
+    assert config.manners is not None
+    place = told[:, -3:-1] * torch.tensor(config.manners.std[-2:])
+    place = place + torch.tensor(config.manners.mean[-2:])
+    heard = told[:, -1:] == 1
+    expected = sign * batches.clean(order).mean(dim=-1)
+    torch.testing.assert_close(place * heard, expected * heard, atol=0.01, rtol=0)
+
+
+def test_validation_tells_the_task_and_no_turn() -> None:
+    config = RunConfig.of(parts(), JOINT, 0, "fp32", "cpu")
+    (batch,) = fixed_validation([part.held_out for part in parts()], config, CPU)
+    tasks, turns, manner, is_told = torch.split(batch[3], [4, TURNS, len(NAMES), 1], dim=1)
+    assert tasks.sum(dim=1).tolist() == [1.0] * len(batch[0])
+    assert float(turns.abs().sum()) == 0
+    assert config.manners is not None
+    held_out = np.concatenate([part.held_out.dequantized(seed=0).cut() for part in parts()])
+    expected = config.manners.told(torch.from_numpy(held_out), config.rate_hz)
+    torch.testing.assert_close(manner, expected, atol=1e-4, rtol=1e-4)
+    assert bool((is_told == 1).all())
+
+
+def test_the_configuration_survives_json(run: Run) -> None:
+    assert RunConfig.from_json(run.config.to_json()) == run.config
+    assert run.config.recipe.network.conditions == 4 + TURNS + len(NAMES) + 1
+
+
+def test_windows_are_the_same_for_every_batch_size(run: Run) -> None:
+    one, many = (DiffusionGenerator(run, batch_size=n).sample(5, 1).cut() for n in (1, 5))
+    np.testing.assert_allclose(one, many, atol=1e-4, rtol=1e-4)
+    assert np.isfinite(one).all()
+
+
+def test_without_a_task_each_window_draws_its_own(run: Run) -> None:
+    generator = DiffusionGenerator(run)
+    tasks = generator.tasks(0, 400, 0)
+    shares = [tasks.count(task) / 400 for task in run.config.tasks]
+    np.testing.assert_allclose(shares, run.config.task_shares, atol=0.08)
+    assert generator.tasks(7, 9, 0) == tasks[7:9]
+    assert not np.array_equal(generator.places(0, 4, 0), generator.places(0, 4, 1))
+
+
+def test_the_task_changes_the_windows_and_brings_its_screen(run: Run) -> None:
+    reading = DiffusionGenerator(run, task="reading")
+    assert reading.screen == SMALL_SCREEN
+    assert reading.sample(2).screen == SMALL_SCREEN
+    dots = DiffusionGenerator(run, task="dots")
+    assert np.abs(reading.sample(2).cut() - dots.sample(2).cut()).max() > 1e-6
+
+
+def test_guidance_of_one_is_none_and_more_goes_further(run: Run) -> None:
+    plain, guided, none = (
+        DiffusionGenerator(run, task="dots", guidance=g).sample(3).cut() for g in (1.0, 3.0, 0.0)
+    )
+    # With guidance 0 the task is not heard at all.
+    assert np.abs(guided - none).mean() > np.abs(plain - none).mean() > 0
+
+
+@pytest.mark.parametrize("sampler", ["unipc", "multistep", "heun"])
+def test_more_steps_change_the_windows_less_and_less(run: Run, sampler: str) -> None:
+    sets = [
+        DiffusionGenerator(run, sampler=sampler, steps=n).sample(2).cut()  # type: ignore[arg-type]
+        for n in (8, 32, 128)
+    ]
+    assert np.abs(sets[2] - sets[1]).mean() < 0.5 * np.abs(sets[1] - sets[0]).mean()
+
+
+def test_half_width_arithmetic_stays_near(run: Run) -> None:
+    # In eight steps: the solver's four are too coarse for an untrained network.
+    full, half = (DiffusionGenerator(run, bf16=b, steps=8).sample(3).cut() for b in (False, True))
+    assert 0 < np.abs(full - half).max() < 0.05 * np.abs(full).max()
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"task": "readin"}, "did you mean 'reading'"),
+        ({"sampler": "ddim"}, "unipc, multistep or heun"),
+        ({"eta": 0.5}, "--eta is for the paper's recipes"),
+        ({"steps": 0}, "--steps must be 1 or more"),
+        ({"guidance": -1.0}, "--guidance must lie between"),
+    ],
+)
+def test_what_cannot_be_done_is_said(run: Run, settings: dict[str, object], problem: str) -> None:
+    with pytest.raises(GazeError, match=problem):
+        DiffusionGenerator(run, **settings)  # type: ignore[arg-type]
+
+
+def test_several_files_are_for_the_joint_recipe(tmp_path: Path) -> None:
+    with pytest.raises(GazeError, match="takes one windows file"):
+        next(train(parts(), tmp_path / "r", RECIPES["position-tiny"], device="cpu"))
+
+
+def test_files_of_another_length_do_not_mix(tmp_path: Path) -> None:
+    files = [short_windows(), replace(other_windows(), length=32)]
+    with pytest.raises(GazeError, match="differ in length or rate"):
+        next(train(files, tmp_path / "r", JOINT, device="cpu"))
+
+
+def test_a_task_on_two_screens_is_refused(tmp_path: Path) -> None:
+    files = [short_windows(), replace(other_windows(), tasks=("dots", "walking"))]
+    with pytest.raises(GazeError, match="two screens"):
+        next(train(files, tmp_path / "r", JOINT, device="cpu"))
+
+
+def test_stopped_training_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
+    folders = [tmp_path / "whole", tmp_path / "stopped"]
+    list(train(parts(), folders[0], JOINT, seed=1, device="cpu"))
+    asked: list[bool] = []
+    for _ in train(
+        parts(), folders[1], JOINT, seed=1, device="cpu", should_stop=lambda: bool(asked)
+    ):
+        asked.append(True)
+    list(train(parts(), folders[1], JOINT, seed=1, device="cpu"))
+    states = [(folder / "state.safetensors").read_bytes() for folder in folders]
+    assert states[0] == states[1]

@@ -1,0 +1,268 @@
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from gazediffusion.errors import GazeError
+from gazediffusion.models.checkpoint import load_run, read_metrics
+from gazediffusion.training.loop import Epoch, held_out_bound, train
+from tests.runs import TINY, TINY_VELOCITY, saved_windows
+
+FILES = ("config.json", "best.safetensors", "last.safetensors", "state.safetensors",
+         "metrics.jsonl")  # fmt: skip
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in FILES}
+
+
+@pytest.mark.parametrize("recipe", [TINY, TINY_VELOCITY], ids=["position", "velocity"])
+def test_the_loss_falls_on_people_nobody_trained_on(tmp_path: Path, recipe: object) -> None:
+    longer = replace(recipe, epochs=25)  # type: ignore[type-var]
+    windows = saved_windows(tmp_path / "w.safetensors", longer.representation)  # type: ignore[attr-defined]
+    epochs = list(train(windows, tmp_path / "run", longer, seed=0, device="cpu"))  # type: ignore[arg-type]
+    assert [epoch.epoch for epoch in epochs] == list(range(25))
+    first, last = epochs[0].validation_loss, epochs[-1].validation_loss
+    assert first is not None
+    assert last is not None
+    assert last < 0.7 * first
+    assert read_metrics(tmp_path / "run") == [vars(epoch) for epoch in epochs]
+
+
+def test_a_run_taken_up_again_equals_one_that_never_stopped(tmp_path: Path) -> None:
+    windows = saved_windows(tmp_path / "w.safetensors")
+    straight = list(train(windows, tmp_path / "straight", TINY, seed=0, device="cpu"))
+    resumed: list[Epoch] = []
+    for stop_after in (2, 3, 1, 100):  # steps, in the middle of epochs too
+        n = 0
+
+        def should_stop() -> bool:
+            nonlocal n
+            n += 1
+            return n >= stop_after  # noqa: B023
+
+        resumed += train(
+            windows, tmp_path / "resumed", TINY, seed=0, device="cpu", should_stop=should_stop
+        )
+    assert resumed == straight
+    assert content(tmp_path / "resumed") == content(tmp_path / "straight")
+
+
+def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
+    windows = saved_windows(tmp_path / "w.safetensors")
+    list(train(windows, tmp_path / "run", TINY, seed=0, device="cpu"))
+    before = content(tmp_path / "run")
+    assert list(train(windows, tmp_path / "run", TINY, seed=0, device="cpu")) == []
+    assert content(tmp_path / "run") == before
+
+
+def test_lines_written_after_the_last_saved_state_are_forgotten(tmp_path: Path) -> None:
+    windows = saved_windows(tmp_path / "w.safetensors")
+    list(train(windows, tmp_path / "straight", TINY, seed=0, device="cpu"))
+    loop = train(windows, tmp_path / "run", TINY, seed=0, device="cpu", save_every_s=1e9)
+    next(iter(loop))  # one epoch is written down, no state is saved: as if killed here
+    del loop
+    with open(tmp_path / "run" / "metrics.jsonl", "a") as stream:
+        stream.write('{"epoch": 1, "half a li')
+    list(train(windows, tmp_path / "run", TINY, seed=0, device="cpu"))
+    assert content(tmp_path / "run") == content(tmp_path / "straight")
+
+
+def test_without_held_out_people_the_latest_weights_are_the_best(tmp_path: Path) -> None:
+    windows = replace(saved_windows(tmp_path / "w.safetensors"), validation=frozenset())
+    epochs = list(train(windows, tmp_path / "run", TINY, seed=0, device="cpu"))
+    assert all(epoch.validation_loss is None and epoch.is_best for epoch in epochs)
+    assert (tmp_path / "run" / "best.safetensors").is_file()
+
+
+def test_a_loss_that_is_not_a_number_stops_the_run_and_keeps_the_last_good_state(
+    tmp_path: Path,
+) -> None:
+    windows = saved_windows(tmp_path / "w.safetensors")
+    n = 0
+
+    def after_four() -> bool:
+        nonlocal n
+        n += 1
+        return n >= 4
+
+    list(train(windows, tmp_path / "run", TINY, seed=0, device="cpu", should_stop=after_four))
+    good = content(tmp_path / "run")
+    broken = replace(windows, gaze=np.full_like(windows.gaze, np.nan))
+    with pytest.raises(GazeError, match=r"not a number at step 4; the last good checkpoint"):
+        list(train(broken, tmp_path / "run", TINY, seed=0, device="cpu"))
+    assert content(tmp_path / "run") == good
+
+
+def test_another_run_in_the_folder_is_refused(tmp_path: Path) -> None:
+    windows = saved_windows(tmp_path / "w.safetensors")
+    list(train(windows, tmp_path / "run", TINY, seed=0, device="cpu"))
+    with pytest.raises(GazeError, match="has another seed"):
+        next(iter(train(windows, tmp_path / "run", TINY, seed=1, device="cpu")))
+    longer = replace(TINY, epochs=9)
+    with pytest.raises(GazeError, match="has another recipe"):
+        next(iter(train(windows, tmp_path / "run", longer, seed=0, device="cpu")))
+    with pytest.raises(GazeError, match="there is a run in this folder"):
+        next(iter(train(windows, tmp_path / "run", TINY, seed=0, device="cpu", resume=False)))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "letter.txt").write_text("mine")
+    with pytest.raises(GazeError, match="not an empty folder"):
+        next(iter(train(windows, tmp_path / "other", TINY, seed=0, device="cpu")))
+
+
+def test_windows_of_another_recipe_or_length_are_refused(tmp_path: Path) -> None:
+    windows = saved_windows(tmp_path / "w.safetensors")
+    with pytest.raises(GazeError, match="these are position windows"):
+        next(iter(train(windows, tmp_path / "run", TINY_VELOCITY, device="cpu")))
+    with pytest.raises(GazeError, match="60 samples does not fit"):
+        next(iter(train(replace(windows, length=60), tmp_path / "run", TINY, device="cpu")))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_damaged_state_is_refused(tmp_path: Path) -> None:
+    windows = saved_windows(tmp_path / "w.safetensors")
+    list(train(windows, tmp_path / "run", TINY, seed=0, device="cpu"))
+    state = tmp_path / "run" / "state.safetensors"
+    state.write_bytes(state.read_bytes()[:-20])
+    with pytest.raises(GazeError, match="damaged or cut short"):
+        list(train(windows, tmp_path / "run", TINY, seed=0, device="cpu"))
+
+
+EPOCHS = 24  # of a run that is stopped and taken up again
+
+
+def command(tmp_path: Path, run: str) -> list[str]:
+    return [
+        sys.executable, "-m", "gazediffusion", "train", str(tmp_path / "w.safetensors"),
+        "-o", str(tmp_path / run), "--recipe", "position-tiny", "--epochs", str(EPOCHS),
+        "--batch-size", "4", "--device", "cpu", "--save-every", "0",
+    ]  # fmt: skip
+
+
+def environment() -> dict[str, str]:
+    # One thread, so that the two processes of a test run do not slow each other down.
+    return {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+def wait_for(condition: Iterator[bool], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not next(condition):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@pytest.mark.slow
+def test_kill_9_at_random_moments_gives_the_bytes_of_the_uninterrupted_run(
+    tmp_path: Path,
+) -> None:
+    saved_windows(tmp_path / "w.safetensors")
+    straight = command(tmp_path, "straight")
+    subprocess.run(straight, check=True, capture_output=True, env=environment())
+    rng = random.Random(0)
+    killed = 0
+    for _ in range(12):
+        process = subprocess.Popen(
+            command(tmp_path, "killed"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            env=environment(),
+        )  # fmt: skip
+        folder = tmp_path / "killed"
+        seen = folder.stat().st_mtime_ns if folder.exists() else 0
+
+        def has_begun(seen: int = seen) -> Iterator[bool]:
+            while True:
+                alive = process.poll() is None  # noqa: B023
+                moved = folder.exists() and folder.stat().st_mtime_ns != seen  # noqa: B023
+                yield moved or not alive
+
+        wait_for(has_begun())
+        time.sleep(rng.uniform(0, 0.25))
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+            killed += 1
+        process.wait()
+        if killed == 3:
+            break
+    assert killed == 3
+    subprocess.run(command(tmp_path, "killed"), check=True, capture_output=True, env=environment())
+    assert content(tmp_path / "killed") == content(tmp_path / "straight")
+
+
+def test_a_full_disk_says_so_and_keeps_the_last_state(tmp_path: Path) -> None:
+    saved_windows(tmp_path / "w.safetensors")
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
+
+    done = subprocess.run(
+        command(tmp_path, "run"), preexec_fn=limit, capture_output=True, text=True,
+        env={**environment(), "PYTHONDONTWRITEBYTECODE": "1"}, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert "state.safetensors: cannot be written (File too large)" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not [path for path in (tmp_path / "run").iterdir() if path.name.endswith(".part")]
+    subprocess.run(command(tmp_path, "run"), check=True, capture_output=True, env=environment())
+
+
+def test_the_bound_falls_with_training(tmp_path: Path) -> None:
+    windows = saved_windows(tmp_path / "w.safetensors")
+    totals = []
+    for n_epochs in (1, 30):
+        folder = tmp_path / f"run{n_epochs}"
+        list(train(windows, folder, replace(TINY, epochs=n_epochs), seed=0, device="cpu"))
+        totals.append(held_out_bound(load_run(folder), windows, n_windows=4, n_times=10).total)
+    assert totals[1] < totals[0]
+
+
+def test_ctrl_c_saves_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    saved_windows(tmp_path / "w.safetensors")
+    process = subprocess.Popen(
+        command(tmp_path, "run"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=environment(),
+    )  # fmt: skip
+
+    def one_epoch_is_done() -> Iterator[bool]:
+        while True:
+            yield (tmp_path / "run" / "metrics.jsonl").exists()
+
+    wait_for(one_epoch_is_done())
+    process.send_signal(signal.SIGINT)
+    said, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "the same command goes on" in said
+    assert "Traceback" not in errors
+    n_done = len(read_metrics(tmp_path / "run"))
+    assert 0 < n_done < EPOCHS
+    subprocess.run(command(tmp_path, "run"), check=True, capture_output=True, env=environment())
+    lines = [
+        json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+    ]
+    assert [line["epoch"] for line in lines] == list(range(EPOCHS))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_the_captured_step_equals_the_eager_one() -> None:
+    from gazediffusion.training.learner import Learner
+
+    gpu = torch.device("cuda")
+    x0 = torch.randn(4, 2, 64, device=gpu)
+    t, eps = torch.randint(1, 1001, (4,), device=gpu), torch.randn_like(x0)
+    losses = []
+    for fast in (False, True):
+        learner = Learner(TINY, 0, gpu, "fp32", compiled=fast, captured=fast)
+        losses.append([float(learner.step((x0, t, eps), 1e-3, 0.1)) for _ in range(5)])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-3)
