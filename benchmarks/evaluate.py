@@ -38,7 +38,7 @@ def simulated(n: int, seed: int) -> Windows:
         n_whole = gaze.shape[1] // LENGTH
         pieces += list(np.split(gaze[:, : n_whole * LENGTH], n_whole, axis=1))
     gaze = np.clip(np.stack(pieces[:n]), -CLIP, CLIP).astype(np.float32)
-    return Windows.of_array(gaze, 250.0, config.screen, "position")
+    return Windows.from_array(gaze, 250.0, config.screen)
 
 
 def main() -> None:

@@ -36,8 +36,8 @@ def only(windows: Windows, tasks: list[str]) -> Windows | None:
         return None
     places = np.array([kept.index(task) if task in kept else -1 for task in windows.tasks])
     chosen = windows.select(np.isin(windows.task, [windows.tasks.index(task) for task in kept]))
-    number = np.maximum(places[windows.run_task], 0).astype(np.int32)
-    return replace(chosen, tasks=tuple(kept), run_task=number)
+    number = np.maximum(places[windows.segment_task], 0).astype(np.int32)
+    return replace(chosen, tasks=tuple(kept), segment_task=number)
 
 
 def with_people(windows: Windows, n: int, seed: int) -> Windows:

@@ -53,7 +53,7 @@ def mixture(run: Run, windows: Windows, n: int, seed: int, **settings: Any) -> W
             told = task if run.config.tasks else None
             generator = DiffusionGenerator.of_quality(run, task=told, **settings)
             pieces.append(np.concatenate(list(generator.pieces(0, wanted, seed + number))))
-    return Windows.of_array(np.concatenate(pieces), windows.rate_hz, screen, "position")
+    return Windows.from_array(np.concatenate(pieces), windows.rate_hz, screen)
 
 
 def counted(windows: Windows) -> dict[str, float]:
@@ -130,7 +130,7 @@ def drawn(windows: Windows, n: int, seed: int) -> Windows:
     train = windows.train
     chosen = np.random.default_rng(seed).permutation(len(train))[:n]
     gaze = train.dequantized(seed=seed + 1).cut(chosen)
-    return Windows.of_array(gaze, windows.rate_hz, windows.screen, "position")
+    return Windows.from_array(gaze, windows.rate_hz, windows.screen)
 
 
 def split_again(windows: Windows, seed: int) -> Windows:
@@ -152,7 +152,7 @@ def judge(
     if importlib.util.find_spec("pymovements") is None:
         # Events in degrees are found by pymovements, which a bare GPU machine has not.
         bare = Screen(windows.screen.width_px, windows.screen.height_px)
-        windows = replace(windows, screen=bare)
+        windows = replace(windows, screens=(bare,))
     n = min(n, len(windows.train) // 2)
     made = drawn(windows, n, 0) if run is None else mixture(run, windows, n, 0, **settings)
     return compared(made, windows, quick)

@@ -100,7 +100,7 @@ def planted(base: Gaze, training: Gaze, windows: Windows) -> dict[str, Windows]:
     sets = {name: plant(base, rng) for name, plant in DEFECTS.items()}
     sets[COPIES] = training[rng.integers(0, len(training), len(base))]
     return {
-        name: Windows.of_array(gaze.astype(np.float32), windows.rate_hz, windows.screen, "position")
+        name: Windows.from_array(gaze.astype(np.float32), windows.rate_hz, windows.screen)
         for name, gaze in sets.items()
     }
 
@@ -151,7 +151,7 @@ def main() -> None:
     windows = Windows.load(arguments.windows)
     people = windows.train
     rng = np.random.default_rng(0)
-    side = rng.permutation(len(people.run_starts))[people.run_of_window] % 2
+    side = rng.permutation(len(people.segment_starts))[people.segment_of_window] % 2
     base, training = (people.select(side == number) for number in (0, 1))
     chosen = np.sort(rng.permutation(len(base))[: arguments.n])
     sets = planted(base.dequantized(1).cut(chosen), training.dequantized(2).cut(), windows)

@@ -123,7 +123,7 @@ def resampled(run: Run, windows: Windows, begin: float, x0: Tensor, told: Tensor
     x = (0 if begin >= edm.sigma_max else x0) + begin * torch.randn(x0.shape, generator=noise)
     *_, x = unipc(lambda y, level: estimate(run, y, level, told), x, levels)
     gaze = run.config.representation.decode(x).float().numpy()
-    return Windows.of_array(gaze, windows.rate_hz, windows.screen, "position")
+    return Windows.from_array(gaze, windows.rate_hz, windows.screen)
 
 
 def moved(run: Run, made: Windows, told: Tensor) -> str:

@@ -30,11 +30,11 @@ def simulated_windows(n_people: int = 10, minutes: float = 2.0, seed: int = 0) -
 def as_synthetic(windows: Windows, seed: int = 0) -> Windows:
     """Real windows under the name of synthetic ones."""
     gaze = windows.dequantized(seed).cut()
-    return Windows.of_array(gaze, windows.rate_hz, windows.screen, "position")
+    return Windows.from_array(gaze, windows.rate_hz, windows.screen)
 
 
 def with_noise(windows: Windows, std: float) -> Windows:
     """Synthetic windows with independent noise on every sample."""
     gaze = windows.dequantized(0).cut()
     gaze = gaze + np.random.default_rng(0).normal(0, std, gaze.shape).astype(np.float32)
-    return Windows.of_array(gaze, windows.rate_hz, windows.screen, "position")
+    return Windows.from_array(gaze, windows.rate_hz, windows.screen)

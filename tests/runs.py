@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gazediffusion.data.windows import Windows
+from gazediffusion.data.windows import Protocol, Windows
 from gazediffusion.models.recipes import RECIPES, Recipe
 from gazediffusion.training.loop import train
 from tests.data.test_windows import make_windows
@@ -21,15 +21,15 @@ TINY_VELOCITY: Recipe = replace(
 )
 
 
-def short_windows(recipe: str = "position") -> Windows:
+def short_windows(recipe: Protocol = "position") -> Windows:
     """Windows of 64 samples: 12 of the training person, 24 of the one held out."""
-    windows = replace(make_windows(), length=64, recipe=recipe)
+    windows = replace(make_windows(), length=64, protocol=recipe)
     starts = (np.arange(0, 177, 16) + np.array([[0], [250], [500]])).ravel()
     scale = 7.0 if recipe == "velocity" else None
     return replace(windows, starts=starts.astype(np.int64), velocity_scale=scale)
 
 
-def saved_windows(path: Path, recipe: str = "position") -> Windows:
+def saved_windows(path: Path, recipe: Protocol = "position") -> Windows:
     """The same, saved and loaded, so that they know their hash."""
     short_windows(recipe).save(path)
     return Windows.load(path)
@@ -37,6 +37,6 @@ def saved_windows(path: Path, recipe: str = "position") -> Windows:
 
 def trained_run(folder: Path, recipe: Recipe = TINY) -> Path:
     """A run trained to its end."""
-    windows = saved_windows(folder.with_suffix(".safetensors"), recipe.representation)
+    windows = saved_windows(folder.with_suffix(".safetensors"), recipe.protocol)
     list(train(windows, folder, recipe, seed=0, device="cpu"))
     return folder

@@ -20,6 +20,7 @@ ORDER = [
     "geometry",
     "seeds",
     "device",
+    "document",
     "data",
     "diffusion",
     "conditioning",

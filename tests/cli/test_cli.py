@@ -86,7 +86,7 @@ def test_inspect_draws_a_recording(run: RunCommand, study: Path, tmp_path: Path)
 
 def test_info_tells_what_prepare_did(run: RunCommand, study: Path, tmp_path: Path) -> None:
     path = tmp_path / "w.safetensors"
-    code, prepared, _ = run("prepare", study, "-o", path, "--recipe", "velocity")
+    code, prepared, _ = run("prepare", study, "-o", path, "--protocol", "velocity")
     assert code == 0
     code, said, _ = run("info", path)
     assert code == 0
@@ -96,7 +96,7 @@ def test_info_tells_what_prepare_did(run: RunCommand, study: Path, tmp_path: Pat
     code, said, _ = run("info", path, "--json")
     told = json.loads(said)
     assert told["velocity_scale"] > 0
-    assert told["provenance"]["config"]["recipe"] == "velocity"
+    assert told["provenance"]["config"]["protocol"] == "velocity"
 
 
 def test_the_same_command_gives_the_same_bytes(
@@ -132,7 +132,7 @@ BAD = {
     "pattern group": (["inspect", "STUDY", "--participant-pattern", "p"], "no group"),
     "eye": (["inspect", "STUDY", "--eye", "third"], "--eye must be"),
     "plot ending": (["inspect", "STUDY", "--plot", "OUT/a.bmp"], ".png, .svg or .pdf"),
-    "recipe": (["prepare", "STUDY", "-o", "OUT/w.safetensors", "--recipe", "x"], "--recipe"),
+    "protocol": (["prepare", "STUDY", "-o", "OUT/w.safetensors", "--protocol", "x"], "--protocol"),
     "ending": (["prepare", "STUDY", "-o", "OUT/w.bin"], "ends in .safetensors"),
     "task": (["prepare", "STUDY", "-o", "OUT/w.safetensors", "--task", "x"], "no recording of"),
     "rate": (["prepare", "STUDY", "-o", "OUT/w.safetensors", "--rate", "1000"], "below the target"),

@@ -130,7 +130,7 @@ def of_two_kinds() -> Windows:
     """Windows of one person, half of them quiet and left, half noisy and right."""
     quiet, noisy = walk(300, 1, 3e-4) - 0.4, walk(300, 2, 3e-3) + 0.4
     gaze = torch.cat([quiet, noisy]).clamp(-0.99, 0.99).numpy()
-    made = Windows.of_array(gaze, RATE, short_windows().screen, "position")
+    made = Windows.from_array(gaze, RATE, short_windows().screen)
     return replace(made, tasks=("both",))
 
 
@@ -179,7 +179,7 @@ def in_whole_pixels() -> Windows:
     cell = torch.from_numpy(2 * 0.1 / screen.size_px).float()
     gaze = [(one / size).round() * size for one, size in ((fine, cell), (coarse, 10 * cell))]
     both = np.concatenate([one.clamp(-0.99, 0.99).numpy() for one in gaze])
-    made = Windows.of_array(both, RATE, screen, "position")
+    made = Windows.from_array(both, RATE, screen)
     return replace(made, tasks=("both",), grid_px=0.1)
 
 
@@ -188,7 +188,7 @@ def test_recordings_in_whole_pixels_are_a_kind_of_their_own() -> None:
     manners = Manners.fit([windows], windows.tasks)
     (kinds,) = manners.tasks
     assert [kind.share for kind in kinds] == [0.5, 0.5]
-    cell = windows.grid_normalized[:, 0]
+    cell = windows.grid_of_window[0, :, 0]
     np.testing.assert_allclose([kind.step for kind in kinds], [cell * 0, cell * 10], rtol=1e-3)
     np.testing.assert_allclose([kind.grid for kind in kinds], [cell, cell], rtol=1e-3)
     wanted, numbers = manners.drawn([0] * 400, evenly_spread(3, 0, 400, 1 + len(NAMES)))

@@ -27,14 +27,14 @@ def on_grid(gaze: np.ndarray, cells: tuple[float, float]) -> Windows:
     cell = 2 * 0.1 / screen.size_px
     step = cell * np.array(cells)[:, None]
     coarse = np.rint(np.rint(gaze / step) * step / cell) * cell
-    made = Windows.of_array(coarse.astype(np.float32), RATE, screen, "position")
+    made = Windows.from_array(coarse.astype(np.float32), RATE, screen)
     return replace(made, grid_px=0.1)
 
 
 @pytest.mark.parametrize("cells", [(10.0, 10.0), (10.0, 10.667), (5.0, 0.0)])
 def test_a_coarse_step_is_found(cells: tuple[float, float]) -> None:
     windows = on_grid(drifting(4, 0), (cells[0], cells[1] or 1.0))
-    found = recorded_steps(windows) / windows.grid_normalized[:, 0]
+    found = recorded_steps(windows) / windows.grid_of_window[:, :, 0]
     np.testing.assert_allclose(found, np.tile(cells, (4, 1)), rtol=5e-3)
 
 

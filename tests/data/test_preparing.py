@@ -55,7 +55,7 @@ def test_position_windows_slide_by_250_samples(
     # 2,500 samples: starts 0, 250 and 500 in each of three recordings.
     assert len(windows) == 9
     assert windows.starts.tolist() == [0, 250, 500, 2500, 2750, 3000, 5000, 5250, 5500]
-    assert (windows.length, windows.rate_hz, windows.recipe) == (2000, 250.0, "position")
+    assert (windows.length, windows.rate_hz, windows.protocol) == (2000, 250.0, "position")
 
 
 def test_velocity_windows_do_not_overlap_and_carry_their_scale(
@@ -64,7 +64,7 @@ def test_velocity_windows_do_not_overlap_and_carry_their_scale(
     recordings = [
         make_recording(participant=f"p{k}", gaze=wandering_gaze(4500, k)) for k in range(3)
     ]
-    windows = prepare(sources(source_file, *recordings), PrepareConfig(recipe="velocity"))
+    windows = prepare(sources(source_file, *recordings), PrepareConfig(protocol="velocity"))
     assert windows.starts.tolist() == [0, 2000, 4500, 6500, 9000, 11000]
     assert windows.velocity_scale is not None
     assert windows.velocity_scale > 0
@@ -90,7 +90,7 @@ def test_windows_come_from_contiguous_valid_runs_only(
     windows = prepare(sources(source_file, broken, whole))
     # Runs: [0, 2985) and [3026, 6000); the padding takes 15 before and 25 after.
     assert np.bincount(windows.participant).tolist() == [4 + 4, 1]
-    assert windows.run_onset_ms.tolist() == [0.0, 3026 * 4.0, 0.0]
+    assert windows.segment_onset_ms.tolist() == [0.0, 3026 * 4.0, 0.0]
     assert np.isfinite(windows.cut()).all()
 
 
@@ -227,12 +227,22 @@ def test_an_unknown_screen_is_asked_for(make_recording: MakeRecording, source_fi
         prepare(sources(source_file, make_recording(screen=None)))
 
 
-def test_two_screens_in_one_file_are_refused(
-    make_recording: MakeRecording, source_file: Path
+def test_recordings_of_two_screens_keep_their_own(
+    make_recording: MakeRecording, source_file: Path, tmp_path: Path
 ) -> None:
-    given = sources(source_file, make_recording(), make_recording(screen=Screen(800, 600)))
-    with pytest.raises(GazeError, match="differs"):
-        prepare(given)
+    small = Screen(1600, 900, 30.0, 17.0, 60.0)
+    recordings = [make_recording(), make_recording(participant="02", screen=small)]
+    windows = prepare(sources(source_file, *recordings))
+    windows.save(tmp_path / "w.safetensors")
+    for one in (windows, Windows.load(tmp_path / "w.safetensors")):
+        assert one.screens == (SCREEN, small)
+        of_second = one.participant == 1
+        np.testing.assert_array_equal(one.screen_index == 1, of_second)
+        # The same pixels were recorded on both screens.
+        pixels = one.to_numpy("px")
+        np.testing.assert_allclose(pixels[of_second], pixels[~of_second], atol=1e-3)
+        with pytest.raises(GazeError, match="2 screens"):
+            _ = one.screen
 
 
 def test_a_rate_below_the_target_names_the_recording(
@@ -261,7 +271,7 @@ def test_an_unknown_person_is_refused_with_a_suggestion(
 @pytest.mark.parametrize(
     ("settings", "option"),
     [
-        ({"recipe": "speed"}, "--recipe"),
+        ({"protocol": "speed"}, "--protocol"),
         ({"rate_hz": 0}, "--rate"),
         ({"seconds": float("nan")}, "--seconds"),
         ({"stride": 0}, "--stride"),
@@ -290,7 +300,7 @@ def test_inspection_counts_what_prepare_makes(
     assert dots.counts.lost == 60
     assert dots.counts.blinks == 2
     position, velocity = (
-        prepare(given, PrepareConfig(recipe=recipe, tasks=("dots",)))
+        prepare(given, PrepareConfig(protocol=recipe, tasks=("dots",)))
         for recipe in ("position", "velocity")
     )
     assert dots.position_windows == len(position)

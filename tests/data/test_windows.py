@@ -28,15 +28,16 @@ def make_windows(grid_px: float | None = 0.1, seed: int = 0) -> Windows:
         starts=starts.astype(np.int64),
         length=LENGTH,
         rate_hz=250.0,
-        screen=SCREEN,
-        recipe="position",
+        screens=(SCREEN,),
+        protocol="position",
         participants=("anna", "bert"),
         tasks=("dots", "movies"),
-        run_starts=np.array([0, 250, 500]),
-        run_participant=np.array([0, 1, 1], dtype=np.int32),
-        run_task=np.array([0, 0, 1], dtype=np.int32),
-        run_trial=("0", "0", "1"),
-        run_onset_ms=np.array([0.0, 12.0, 400.0]),
+        segment_starts=np.array([0, 250, 500]),
+        segment_participant=np.array([0, 1, 1], dtype=np.int32),
+        segment_task=np.array([0, 0, 1], dtype=np.int32),
+        segment_screen=np.zeros(3, dtype=np.int32),
+        segment_trial=("0", "0", "1"),
+        segment_onset_ms=np.array([0.0, 12.0, 400.0]),
         validation=frozenset({"bert"}),
         grid_px=grid_px,
         provenance={"note": "made"},
@@ -93,8 +94,8 @@ def test_saving_and_loading_give_back_the_same_windows(
     loaded = Windows.load(tmp_path / "w.safetensors")
     np.testing.assert_array_equal(loaded.gaze, windows.gaze)
     np.testing.assert_array_equal(loaded.starts, windows.starts)
-    np.testing.assert_array_equal(loaded.run_onset_ms, windows.run_onset_ms)
-    for name in ("length", "rate_hz", "screen", "recipe", "participants", "tasks", "run_trial"):
+    np.testing.assert_array_equal(loaded.segment_onset_ms, windows.segment_onset_ms)
+    for name in ("length", "rate_hz", "screens", "protocol", "participants", "tasks"):
         assert getattr(loaded, name) == getattr(windows, name)
     assert loaded.validation == {"bert"}
     assert loaded.grid_px == grid_px
@@ -122,7 +123,7 @@ def test_the_same_windows_give_the_same_bytes(tmp_path: Path) -> None:
 def test_dequantized_gaze_stays_in_its_grid_cell_and_leaves_the_grid() -> None:
     windows = make_windows(0.1)
     smooth = windows.dequantized(seed=1)
-    moved = (smooth.gaze - windows.gaze) / windows.grid_normalized
+    moved = (smooth.gaze - windows.gaze) / windows.grid_of_window[0]
     assert np.abs(moved).max() <= 0.5 + 1e-3
     assert np.std(moved) == pytest.approx(12**-0.5, rel=0.1)
     assert smooth.grid_px is None

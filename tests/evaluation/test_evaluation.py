@@ -158,7 +158,7 @@ def test_without_training_people_the_floor_is_between_halves(windows: Windows) -
 
 def test_identical_sets_have_no_distance(windows: Windows) -> None:
     plain = replace(windows.held_out.select(np.arange(100)), grid_px=None)
-    same = Windows.of_array(plain.cut(), plain.rate_hz, plain.screen, "position")
+    same = Windows.from_array(plain.cut(), plain.rate_hz, plain.screen)
     found = evaluate(plain, {"same": same}, windows.train, QUICK)
     assert found["about"]["n_common"] == len(plain)
     for row in found["quantities"]:
@@ -168,7 +168,7 @@ def test_identical_sets_have_no_distance(windows: Windows) -> None:
 def test_a_set_without_fixations_is_reported_as_farthest(windows: Windows) -> None:
     rng = np.random.default_rng(0)
     wild = rng.uniform(-1, 1, (50, 2, windows.length)).astype(np.float32)
-    sets = {"wild": Windows.of_array(wild, windows.rate_hz, windows.screen, "position")}
+    sets = {"wild": Windows.from_array(wild, windows.rate_hz, windows.screen)}
     found = evaluate(windows.held_out, sets, windows.train, QUICK)
     rows = {row["name"]: row for row in found["quantities"] if row["family"] == "events"}
     cell = rows["fixation_duration_s"]["distances"]["js"]["synthetic"]["wild"]
@@ -243,7 +243,7 @@ def test_gaze_that_does_not_move_is_judged_without_a_crash(
     windows: Windows, tmp_path: Path
 ) -> None:
     still = np.zeros((60, 2, windows.length), dtype=np.float32)
-    sets = {"still": Windows.of_array(still, windows.rate_hz, windows.screen, "position")}
+    sets = {"still": Windows.from_array(still, windows.rate_hz, windows.screen)}
     config = EvaluationConfig(n_bootstrap=10)
     found = evaluate(windows.held_out, sets, windows.train, config)
     json.dumps(found, allow_nan=False)

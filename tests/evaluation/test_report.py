@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from gazediffusion.document import Estimate, Table, as_text
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation import report
-from gazediffusion.evaluation.report import Estimate, Table, lay_out, write_report
+from gazediffusion.evaluation.report import lay_out, write_report
 from tests.browser import CHROMIUM, FLAGS
 from tests.plotting.test_evaluation import make_results, windows
 
@@ -75,7 +76,7 @@ def test_every_number_stands_in_the_tables(written: Path, name: str) -> None:
     words = set(re.findall(r"-?[\d.,]*\d(?:e-?\d+)?", visible(text) if "html" in name else text))
     numbers = compared_numbers(make_results())
     assert len(numbers) > 600
-    assert [v for v in numbers if report._text(v) not in words] == []
+    assert [v for v in numbers if as_text(v) not in words] == []
 
 
 @pytest.mark.parametrize("with_train", [True, False])
@@ -211,7 +212,7 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     ],
 )
 def test_numbers_have_three_significant_digits(value: Any, text: str) -> None:
-    assert report._text(value) == text
+    assert as_text(value) == text
 
 
 def test_a_real_browser_opens_the_page_and_sorts_its_tables(written: Path, tmp_path: Path) -> None:

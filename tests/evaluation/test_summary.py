@@ -73,7 +73,7 @@ def sets(others: Windows) -> dict[str, Windows]:
     return {
         "people": as_synthetic(some),
         "noisy": with_noise(some, 0.03),
-        "shrunk": Windows.of_array(shrunk, some.rate_hz, some.screen, "position"),
+        "shrunk": Windows.from_array(shrunk, some.rate_hz, some.screen),
     }
 
 
@@ -189,7 +189,7 @@ def test_one_protocol_leaves_the_other_out(summary: Results, sets: dict[str, Win
 
 def test_gaze_that_does_not_move_is_far_from_people(windows: Windows, summary: Results) -> None:
     still = np.zeros((60, 2, windows.length), dtype=np.float32)
-    made = {"still": Windows.of_array(still, windows.rate_hz, windows.screen, "position")}
+    made = {"still": Windows.from_array(still, windows.rate_hz, windows.screen)}
     found = evaluate_against(summary, made, QUICK)
     assert found["ratios"]["overall"]["still"] > 3
     json.dumps(found, allow_nan=False)
@@ -213,15 +213,15 @@ def test_sets_that_cannot_be_compared_are_refused(
 def with_tasks(windows: Windows, tasks: tuple[str, ...], number: Any) -> Results:
     """The summary of a quarter of the windows, each run of the task of this number."""
     few = windows.select(np.arange(0, len(windows), 4))
-    named = replace(few, tasks=tasks, run_task=np.asarray(number, dtype=np.int32))
+    named = replace(few, tasks=tasks, segment_task=np.asarray(number, dtype=np.int32))
     return summarise(named, "tasks", "nobody", n_draws=1)
 
 
 @pytest.fixture(scope="module")
 def of_tasks(windows: Windows) -> Results:
     """Mostly reading, some dots, and stills by one person alone."""
-    number = np.arange(len(windows.run_starts)) % 3 == 0
-    is_alone = windows.run_participant == windows.train.participant[0]
+    number = np.arange(len(windows.segment_starts)) % 3 == 0
+    is_alone = windows.segment_participant == windows.train.participant[0]
     return with_tasks(windows, ("reading", "dots", "stills"), np.where(is_alone, 2, number))
 
 
@@ -240,7 +240,7 @@ def test_tasks_of_few_people_can_not_be_told_from_the_others(of_tasks: Results) 
 
 
 def test_tasks_of_many_people_have_their_own_numbers(windows: Windows) -> None:
-    found = with_tasks(windows, ("reading", "dots"), np.arange(len(windows.run_starts)) % 2)
+    found = with_tasks(windows, ("reading", "dots"), np.arange(len(windows.segment_starts)) % 2)
     assert list(found["parts"]) == [ALL, "reading", "dots"]
     n_all, *n_tasks = (part["sets"]["real"]["n_windows"] for part in found["parts"].values())
     assert n_all == sum(n_tasks)
@@ -294,7 +294,7 @@ def test_a_summary_names_nobody_and_holds_no_rows(
 ) -> None:
     for one in (summary, of_tasks):
         require_private(one)
-        assert not set(words_of(one)) & {*windows.participants, *windows.run_trial}
+        assert not set(words_of(one)) & {*windows.participants, *windows.segment_trial}
 
 
 @pytest.mark.parametrize("name", ["gazecom", "bioeye"])
@@ -335,7 +335,7 @@ def test_evaluate_without_real_compares_with_the_summary_of_the_card(
     paths = []
     for name, gaze in {"walk": np.clip(steps.cumsum(axis=2), -1, 1), "still": 0 * steps}.items():
         paths.append(tmp_path / f"{name}.safetensors")
-        made = Windows.of_array(gaze, 250.0, find_summary("bioeye").screen, "position")
+        made = Windows.from_array(gaze, 250.0, find_summary("bioeye").screen)
         made.save(paths[-1])
         paths[-1].with_suffix(".json").write_text(json.dumps(card))
     given = ("evaluate", "--protocol", "velocity", "-o", tmp_path / "report", "--synthetic", *paths)

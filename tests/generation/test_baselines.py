@@ -210,7 +210,7 @@ def test_a_baseline_is_a_generator_that_says_where_its_windows_come_from(name: s
     windows = replace(make_windows(), provenance={"data_sha256": "ab12"})
     baseline: Generator = fit_baseline(name, windows)
     made, heard = baseline.sample(3, seed=5), list[float]()
-    assert (made.rate_hz, made.screen, made.recipe) == (250.0, SCREEN, "position")
+    assert (made.rate_hz, made.screen, made.protocol) == (250.0, SCREEN, "position")
     assert made.gaze.dtype == np.float32
     assert made.provenance["baseline"] == name
     assert (made.provenance["seed"], made.provenance["data_sha256"]) == (5, "ab12")

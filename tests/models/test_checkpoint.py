@@ -26,7 +26,7 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_configuration_survives_json() -> None:
     for recipe in (TINY, TINY_VELOCITY):
-        config = RunConfig.of([short_windows(recipe.windows)], recipe, 1, "fp32", "cpu")
+        config = RunConfig.of([short_windows(recipe.protocol)], recipe, 1, "fp32", "cpu")
         assert RunConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
 
 

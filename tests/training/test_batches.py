@@ -63,7 +63,7 @@ def test_noise_is_standard_and_steps_cover_the_schedule() -> None:
 def test_gaze_is_spread_over_its_grid_cells_anew_at_every_step() -> None:
     windows = make_windows(grid_px=0.1)
     made = batches(windows=windows)
-    step = torch.from_numpy(windows.grid_normalized)
+    step = torch.from_numpy(windows.grid_of_window[0])
     on_grid = torch.from_numpy(windows.cut())
     x0 = made.at(0)[0]
     nearest = torch.stack([on_grid[(on_grid - x).abs().amax(dim=(1, 2)).argmin()] for x in x0])
@@ -104,7 +104,7 @@ def test_axes_are_mirrored_half_the_time_and_time_reversed_three_tenths() -> Non
 
 
 def test_velocity_batches_hold_scaled_velocities() -> None:
-    windows = replace(make_windows(grid_px=None), recipe="velocity", velocity_scale=2.0)
+    windows = replace(make_windows(grid_px=None), protocol="velocity", velocity_scale=2.0)
     recipe = replace(RECIPES["velocity-tiny"], batch_size=4)
     x0 = batches(recipe, windows).at(0)[0].numpy()
     velocity = np.diff(windows.cut(), axis=2, prepend=np.nan) * 250.0 / 2.0

@@ -59,7 +59,7 @@ def test_a_stop_saves_every_run_and_the_same_call_goes_on(tmp_path: Path) -> Non
 def test_one_that_fails_names_itself_and_stops_the_others(tmp_path: Path) -> None:
     jobs = jobs_in(tmp_path)
     wrong = replace(
-        saved_windows(tmp_path / "v.safetensors"), recipe="velocity", velocity_scale=1.0
+        saved_windows(tmp_path / "v.safetensors"), protocol="velocity", velocity_scale=1.0
     )
     jobs = [
         replace(jobs[0], windows=wrong),

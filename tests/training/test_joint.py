@@ -36,7 +36,7 @@ def other_windows() -> Windows:
     windows = short_windows()
     return replace(
         windows,
-        screen=SMALL_SCREEN,
+        screens=(SMALL_SCREEN,),
         grid_px=None,
         tasks=("reading", "walking"),
         gaze=windows.gaze * np.float32(0.5),

@@ -32,10 +32,10 @@ Start = Callable[..., TestClient]
 def trained(folder: Path) -> Path:
     """A joint run of two tasks on windows of two seconds."""
     windows = simulated_windows(4, 1.0)
-    tasks = np.arange(len(windows.run_starts), dtype=np.int32) % 2
+    tasks = np.arange(len(windows.segment_starts), dtype=np.int32) % 2
     names = ("free viewing", "reading")
     path = folder.with_suffix(".safetensors")
-    replace(windows, length=LENGTH, tasks=names, run_task=tasks).save(path)
+    replace(windows, length=LENGTH, tasks=names, segment_task=tasks).save(path)
     recipe = replace(RECIPES["joint-tiny"], epochs=3, sampling_steps=6)
     list(train([Windows.load(path)], folder, recipe, seed=0, device="cpu"))
     return folder

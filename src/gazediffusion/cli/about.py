@@ -73,7 +73,7 @@ def _print_bound(run_folder: Path, windows: Path) -> None:
 def _as_json(windows: Windows) -> dict[str, Any]:
     return {
         "kind": "windows",
-        "recipe": windows.recipe,
+        "recipe": windows.protocol,
         "n_windows": len(windows),
         "length": windows.length,
         "rate_hz": windows.rate_hz,

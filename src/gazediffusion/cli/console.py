@@ -328,7 +328,7 @@ def print_windows(windows: Windows) -> None:
     grid = f"grid {windows.grid_px:g} px" if windows.grid_px else "no grid"
     scale = f", c_v {windows.velocity_scale:.4f}/s" if windows.velocity_scale else ""
     out.print(
-        f"[bold]{windows.recipe} windows[/bold]: {windows.length} samples at "
+        f"[bold]{windows.protocol} windows[/bold]: {windows.length} samples at "
         f"{windows.rate_hz:g} Hz, {screen_words(windows.screen)}, {grid}{scale}"
     )
     table = Table(box=None, header_style="bold", pad_edge=False)

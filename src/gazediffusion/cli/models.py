@@ -100,7 +100,7 @@ def train(
     if start is not None and recipe is None:
         chosen = start.config.recipe
     else:
-        chosen = find_recipe(recipe or loaded[0].recipe)
+        chosen = find_recipe(recipe or loaded[0].protocol)
     if learning_rate is None:
         # What a model has learned is not to be shaken off at once.
         learning_rate = chosen.learning_rate if start is None else chosen.learning_rate / 2

@@ -111,7 +111,7 @@ def inspect(
 def prepare(
     paths: Paths,
     output: Annotated[Path, typer.Option("-o", "--output", help="The windows file to write.")],
-    recipe: Annotated[
+    protocol: Annotated[
         str, typer.Option(help="position (windows slide) or velocity (windows do not overlap).")
     ] = "position",
     rate: Annotated[float, typer.Option(help="Samples per second of the windows.")] = 250.0,
@@ -167,7 +167,7 @@ def prepare(
     from gazediffusion.data.readers import find_sources
 
     config = PrepareConfig(
-        recipe=recipe,  # type: ignore[arg-type]  # checked by the config itself
+        protocol=protocol,  # type: ignore[arg-type]  # checked by the config itself
         rate_hz=rate,
         seconds=seconds,
         stride=stride,

@@ -141,7 +141,7 @@ def _read(
     made = {}
     for recipe in ("position", "velocity"):
         with console.recording_bar(f"preparing {recipe}", len(sources)) as progress:
-            made[recipe] = prepare(sources, replace(config, recipe=recipe), progress)
+            made[recipe] = prepare(sources, replace(config, protocol=recipe), progress)
     described = {
         "data": sorted({source.path.name for source in sources})[:20],
         "task": ", ".join(config.tasks) or None,

@@ -212,7 +212,7 @@ class Manners:
         for part in parts:
             train = part.train
             measured = np.concatenate(list(_measured(train.dequantized(seed=0))))
-            grid = np.broadcast_to(part.grid_normalized[:, 0], (len(train), 2))
+            grid = train.grid_of_window[:, :, 0]
             recorded = np.concatenate([recorded_steps(train), grid], axis=1)
             for number, task in enumerate(part.tasks):
                 numbers[task].append(measured[train.task == number])

@@ -22,15 +22,19 @@ _FEWEST_VALUES = 16  # fewer different values tell nothing
 
 def recorded_steps(windows: Windows) -> NDArray[np.float64]:
     """Each window's step in x and y in normalized units, (window, 2); zeros where it is fine."""
-    ends = np.append(windows.run_starts[1:], windows.gaze.shape[1])
-    steps = np.zeros((len(windows.run_starts), 2))
-    grid = windows.grid_normalized[:, 0].astype(np.float64)
+    ends = np.append(windows.segment_starts[1:], windows.gaze.shape[1])
+    steps = np.zeros((len(windows.segment_starts), 2))
+    if windows.segment_step is not None:
+        return windows.segment_step[windows.segment_of_window]
+    grids = windows._grid_of_screen[windows.segment_screen]
     if windows.grid_px is not None:
-        for run in np.unique(windows.run_of_window):
-            gaze = windows.gaze[:, windows.run_starts[run] : ends[run]]
-            cells = np.rint(gaze / windows.grid_normalized).astype(np.int64)
-            steps[run] = [_cells_apart(axis) for axis in cells] * grid
-    return steps[windows.run_of_window]
+        for run in np.unique(windows.segment_of_window):
+            gaze = windows.gaze[:, windows.segment_starts[run] : ends[run]]
+            cells = np.rint(gaze / grids[run]).astype(np.int64)
+            steps[run] = [_cells_apart(axis) for axis in cells] * grids[run, :, 0].astype(
+                np.float64
+            )
+    return steps[windows.segment_of_window]
 
 
 def rounded(gaze: Tensor, steps: Tensor, grids: Tensor, places: Tensor) -> Tensor:

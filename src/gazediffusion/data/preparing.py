@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +20,12 @@ from gazediffusion.data.readers import Source
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.resampling import Clock, read_clock, resample_run, thinning_factor
 from gazediffusion.data.splits import split_participants
-from gazediffusion.data.windows import CLIP, Windows, fit_velocity_scale
+from gazediffusion.data.windows import CLIP, Protocol, Windows, fit_velocity_scale
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.files import sha256_of
 from gazediffusion.geometry import Screen
 from gazediffusion.version import __version__
 
-Recipe = Literal["position", "velocity"]
 OFF_SCREEN_BEYOND = 1.1  # paper: "samples exceeding ±1.1 in either axis"
 OFF_SCREEN_SHARE = 0.30  # paper: "less than 30% of samples"
 POSITION_STRIDE = 250  # paper, hyper-parameter table: "Window stride 250 samples"
@@ -45,7 +43,7 @@ class PrepareConfig:
     same_person: groups of participant names that must stay on one side of the split.
     """
 
-    recipe: Recipe = "position"
+    protocol: Protocol = "position"
     rate_hz: float = 250.0
     seconds: float = 8.0
     stride: int | None = None
@@ -57,8 +55,8 @@ class PrepareConfig:
     cleaning: CleaningConfig = field(default_factory=CleaningConfig)
 
     def __post_init__(self) -> None:
-        if self.recipe not in ("position", "velocity"):
-            raise GazeError(f"--recipe must be position or velocity, not {self.recipe!r}")
+        if self.protocol not in ("position", "velocity"):
+            raise GazeError(f"--protocol must be position or velocity, not {self.protocol!r}")
         if not (math.isfinite(self.rate_hz) and self.rate_hz > 0):
             raise GazeError(f"--rate must be a positive number of Hz, not {self.rate_hz}")
         if not (math.isfinite(self.seconds) and self.length >= 2):
@@ -78,7 +76,7 @@ class PrepareConfig:
         """Samples between the starts of neighbouring windows."""
         if self.stride is not None:
             return self.stride
-        return POSITION_STRIDE if self.recipe == "position" else self.length
+        return POSITION_STRIDE if self.protocol == "position" else self.length
 
 
 @dataclass(frozen=True)
@@ -139,10 +137,9 @@ class _Builder:
 
     def __init__(self, config: PrepareConfig) -> None:
         self.config = config
-        self.screen: Screen | None = None
-        self.screen_path: Path | None = None
         self.runs: list[Run] = []
         self.starts: list[NDArray[np.int64]] = []
+        self.screens: list[Screen] = []
         self.run_identity: list[tuple[str, str, str]] = []
         self.grids = list(_GRIDS_PX)
         self.counts: dict[str, CleaningCounts] = {}
@@ -161,7 +158,7 @@ class _Builder:
         self.tasks_of.setdefault(recording.participant, set()).add(recording.task)
         if self.config.tasks and recording.task not in self.config.tasks:
             return
-        screen = self._same_screen(recording)
+        screen = _screen_of(recording)
         try:
             self._add(recording, screen)
         except GazeError as error:
@@ -193,24 +190,8 @@ class _Builder:
                 self._note_grid(run)
                 self.runs.append(run)
                 self.starts.append(starts)
+                self.screens.append(screen)
                 self.run_identity.append((recording.participant, recording.task, recording.trial))
-
-    def _same_screen(self, recording: Recording) -> Screen:
-        if recording.screen is None:
-            raise GazeError(
-                "the file does not say how large the screen was",
-                path=recording.path,
-                remedy="give it with --screen WIDTHxHEIGHT in pixels",
-            )
-        if self.screen is None:
-            self.screen, self.screen_path = recording.screen, recording.path
-        elif recording.screen != self.screen:
-            raise GazeError(
-                f"its screen {recording.screen} differs from {self.screen} of {self.screen_path}",
-                path=recording.path,
-                remedy="prepare them apart, or give --screen for all",
-            )
-        return recording.screen
 
     def _note_longest(self, recording: Recording, cleaned: CleanRecording) -> None:
         runs = cleaned.valid_runs()
@@ -230,7 +211,7 @@ class _Builder:
     def build(self, sources: Sequence[Source]) -> Windows:
         config = self.config
         self._require_known_names()
-        if not self.runs or self.screen is None:
+        if not self.runs:
             raise GazeError(
                 f"no window of {config.seconds:g} s: the longest valid run is "
                 f"{self.longest_s:.2f} s ({self.longest_where or 'no valid sample at all'})",
@@ -238,29 +219,33 @@ class _Builder:
             )
         participants = tuple(sorted({identity[0] for identity in self.run_identity}))
         tasks = tuple(sorted({identity[1] for identity in self.run_identity}))
+        screens = tuple(dict.fromkeys(self.screens))
         with_windows: dict[str, set[str]] = {}
         for participant, task, _ in self.run_identity:
             with_windows.setdefault(participant, set()).add(task)
         lengths = np.array([run.gaze_px.shape[1] for run in self.runs], dtype=np.int64)
-        run_starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64)
+        segment_starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64)
         windows = Windows(
             gaze=self._joined(int(lengths.sum())),
             starts=np.concatenate(
-                [start + offset for start, offset in zip(self.starts, run_starts, strict=True)]
+                [start + offset for start, offset in zip(self.starts, segment_starts, strict=True)]
             ),
             length=config.length,
             rate_hz=config.rate_hz,
-            screen=self.screen,
-            recipe=config.recipe,
+            screens=screens,
+            protocol=config.protocol,
             participants=participants,
             tasks=tasks,
-            run_starts=run_starts,
-            run_participant=np.array(
+            segment_starts=segment_starts,
+            segment_participant=np.array(
                 [participants.index(p) for p, _, _ in self.run_identity], dtype=np.int32
             ),
-            run_task=np.array([tasks.index(t) for _, t, _ in self.run_identity], dtype=np.int32),
-            run_trial=tuple(trial for _, _, trial in self.run_identity),
-            run_onset_ms=np.array([run.onset_ms for run in self.runs], dtype=np.float64),
+            segment_task=np.array(
+                [tasks.index(t) for _, t, _ in self.run_identity], dtype=np.int32
+            ),
+            segment_screen=np.array([screens.index(one) for one in self.screens], dtype=np.int32),
+            segment_trial=tuple(trial for _, _, trial in self.run_identity),
+            segment_onset_ms=np.array([run.onset_ms for run in self.runs], dtype=np.float64),
             validation=frozenset(
                 split_participants(
                     with_windows,
@@ -272,7 +257,7 @@ class _Builder:
             grid_px=self.grids[0] if self.grids else None,
             provenance=self._provenance(sources, participants),
         )
-        if config.recipe != "velocity":
+        if config.protocol != "velocity":
             return windows
         return replace(windows, velocity_scale=fit_velocity_scale(windows))
 
@@ -297,18 +282,17 @@ class _Builder:
 
     def _joined(self, n_samples: int) -> NDArray[np.float32]:
         """All runs end to end, normalized and clipped; on the grid exactly where there is one."""
-        assert self.screen is not None
         gaze = np.empty((2, n_samples), dtype=np.float32)
         offset = 0
-        for run in self.runs:
+        for run, screen in zip(self.runs, self.screens, strict=True):
             stop = offset + run.gaze_px.shape[1]
-            gaze[:, offset:stop] = self.screen.to_normalized(run.gaze_px)
+            part = np.clip(screen.to_normalized(run.gaze_px), -CLIP, CLIP)
+            if self.grids:
+                # Computed just as on loading, so that a saved file gives back the same numbers.
+                step = (2.0 * self.grids[0] / screen.size_px).astype(np.float32)
+                part = np.rint(part / step).astype(np.float32) * step
+            gaze[:, offset:stop] = part
             offset = stop
-        np.clip(gaze, -CLIP, CLIP, out=gaze)
-        if self.grids:
-            # Computed just as on loading, so that a saved file gives back the same numbers.
-            step = (2.0 * self.grids[0] / self.screen.size_px).astype(np.float32)
-            gaze = np.rint(gaze / step).astype(np.float32) * step
         return gaze
 
     def _provenance(
@@ -342,6 +326,16 @@ class _Builder:
                 and (not self.config.tasks or tasks & set(self.config.tasks))
             ),
         }
+
+
+def _screen_of(recording: Recording) -> Screen:
+    if recording.screen is None:
+        raise GazeError(
+            "the file does not say how large the screen was",
+            path=recording.path,
+            remedy="give it with --screen WIDTHxHEIGHT in pixels",
+        )
+    return recording.screen
 
 
 def is_on_grid(gaze_px: NDArray[np.float32], grid_px: float) -> bool:

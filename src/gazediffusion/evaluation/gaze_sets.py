@@ -71,7 +71,7 @@ class GazeSet:
                 remedy="cut windows from gapless gaze only",
             )
         if windows.grid_px is not None:
-            gaze = spread_over_grid(gaze, windows.grid_normalized, seed=0)
+            gaze = spread_over_grid(gaze, windows.grid_of_window, seed=0)
         n_people = len(np.unique(windows.participant))
         group = synthetic_groups(len(gaze)) if is_synthetic else _dense(windows.participant)
         described = {
@@ -198,8 +198,8 @@ def _some(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
 
 def _halves(windows: Windows, rng: np.random.Generator) -> tuple[GazeSet, GazeSet]:
     """Two sets of the same people: their runs are dealt out, since windows of a run overlap."""
-    side = rng.permutation(len(windows.run_starts)) % 2
-    is_first = side[windows.run_of_window] == 0
+    side = rng.permutation(len(windows.segment_starts)) % 2
+    is_first = side[windows.segment_of_window] == 0
     if not is_first.any() or is_first.all():
         is_first = np.arange(len(windows)) % 2 == 0
     first, second = (

@@ -113,7 +113,7 @@ def _from_npz(path: Path, like: Like | None) -> Windows:
     if like is None:
         raise GazeError("an NPZ does not say its screen", path=path, remedy="use a windows file")
     rate_hz = 1000.0 / float(time_ms[1] - time_ms[0]) if time_ms is not None else like.rate_hz
-    return Windows.of_array(gaze.astype(np.float32), rate_hz, like.screen, "position")
+    return Windows.from_array(gaze.astype(np.float32), rate_hz, like.screen)
 
 
 def _from_recordings(path: Path, side: Side, like: Like | None, read_options: object) -> Windows:

@@ -8,22 +8,29 @@ Every number that compares real with synthetic stands beside its floor.
 
 from __future__ import annotations
 
-import base64
 import json
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from gazediffusion.document import (
+    TIMES,
+    Bars,
+    Block,
+    Cell,
+    Estimate,
+    Picture,
+    Sections,
+    Table,
+    as_text,
+    to_html,
+    to_markdown,
+)
 from gazediffusion.files import written_whole
 from gazediffusion.plotting.evaluation import Gaze, Results, closest_pairs, draw_all, set_styles
 
 TITLE = "How near synthetic gaze comes to people"
-TIMES, NOTHING = "\u00d7", "\u2013"
 PAIRWISE = "One number for a pair of sets"
 DISTANCES = {"js": "JS divergence (nats)", "ks": "KS statistic", "w1": "Wasserstein-1 distance"}
 FAMILIES = {
@@ -46,49 +53,6 @@ HOW_TO_READ = (
     f"people. Each set: its distance to held-out people, {TIMES} how many times the floor that is, "
     "[its bootstrap interval over participants]."
 )
-# Nothing may be loaded, from anywhere, but what stands in the page itself.
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A number with what it is worth: its interval and its ratio to the floor, where known."""
-
-    value: float | None
-    interval: Sequence[float | None] | None = None
-    ratio: float | None = None
-
-
-Cell = str | float | Estimate | None
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows under columns; `foot` rows (means, floors) stay below when the others are sorted."""
-
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
-    foot: Sequence[Sequence[Cell]] = ()
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A figure by its name in the figures folder."""
-
-    name: str
-    caption: str
-
-
-@dataclass(frozen=True)
-class Bars:
-    """Overall ratios to the floor, name -> (ratio, colour)."""
-
-    ratios: Mapping[str, tuple[float | None, str]]
-
-
-Block = str | Table | Picture | Bars
-Sections = dict[str, list[Block]]
 
 
 def write_report(
@@ -106,8 +70,8 @@ def write_report(
         figures = draw_all(plain, temporary / "figures", gallery)
         sections = lay_out(plain)
         texts = {
-            "report.html": to_html(sections, figures),
-            "report.md": to_markdown(sections, figures),
+            "report.html": to_html(TITLE, sections, figures),
+            "report.md": to_markdown(TITLE, sections, figures),
             "results.json": json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False),
         }
         for name, text in texts.items():
@@ -239,7 +203,7 @@ def _flat(found: Results | None, before: str = "") -> dict[str, Cell]:
         if isinstance(value, Mapping):
             row |= _flat(value, f"{before}{key} ")
         elif isinstance(value, list) and key != "pairs":
-            row[before + key] = ", ".join(map(_text, value))
+            row[before + key] = ", ".join(map(as_text, value))
         elif key != "pairs":
             row[before + key] = ("no", "yes")[value] if isinstance(value, bool) else value
     return row
@@ -262,137 +226,6 @@ def _about(results: Results) -> Iterator[Block]:
     rows = [[_role(key), *map(one.get, keys)] for key, one in roles.items() if one]
     yield Table("Sets", ["set", "file", "windows", "participants", "sha256"], rows)
     settings = _flat({key: value for key, value in about.items() if key != "notes"})
-    listed = [[key.replace("_", " "), _text(value)] for key, value in settings.items()]
+    listed = [[key.replace("_", " "), as_text(value)] for key, value in settings.items()]
     yield Table("Settings and versions", ["setting", "value"], listed)
     yield from (f"Note: {note}" for note in about.get("notes") or [])
-
-
-def _text(cell: Cell) -> str:
-    """A cell in words: three significant digits, whole numbers whole, a dash for nothing."""
-    if isinstance(cell, Estimate):
-        parts = [_text(cell.value)]
-        parts += [f"{TIMES}{_text(cell.ratio)}"] if cell.ratio is not None else []
-        parts += [f"[{', '.join(map(_text, cell.interval))}]"] if cell.interval else []
-        return " ".join(parts)
-    if cell is None or isinstance(cell, str):
-        return cell or NOTHING
-    size = abs(cell)
-    if isinstance(cell, int) or size == 0 or size >= 999.5:
-        return f"{cell:,.0f}"
-    return f"{cell:.2e}".replace("e-0", "e-") if size < 1e-3 else f"{cell:#.3g}".rstrip(".")
-
-
-def to_markdown(sections: Sections, figures: Mapping[str, Sequence[Path]]) -> str:
-    """The report in Markdown; pictures are those of the figures folder beside it."""
-    lines = [f"# {TITLE}"]
-    for title, blocks in sections.items():
-        shown = [text for block in blocks if (text := _block_markdown(block, figures))]
-        lines += [f"## {_safe(title)}", *shown] if shown else []
-    return "\n\n".join(lines) + "\n"
-
-
-def _block_markdown(block: Block, figures: Mapping[str, Sequence[Path]]) -> str:
-    if isinstance(block, str):
-        return _safe(block)
-    if isinstance(block, Picture):
-        source = f"figures/{block.name}.png"
-        return f"![{_safe(block.caption)}]({source})" if block.name in figures else ""
-    if isinstance(block, Bars):
-        overall = [[name, ratio] for name, (ratio, _) in block.ratios.items()]
-        block = Table("Overall", ["set", "ratio to the floor"], overall)
-    rule = "|".join(["---", *["---:"] * (len(block.columns) - 1)])
-    lines = [
-        " | ".join(_safe(_text(cell)) for cell in row)
-        for row in (block.columns, *block.rows, *block.foot)
-    ]
-    lines.insert(1, rule)
-    return "\n".join([f"**{_safe(block.title)}**\n", *(f"| {line} |" for line in lines)])
-
-
-def _safe(text: str) -> str:
-    """Text that Markdown shows as it is, in one line."""
-    return re.sub(r"([\\`*|]|\](?=[(:\[]))", r"\\\1", escape(" ".join(text.split()), quote=False))
-
-
-def to_html(sections: Sections, figures: Mapping[str, Sequence[Path]]) -> str:
-    """The report as one page with everything inside it."""
-    links, parts = [], []
-    for number, (title, blocks) in enumerate(sections.items()):
-        inside = "\n".join(_block_html(block, figures) for block in blocks).strip()
-        if inside:
-            name, heading = f"part{number}", escape(title)
-            links.append(f'<a href="#{name}">{heading}</a>')
-            parts.append(f'<section id="{name}"><h2>{heading}</h2>\n{inside}\n</section>')
-    data = files("gazediffusion.evaluation")
-    style, script = (data.joinpath(f"report.{kind}").read_text("utf-8") for kind in ("css", "js"))
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{TITLE}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
-        f"<h1>{TITLE}</h1>\n{parts[0]}\n<nav>{' '.join(links[1:])}</nav>\n"
-        + "\n".join(parts[1:])
-        + f"\n<script>\n{script}</script>\n</body>\n</html>\n"
-    )
-
-
-def _block_html(block: Block, figures: Mapping[str, Sequence[Path]]) -> str:
-    if isinstance(block, str):
-        return f"<p>{escape(block)}</p>"
-    if isinstance(block, Bars):
-        return _bars_html(block)
-    if isinstance(block, Table):
-        return _table_html(block)
-    if block.name not in figures:
-        return ""
-    # Thousands of points make an SVG many times the size of the same picture in pixels.
-    path = min(figures[block.name], key=lambda one: one.stat().st_size)
-    kind = {".png": "png", ".svg": "svg+xml"}[path.suffix]
-    data = base64.b64encode(path.read_bytes()).decode("ascii")
-    caption = escape(block.caption)
-    image = f'<img src="data:image/{kind};base64,{data}" alt="{caption}">'
-    return f"<figure>{image}<figcaption>{caption}</figcaption></figure>"
-
-
-def _table_html(table: Table) -> str:
-    heads = [
-        f'<th scope="col" aria-sort="none"><button type="button">{escape(name)}</button></th>'
-        for name in table.columns
-    ]
-    body, foot = (
-        "\n".join(f"<tr>{''.join(map(_cell_html, row))}</tr>" for row in rows)
-        for rows in (table.rows, table.foot)
-    )
-    return (
-        f'<div class="scroll"><table><caption>{escape(table.title)}</caption>\n'
-        f"<thead><tr>{''.join(heads)}</tr></thead>\n<tbody>{body}</tbody>\n"
-        f"<tfoot>{foot}</tfoot></table></div>"
-    )
-
-
-def _cell_html(cell: Cell) -> str:
-    if isinstance(cell, str):
-        is_list = re.fullmatch(r"[-\d.e]+(, [-\d.e]+)+", cell)
-        return f"{'<td class=number>' if is_list else '<td>'}{escape(cell)}</td>"
-    value = cell.value if isinstance(cell, Estimate) else cell
-    key = "" if value is None else repr(value)
-    main, *rest = _text(cell).split(" ", 2)
-    beside = "".join(f" <small>{escape(part)}</small>" for part in rest)
-    return f'<td class="number" data-sort="{key}">{escape(main)}{beside}</td>'
-
-
-def _bars_html(bars: Bars) -> str:
-    """A logarithmic track for each set: the floor is a line, the bar reaches from it to the set."""
-    logs = {name: math.log(ratio) for name, (ratio, _) in bars.ratios.items() if ratio}
-    low, high = min(-0.2, *logs.values()), max(0.7, *logs.values())
-    rows = []
-    for name, (ratio, colour) in bars.ratios.items():
-        floor, place = ((100 * (x - low) / (high - low)) for x in (0.0, logs.get(name, 0.0)))
-        left, width = min(floor, place), abs(place - floor)
-        rows.append(
-            f'<div class="bar"><span class="name">{escape(name)}</span><span class="track">'
-            f'<i class="reach" style="left:{left:.1f}%;width:{width:.1f}%;background:{colour}"></i>'
-            f'<i class="floor" style="left:{floor:.1f}%"></i></span><b>{_text(ratio)}</b></div>'
-        )
-    note = '<p class="note">Line: the floor, 1. The scale is logarithmic; shorter is better.</p>'
-    return f'<div class="bars">{"".join(rows)}</div>{note}'

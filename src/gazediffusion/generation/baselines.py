@@ -256,11 +256,10 @@ class Baseline:
         """The first n windows of this seed, in memory."""
         if n < 1:
             raise GazeError(f"-n must be 1 or more, not {n}")
-        return Windows.of_array(
+        return Windows.from_array(
             np.concatenate(list(self.pieces(0, n, seed))),
             rate_hz=self.rate_hz,
             screen=self.screen,
-            recipe="position",
             provenance={"seed": seed, **self.settings},
         )
 

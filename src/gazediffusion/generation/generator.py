@@ -235,11 +235,11 @@ class DiffusionGenerator:
     def as_windows(self, gaze: NDArray[np.float32], seed: int) -> Windows:
         """Generated gaze (window, 2, time) of a seed, with where it comes from."""
         config = self.run.config
-        return Windows.of_array(
+        return Windows.from_array(
             gaze,
             rate_hz=config.rate_hz,
             screen=self.screen,
-            recipe=config.recipe.windows,
+            protocol=config.recipe.protocol,
             provenance={"seed": seed, "weights_sha256": self.run.weights_sha256, **self.settings},
         )
 

@@ -78,7 +78,7 @@ class RunConfig:
             seed=seed,
             length=first.length,
             rate_hz=first.rate_hz,
-            screen=first.screen,
+            screen=first.screens[0],
             velocity_scale=first.velocity_scale,
             grid_px=first.grid_px,
             precision=precision,
@@ -152,7 +152,9 @@ def _of_tasks(parts: Sequence[Windows], tasks: Sequence[str]) -> dict[str, Any]:
     for part in parts:
         for number, task in enumerate(part.tasks):
             n_windows[task] += int((part.train.task == number).sum())
-            if screens.setdefault(task, part.screen) != part.screen:
+            of_task = part.segment_screen[part.segment_task == number]
+            used = {part.screens[k] for k in of_task.tolist()}
+            if used and used != {screens.setdefault(task, next(iter(used)))}:
                 raise GazeError(
                     f"task {task!r} was recorded on two screens",
                     remedy="name the tasks apart with prepare --rename",

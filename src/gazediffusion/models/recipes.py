@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from gazediffusion.conditioning.manner import NAMES
+from gazediffusion.data.windows import Protocol
 from gazediffusion.diffusion.ddpm import Ddpm, Objective, Schedule, Weighting
 from gazediffusion.diffusion.edm import Edm
 from gazediffusion.errors import GazeError, suggestion
@@ -105,7 +106,7 @@ class Recipe:
         return self.diffusion_steps if self.process == "ddpm" else 1000
 
     @property
-    def windows(self) -> str:
+    def protocol(self) -> Protocol:
         """How windows are cut for this recipe."""
         return "velocity" if self.representation == "velocity" else "position"
 

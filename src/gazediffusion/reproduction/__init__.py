@@ -162,7 +162,7 @@ def _is_same(there: Any, here: Any) -> bool:
 def _require_people(windows: Windows) -> None:
     if not len(windows.held_out) or not len(windows.train):
         raise GazeError(
-            f"people must be on both sides of the split, and {windows.recipe} windows have "
+            f"people must be on both sides of the split, and {windows.protocol} windows have "
             f"{len(windows.train)} of training and {len(windows.held_out)} of held-out people",
             remedy="bring recordings of more people",
         )

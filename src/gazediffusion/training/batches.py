@@ -43,7 +43,7 @@ class Batches:
         begins = np.cumsum([0, *(part.gaze.shape[1] for part in parts)])
         starts = [part.starts + begin for part, begin in zip(parts, begins, strict=False)]
         self.starts = torch.from_numpy(np.concatenate(starts)).to(device)
-        grids = [np.broadcast_to(part.grid_normalized, (len(part), 2, 1)) for part in parts]
+        grids = [part.grid_of_window for part in parts]
         self.grid = torch.from_numpy(np.concatenate(grids)).to(device)
         self.task = torch.from_numpy(_task_numbers(parts, config.tasks)).to(device)
         self.offsets = torch.arange(config.length, device=device)

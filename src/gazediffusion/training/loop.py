@@ -271,11 +271,11 @@ def _checked_config(
 
 def _require_fit(windows: Windows, recipe: Recipe) -> None:
     """Refuse windows of another recipe or of a length the network cannot take."""
-    if windows.recipe != recipe.windows:
+    if windows.protocol != recipe.protocol:
         raise GazeError(
-            f"these are {windows.recipe} windows, and recipe {recipe.name} takes "
-            f"{recipe.windows} windows",
-            remedy=f"prepare them with --recipe {recipe.windows}",
+            f"these are {windows.protocol} windows, and recipe {recipe.name} takes "
+            f"{recipe.protocol} windows",
+            remedy=f"prepare them with --protocol {recipe.protocol}",
         )
     stride = recipe.network.stride
     if windows.length % stride:

@@ -43,7 +43,9 @@ def read_real(paths: Sequence[Path], screen: Screen | None, offer: Offer) -> Rea
 
     if len(paths) == 1 and paths[0].suffix == ".safetensors":
         windows = Windows.load(paths[0])
-        n_recordings = len(set(zip(windows.run_participant, windows.run_trial, strict=True)))
+        n_recordings = len(
+            set(zip(windows.segment_participant, windows.segment_trial, strict=True))
+        )
         if not windows.validation:
             return Real(windows, None, n_recordings)
         return Real(windows.held_out, windows.train, n_recordings)

@@ -30,7 +30,7 @@ _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 def page_policy() -> str:
     """What the page may load: its own files, and the script inside the report it opens."""
-    script = files("gazediffusion.evaluation").joinpath("report.js").read_text("utf-8")
+    script = files("gazediffusion").joinpath("document.js").read_text("utf-8")
     digest = hashlib.sha256(f"\n{script}".encode()).digest()
     report = base64.b64encode(digest).decode()
     return (
