@@ -256,11 +256,12 @@ class Baseline:
         """The first n windows of this seed, in memory."""
         if n < 1:
             raise GazeError(f"-n must be 1 or more, not {n}")
+        return self.as_windows(np.concatenate(list(self.pieces(0, n, seed))), seed)
+
+    def as_windows(self, gaze: NDArray[np.float32], seed: int, first: int = 0) -> Windows:
+        """Generated gaze (window, 2, time) of windows first.. of a seed, with its origin."""
         return Windows.from_array(
-            np.concatenate(list(self.pieces(0, n, seed))),
-            rate_hz=self.rate_hz,
-            screen=self.screen,
-            provenance={"seed": seed, **self.settings},
+            gaze, self.rate_hz, self.screen, provenance={"seed": seed, **self.settings}
         )
 
 

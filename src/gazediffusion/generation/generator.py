@@ -232,14 +232,31 @@ class DiffusionGenerator:
             raise GazeError(f"-n must be 1 or more, not {n}")
         return self.as_windows(np.concatenate(list(self.pieces(0, n, seed))), seed)
 
-    def as_windows(self, gaze: NDArray[np.float32], seed: int) -> Windows:
-        """Generated gaze (window, 2, time) of a seed, with where it comes from."""
+    def as_windows(self, gaze: NDArray[np.float32], seed: int, first: int = 0) -> Windows:
+        """Generated gaze (window, 2, time) of windows first.. of a seed, each with its origin.
+
+        Every window has the task, the screen and the resolution that it was generated for.
+        """
         config = self.run.config
+        tasks: list[str] | str = "synthetic"
+        screens: list[Screen] | Screen = config.screen
+        steps = None
+        if config.tasks:
+            places = self.places(first, first + len(gaze), seed)
+            numbers = self._task_numbers(places)
+            tasks = [config.tasks[number] for number in numbers]
+            screens = [config.task_screens[number] for number in numbers]
+            if config.manners is not None:
+                _, kinds = config.manners.drawn(numbers, places[:, 1:])
+                pairs = zip(numbers, kinds, strict=True)
+                steps = np.array([config.manners.tasks[t][k].step for t, k in pairs])
         return Windows.from_array(
             gaze,
-            rate_hz=config.rate_hz,
-            screen=self.screen,
+            config.rate_hz,
+            screens,
+            tasks=tasks,
             protocol=config.recipe.protocol,
+            steps=steps,
             provenance={"seed": seed, "weights_sha256": self.run.weights_sha256, **self.settings},
         )
 
