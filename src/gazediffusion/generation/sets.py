@@ -105,7 +105,7 @@ def write_set(
 def make_card(generator: DiffusionGenerator, config: SetConfig) -> dict[str, Any]:
     """What the set is and how it was made; the same for the same command."""
     run = generator.run
-    screen = config.screen or generator.screen
+    screen = config.screen or next(iter(generator.screens.values()))
     return {
         "format": "gazediffusion-synthetic",
         "synthetic": True,
@@ -223,12 +223,14 @@ def _write(
     card: dict[str, Any],
 ) -> None:
     """Write the stored pieces in the wanted format, with card and README."""
-    screen = config.screen or generator.screen
+    screen = config.screen or next(iter(generator.screens.values()))
     rate_hz = generator.run.config.rate_hz
     if config.format == "npz":
         _write_npz(folder / "windows.npz", work, generator, config, screen, card)
     else:
-        tasks = generator.tasks(0, config.n, config.seed)
+        drawn = generator.run.config.conditioning.draw(0, config.n, config.seed, generator.task)
+        names = generator.run.config.conditioning.tasks
+        tasks: list[str | None] = [names[k] for k in drawn.tasks] or [None] * config.n
         # Tables keep the order of windows; in the other formats each task is a file of its own.
         is_table = config.format in ("csv", "parquet")
         labelled = chain.from_iterable(
