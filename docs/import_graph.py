@@ -107,8 +107,8 @@ def draw(graph: Graph, output: Path) -> None:
         axes.text(x, y, str(count), fontsize=7.5, ha="center", va="center", zorder=3)
     for name in graph.nodes:
         n_modules = graph.n_modules[name]
-        box = {"boxstyle": "round,pad=0.3", "facecolor": "white"}
-        box["edgecolor"] = used(place[name] % 20)
+        edge = used(place[name] % 20)
+        box = {"boxstyle": "round,pad=0.3", "facecolor": "white", "edgecolor": edge}
         plural = "s" if n_modules != 1 else ""
         text = f"{name}\n{n_modules} module{plural}"
         at = (place[name], -place[name])
