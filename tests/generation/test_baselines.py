@@ -173,7 +173,7 @@ def test_windows_are_the_same_for_every_batch_size(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BASELINES)
-def test_only_training_people_are_fitted(name: str) -> None:
+def test_only_training_participants_are_fitted(name: str) -> None:
     windows = make_windows()
     changed = replace(windows, gaze=windows.gaze.copy())
     changed.gaze[:, 225:] = np.nan  # no training window reaches these samples
@@ -220,7 +220,7 @@ def test_a_baseline_is_a_generator_that_says_where_its_windows_come_from(name: s
     assert heard == [6]
 
 
-def test_bad_wishes_are_refused() -> None:
+def test_bad_arguments_are_refused() -> None:
     windows = make_windows()
     with pytest.raises(GazeError, match="did you mean 'kinematic-markov'"):
         fit_baseline("kinematic", windows)
@@ -230,7 +230,7 @@ def test_bad_wishes_are_refused() -> None:
         fit_baseline("uniform", windows.held_out)
     with pytest.raises(GazeError, match="smoothing must be 0 cells or more, not nan"):
         fit_baseline("uniform", windows, smoothing=float("nan"))
-    with pytest.raises(GazeError, match="-n must be 1 or more"):
+    with pytest.raises(GazeError, match="`n` must be 1 or more"):
         fit_baseline("uniform", windows).sample(0)
     with pytest.raises(GazeError, match="too short to hold one transition"):
         fit_baseline("kinematic-markov", replace(windows, length=2))

@@ -240,10 +240,10 @@ def test_an_occupied_output_is_refused(tmp_path: Path, generator: DiffusionGener
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        ({"n": 0}, "-n must be 1 or more"),
-        ({"n": 1, "seed": -1}, "--seed"),
+        ({"n": 0}, "`n` must be 1 or more"),
+        ({"n": 1, "seed": -1}, "`seed`"),
         ({"n": 1, "format": "edf"}, "no format 'edf'"),
-        ({"n": 1, "grid_px": 0.0}, "--grid"),
+        ({"n": 1, "grid_px": 0.0}, "`grid_px`"),
     ],
 )
 def test_impossible_sets_are_refused(settings: dict[str, Any], problem: str) -> None:

@@ -310,7 +310,7 @@ def _sums(summaries: list[TaskSummary]) -> list[str]:
         str(count("blinks")),
         f"{count('valid') / total:.1%}",
         f"{count('off_screen') / total:.1%}",
-        f"{max(one.longest_run_s for one in summaries):.1f} s",
+        f"{max(one.longest_segment_s for one in summaries):.1f} s",
         str(sum(one.position_windows for one in summaries)),
         str(sum(one.velocity_windows for one in summaries)),
     ]

@@ -245,7 +245,7 @@ class Baseline:
     def pieces(
         self, first: int, stop: int, seed: int, progress: Progress = lambda done: None
     ) -> Iterator[NDArray[np.float32]]:
-        """Batches (window, 2, time); `progress` hears how many windows are done."""
+        """Batches (window, 2, time); `progress` receives how many windows are done."""
         for start in range(first, stop, self.batch_size):
             end = min(start + self.batch_size, stop)
             streams = [np.random.default_rng(seed_for(seed, k)) for k in range(start, end)]
@@ -255,7 +255,7 @@ class Baseline:
     def sample(self, n: int, seed: int = 0) -> Windows:
         """The first n windows of this seed, in memory."""
         if n < 1:
-            raise GazeError(f"-n must be 1 or more, not {n}")
+            raise GazeError(f"`n` must be 1 or more, not {n}")
         return self.as_windows(np.concatenate(list(self.pieces(0, n, seed))), seed)
 
     def as_windows(self, gaze: NDArray[np.float32], seed: int, first: int = 0) -> Windows:
@@ -275,7 +275,7 @@ def fit_baseline(name: str, windows: Windows, smoothing: float = SMOOTHING_CELLS
     if len(train) == 0:
         raise GazeError(
             "there is no window of a training participant to fit a baseline on",
-            remedy="prepare with a smaller --val-fraction",
+            remedy="prepare with a smaller `validation_fraction`",
         )
     if not np.isfinite(train.gaze[:, covered(train, 1)]).all():
         raise GazeError("some training windows hold gaze that is not a number")

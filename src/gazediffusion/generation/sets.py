@@ -53,15 +53,15 @@ class SetConfig:
 
     def __post_init__(self) -> None:
         if self.n < 1:
-            raise GazeError(f"-n must be 1 or more, not {self.n}")
+            raise GazeError(f"`n` must be 1 or more, not {self.n}")
         if self.seed < 0:
-            raise GazeError(f"--seed must be 0 or more, not {self.seed}")
+            raise GazeError(f"`seed` must be 0 or more, not {self.seed}")
         if self.format not in FORMATS:
             raise GazeError(
                 f"no format {self.format!r}", remedy=suggestion(self.format, list(FORMATS))
             )
         if self.grid_px is not None and not self.grid_px > 0:
-            raise GazeError(f"--grid must be a positive number of pixels, not {self.grid_px:g}")
+            raise GazeError(f"`grid_px` must be a positive number of pixels, not {self.grid_px:g}")
 
     def n_samples(self, generator: DiffusionGenerator) -> int:
         """Samples kept of every window that the generator makes."""
@@ -70,7 +70,7 @@ class SetConfig:
             return length
         if not 1 <= self.seconds <= length / rate_hz:
             raise GazeError(
-                f"--seconds must lie between 1 and {length / rate_hz:g} for this model, "
+                f"`seconds` must lie between 1 and {length / rate_hz:g} for this model, "
                 f"not {self.seconds:g}"
             )
         return round(self.seconds * rate_hz)

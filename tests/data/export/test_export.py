@@ -53,7 +53,7 @@ def make_recording(eyes: Sequence[Eye] = ("right",), n: int = 200, **fields: Any
 
 
 def make_set(eyes: Sequence[Eye]) -> list[Recording]:
-    """Two people with two trials each, the second trial a minute later."""
+    """Two participants with two trials each, the second trial a minute later."""
     first = make_recording(eyes)
     return [
         replace(first, participant=who, trial=str(trial), time_ms=first.time_ms + 60_000.0 * trial)
@@ -297,7 +297,7 @@ def test_bids_gaze_is_a_headerless_table_with_na_for_lost_samples(tmp_path: Path
 
 
 def test_bids_needs_the_screen_in_centimetres(tmp_path: Path) -> None:
-    with pytest.raises(GazeError, match="--screen-cm"):
+    with pytest.raises(GazeError, match="give `screen` with its size in cm"):
         write_recordings([make_recording(screen=Screen(1280, 720))], tmp_path / "out", "bids")
     assert list(tmp_path.iterdir()) == []
 
@@ -369,7 +369,7 @@ def test_columns_carry_categories(eyes: tuple[Eye, ...], n_columns: int, tmp_pat
 
 
 @pytest.mark.parametrize("format", ["asc", "bids", "columns"])
-def test_people_who_would_share_a_file_are_refused(format: str, tmp_path: Path) -> None:
+def test_participants_who_would_share_a_file_are_refused(format: str, tmp_path: Path) -> None:
     recordings = [make_recording(participant=name) for name in ("a1", "b", "a-1")]
     with pytest.raises(GazeError, match="comes twice"):
         write_recordings(recordings, tmp_path / "out", format)

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from gazediffusion.data.export.labelled import (
     Event,
     Labelled,
-    by_person_and_task,
+    by_participant_and_task,
     eyes_of,
     name,
     on_one_clock,
     plain,
     rate_of,
-    runs,
+    true_slices,
 )
 from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.errors import GazeError
@@ -36,7 +36,7 @@ _EVENT_WORDS = {"fixation": "FIX", "saccade": "SACC"}
 
 def write_asc(labelled: Iterable[Labelled], folder: Path) -> None:
     """Write `sub-<participant>_task-<task>.asc` files into `folder`."""
-    for participant, task, trials in by_person_and_task(labelled):
+    for participant, task, trials in by_participant_and_task(labelled):
         path = folder / f"sub-{plain(participant)}_task-{plain(task)}.asc"
         with open(path, "w", encoding="utf-8", newline="\n") as stream:
             for number, (recording, events) in enumerate(on_one_clock(trials)):
@@ -122,7 +122,7 @@ def _eye_events(
     """(word, samples, numbers of the end line) of one eye's events."""
     gaze_px = recording.gaze_px[eye]
     if eye in recording.is_blink:
-        for span in runs(recording.is_blink[eye]):
+        for span in true_slices(recording.is_blink[eye]):
             yield "BLINK", span, []
     for event in events:
         span = event.samples(recording.time_ms)

@@ -81,12 +81,12 @@ def _frames(
     first: Recording, labelled: Iterable[Labelled], all_units: bool
 ) -> Iterator[pl.DataFrame]:
     """One table per recording; all must have the eyes, labels, screen and rate of the first."""
-    wanted = _shape(first)
+    expected = _shape(first)
     for recording, _ in labelled:
         for what, value in _shape(recording).items():
-            if value != wanted[what]:
+            if value != expected[what]:
                 raise GazeError(
-                    f"{what} is {value}, the first recording's {wanted[what]}; "
+                    f"{what} is {value}, the first recording's {expected[what]}; "
                     "one table cannot hold both",
                     place=name(recording),
                     remedy="write them apart",

@@ -42,7 +42,7 @@ _TIME = "timestamp"
 
 
 def matches(path: Path, head: bytes, options: ReadOptions) -> bool:
-    """Whether this is an eye's physio file; one with a damaged sidecar is, so that it is told."""
+    """Whether this is an eye's physio file; one with a damaged sidecar is, and will be refused."""
     if not path.name.endswith(_ENDING):
         return False
     try:

@@ -178,7 +178,7 @@ def _parse(
 
 
 def _blocks(lines: Iterator[tuple[int, str]], path: Path) -> list[_Block]:
-    """The blocks that the lines other than samples tell of; one without END runs to the next."""
+    """The blocks that the lines other than samples describe; one without END ends at the next."""
     blocks: list[_Block] = []
     block: _Block | None = None
     display = _Display()

@@ -18,7 +18,7 @@ class ReadOptions:
 
     columns: our word (x, y, t, participant, task, trial, blink, x_left, ...) -> column name.
     participant_pattern: a regular expression searched in each path, with a group named
-        `participant` (or one plain group) and, if wanted, groups named `task` and `trial`.
+        `participant` (or one plain group) and, optionally, groups named `task` and `trial`.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -32,10 +32,10 @@ class ReadOptions:
         try:
             pattern = re.compile(self.participant_pattern)
         except re.error as error:
-            raise GazeError(f"--participant-pattern is no regular expression ({error})") from error
+            raise GazeError(f"`participant_pattern` is no regular expression ({error})") from error
         if pattern.groups == 0:
             raise GazeError(
-                f"--participant-pattern {self.participant_pattern!r} has no group",
+                f"`participant_pattern` {self.participant_pattern!r} has no group",
                 remedy="mark the participant with brackets, as in 'sub(\\d+)'",
             )
 
@@ -68,7 +68,7 @@ def identify(path: Path, options: ReadOptions) -> Identity:
         match = re.search(options.participant_pattern, str(path))
         if match is None:
             raise GazeError(
-                f"--participant-pattern {options.participant_pattern!r} does not match", path=path
+                f"`participant_pattern` {options.participant_pattern!r} does not match", path=path
             )
         groups = match.groupdict()
         return Identity(

@@ -51,7 +51,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
         raise GazeError(
             f"the columns are neither {', '.join(_NEON)} nor {', '.join(_CORE)}",
             path=path,
-            remedy="export the gaze again, or read it with --format table",
+            remedy="export the gaze again, or read it with the `format` table",
         )
     time, x, y = _NEON if is_neon else _CORE
     is_lost = pl.lit(False)

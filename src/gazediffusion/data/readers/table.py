@@ -45,7 +45,7 @@ def matches(path: Path, head: bytes, options: ReadOptions) -> bool:
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
-    """The recordings of one table: a run of equal participant, task and trial is one."""
+    """The recordings of one table: rows of equal participant, task and trial are one."""
     table = open_table(path)
     columns = find_columns(table.names, options, path)
     return recordings(table, columns, options, options.screen or sidecar_screen(path), NAME)

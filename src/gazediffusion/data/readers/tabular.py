@@ -1,9 +1,9 @@
 """Tables of samples: from text or Parquet to recordings, once the columns are known.
 
 A table is scanned lazily: only the columns that are needed come into memory, and identity columns
-only as runs of equal values. Rows that agree in participant, task and trial make one recording.
-The readers of long tables, Tobii, Pupil Labs, BIDS and pymovements find their columns in their
-own way and share everything after that.
+only as stretches of equal values. Rows that agree in participant, task and trial are one
+recording. The readers of long tables, Tobii, Pupil Labs, BIDS and pymovements find their columns
+in their own way and share everything after that.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ def _recordings(
             time_ms,
             path,
             _places(table, rows),
-            remedy="name the column that tells trials apart with --columns trial=...",
+            remedy="name the column that separates trials with `columns` trial=...",
         )
         gaze_px = {
             eye: _to_pixels(
@@ -340,9 +340,9 @@ def _groups(table: Table, names: Sequence[str]) -> list[tuple[dict[str | None, s
     """Each identity with its rows: a range, or an array where it comes in several pieces."""
     if not names:
         return [({}, range(int(table.collect([pl.len()]).item())))]
-    runs = table.collect([pl.struct(names).rle().alias("run")]).unnest("run")
+    stretches = table.collect([pl.struct(names).rle().alias("stretch")]).unnest("stretch")
     pieces = (
-        runs.with_columns(start=pl.col("len").cum_sum() - pl.col("len"))
+        stretches.with_columns(start=pl.col("len").cum_sum() - pl.col("len"))
         .group_by("value", maintain_order=True)
         .agg("start", "len")
     )
@@ -354,7 +354,7 @@ def _groups(table: Table, names: Sequence[str]) -> list[tuple[dict[str | None, s
 
 
 def _rows(starts: list[int], lengths: list[int]) -> Rows:
-    """Row numbers of runs with these starts and lengths, one after another."""
+    """Row numbers of stretches with these starts and lengths, one after another."""
     if len(starts) == 1:
         return range(starts[0], starts[0] + lengths[0])
     counts = np.array(lengths, dtype=np.int64)
@@ -404,7 +404,7 @@ def _to_pixels(
                 raise GazeError(
                     "the gaze is in degrees, and the screen's size and distance are not known",
                     path=path,
-                    remedy="give --screen 1280x720 --screen-cm WIDTHxHEIGHT --distance-cm D",
+                    remedy="give `screen` with its size in cm and the viewing distance",
                 )
             gaze = screen.from_degrees(gaze)
         elif unit in ("norm", "norm_up"):
@@ -412,7 +412,7 @@ def _to_pixels(
                 raise GazeError(
                     "the gaze is normalized, and the screen's size is not known",
                     path=path,
-                    remedy="give it with --screen 1280x720",
+                    remedy="give `screen`",
                 )
             if unit == "norm_up":
                 gaze = np.stack([gaze[0], 1.0 - gaze[1]])

@@ -44,7 +44,7 @@ def matches(path: Path, head: bytes, options: ReadOptions) -> bool:
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
-    """The recordings of one export, told apart by participant and recording name."""
+    """The recordings of one export, separated by participant and recording name."""
     table = open_table(path)
     columns = _find_columns(table.names, path)
     sensor = _named(table.names, "Sensor")
@@ -65,7 +65,7 @@ def _find_columns(names: Sequence[str], path: Path) -> Columns:
         raise GazeError(
             "this Tobii export lacks 'Recording timestamp' or 'Gaze point X' and 'Y' in pixels",
             path=path,
-            remedy="export them, or name columns with --format table --columns x=...,y=...,t=...",
+            remedy="export them, or give the `format` table and `columns` x=...,y=...,t=...",
         )
     unit = (clock["unit"] or "us").lower().replace("µ", "u").replace("μ", "u")
     if unit not in MS_PER:
