@@ -86,6 +86,10 @@ class Screen:
         size_cm = np.array([[self.width_cm], [self.height_cm]])
         return np.asarray(self.distance_cm * self.size_px / size_cm)
 
+    def has_pixels_of(self, other: Screen) -> bool:
+        """Whether both screens have the same width and height in pixels."""
+        return (self.width_px, self.height_px) == (other.width_px, other.height_px)
+
     def in_words(self) -> str:
         """As `1280x720 px, 40x22.5 cm at 45 cm`; without what is not known."""
         words = f"{self.width_px}x{self.height_px} px"
@@ -110,7 +114,7 @@ class Screen:
         """Read what `to_bids` writes; None when the resolution is missing or not two numbers."""
         try:
             width_px, height_px = (int(value) for value in fields["ScreenResolution"])
-            size = [float(value) * 100 for value in fields.get("ScreenSize") or ()]
+            size = [round(float(value) * 100, 4) for value in fields.get("ScreenSize") or ()]
             distance = fields.get("ScreenDistance")
             width_cm, height_cm = (size[0], size[1]) if len(size) == 2 else (None, None)
             return cls(
@@ -118,7 +122,7 @@ class Screen:
                 height_px,
                 width_cm,
                 height_cm,
-                float(distance) * 100 if distance is not None else None,
+                round(float(distance) * 100, 4) if distance is not None else None,
             )
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
             return None

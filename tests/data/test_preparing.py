@@ -9,7 +9,8 @@ import pytest
 
 from gazediffusion.data.cleaning import CleaningConfig
 from gazediffusion.data.inspection import inspect
-from gazediffusion.data.preparing import PrepareConfig, is_on_grid, prepare, window_starts
+from gazediffusion.data.preparing import PrepareConfig, prepare, window_starts
+from gazediffusion.data.quantization import is_on_grid
 from gazediffusion.data.readers import ReadOptions, Source
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.windows import Windows

@@ -156,7 +156,10 @@ def test_the_bids_validator_finds_no_error(tmp_path: Path, generator: DiffusionG
 def test_npz_holds_all_units(tmp_path: Path, generator: DiffusionGenerator) -> None:
     write_set(generator, SetConfig(N, format="npz", screen=SCREEN), tmp_path / "gaze.npz")
     with np.load(tmp_path / "gaze.npz") as arrays:
-        assert set(arrays) == {"gaze", "gaze_px", "gaze_deg", "time_ms", "card"}
+        assert set(arrays) == {
+            "gaze", "gaze_px", "gaze_deg", "time_ms", "participant", "task", "screen",
+            "resolution_px", "card",
+        }  # fmt: skip
         np.testing.assert_allclose(arrays["gaze"], generator.sample(N).cut(), atol=1e-5)
         np.testing.assert_allclose(arrays["gaze_px"], SCREEN.to_pixels(arrays["gaze"]), atol=1e-2)
         assert arrays["time_ms"][-1] == 63 * 4.0
@@ -176,7 +179,7 @@ def test_every_set_says_that_it_is_synthetic_and_from_where(
     assert (card["seed"], card["n_windows"]) == (4, N)
     assert card["model"]["weights_sha256"] == generator.run.weights_sha256
     words = written[2].read_text()
-    assert "No person was recorded" in words
+    assert "No participant was recorded" in words
     assert generator.run.weights_sha256 in words
 
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from gazediffusion.conditioning.quantization import recorded_steps
+from gazediffusion.data.quantization import recorded_steps
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.seeds import evenly_spread, fallen_on

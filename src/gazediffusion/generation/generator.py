@@ -178,6 +178,28 @@ class DiffusionGenerator:
             "eta": recipe.eta if self.eta is None else self.eta,
         }
 
+    def describe(self) -> dict[str, Any]:
+        """What a card says: length and rate of windows, screens by task, sampling and model."""
+        config, run = self.run.config, self.run
+        screens = dict(zip(config.tasks, config.task_screens, strict=True))
+        if self.task is not None:
+            screens = {self.task: screens[self.task]}
+        return {
+            "window_samples": config.length,
+            "rate_hz": config.rate_hz,
+            "screens": screens or {"synthetic": config.screen},
+            "sampling": self.settings,
+            "model": {
+                "recipe": config.recipe.name,
+                "training_seed": config.seed,
+                "weights": run.weights,
+                "weights_sha256": run.weights_sha256,
+                "epoch": run.epoch,
+                "validation_loss": run.validation_loss,
+                "trained_on": dict(config.data),
+            },
+        }
+
     @property
     def screen(self) -> Screen:
         """The screen that the task was recorded on, or the model's."""
