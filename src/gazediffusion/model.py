@@ -15,11 +15,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from gazediffusion.data.export.windows import format_of
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.generator import DiffusionGenerator, Progress
-from gazediffusion.generation.sets import SetConfig, make_card, write_set
+from gazediffusion.generation.sets import SetConfig, make_card, windows_done, write_set
 from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import Run, RunConfig, WeightsName
 from gazediffusion.models.pretrained import load_model
@@ -159,12 +160,15 @@ class Model:
         config = SetConfig(
             n=n,
             seed=seed,
-            format=format or _format_of(Path(path)),
+            format=format_of(Path(path), format),
             screen=screen,
             grid_px=grid_px,
             seconds=seconds,
         )
-        return write_set(self.generator(**settings), config, path, progress)
+        generator = self.generator(**settings)
+        if done := windows_done(generator, config, path):
+            say(f"resuming {path}: {done} of {n} windows are generated")
+        return write_set(generator, config, path, progress)
 
     def fine_tune(
         self, windows: Windows | Sequence[Windows], folder: Path | str, **settings: Any
@@ -190,8 +194,3 @@ class Model:
         device = next(self.run.network.parameters()).device
         calibration.calibrate(self.run.path, device, n, rounds, progress, should_stop)
         return load(self.run.path, self.run.weights, str(device))
-
-
-def _format_of(path: Path) -> str:
-    ending = path.suffix[1:]
-    return ending if ending in ("csv", "npz") else "parquet"

@@ -264,7 +264,7 @@ def test_train_generate_and_info_in_turn(run: RunCommand, trained: Path, tmp_pat
     assert code == 0, lines
     assert "3 synthetic windows" in said
     code, said, _ = run("info", tmp_path / "gaze.csv")
-    assert "No person was recorded" in said
+    assert "No participant was recorded" in said
     code, said, _ = run("info", tmp_path / "gaze.csv", "--json")
     assert json.loads(said)["sampling"]["steps"] == 4
 

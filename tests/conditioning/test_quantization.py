@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from gazediffusion.conditioning.quantization import quantize, recorded_steps
+from gazediffusion.conditioning.quantization import quantize
+from gazediffusion.data.quantization import recorded_steps
 from gazediffusion.data.windows import Windows
 from tests.runs import short_windows
 

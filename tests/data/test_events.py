@@ -54,7 +54,7 @@ def test_saccades_are_those_of_pymovements() -> None:
         velocities=padded, minimum_duration=0, velocity_threshold=SACCADE_DEG_S,
         timesteps=np.arange(1000) * 4,
     )  # fmt: skip
-    # Their fixations are the runs of slow steps, ours between the saccades are the same runs.
+    # Their fixations are the segments of slow steps; ours lie between the saccades.
     slow = np.ones(1000, dtype=bool)
     for event in ours:
         slow[int(event.onset_ms / 4) : int(event.offset_ms / 4)] = False

@@ -16,7 +16,7 @@ LENGTH = 100
 
 
 def make_windows(grid_px: float | None = 0.1, seed: int = 0) -> Windows:
-    """Three runs of 250 samples from two people, five windows each."""
+    """Three segments of 250 samples from two participants, five windows each."""
     rng = np.random.default_rng(seed)
     gaze = np.clip(np.cumsum(rng.normal(0, 0.01, (2, 750)), axis=1), -1.2, 1.2).astype(np.float32)
     if grid_px is not None:
@@ -59,7 +59,7 @@ def test_windows_can_be_cut_by_index() -> None:
     np.testing.assert_array_equal(windows.cut(np.array([3, 1])), windows.cut()[[3, 1]])
 
 
-def test_every_window_knows_its_person_task_and_side() -> None:
+def test_every_window_knows_its_participant_task_and_side() -> None:
     windows = make_windows()
     assert windows.participant.tolist() == [0] * 6 + [1] * 12
     assert windows.task.tolist() == [0] * 12 + [1] * 6

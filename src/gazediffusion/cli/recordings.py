@@ -175,7 +175,7 @@ def prepare(
         task_names=tuple(_pair(one) for one in rename or ()),
         validation_fraction=val_fraction,
         split_seed=split_seed,
-        same_person=tuple(_names(group) for group in same_person or ()),
+        same_participant=tuple(_names(group) for group in same_person or ()),
         cleaning=cleaning_of(eye, blink_before, blink_after, max_speed),
     )
     if output.suffix != ".safetensors":

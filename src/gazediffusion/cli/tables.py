@@ -75,7 +75,7 @@ def inspection_table(summaries: list[TaskSummary], seconds: float) -> Table:
     table.add_column("task")
     table.add_column("format")
     right = ("people", "trials", "rate (Hz)", "eyes", "minutes")
-    counted = ("lost", "blinks", "usable", "off screen", "longest run")
+    counted = ("lost", "blinks", "usable", "off screen", "longest segment")
     windows = (f"{seconds:g} s windows:\nposition", "\nvelocity")
     for name in (*right, *counted, *windows):
         table.add_column(name, justify="right")
@@ -110,7 +110,7 @@ def _sums(summaries: list[TaskSummary]) -> list[str]:
         str(count("blinks")),
         f"{count('valid') / total:.1%}",
         f"{count('off_screen') / total:.1%}",
-        f"{max(one.longest_run_s for one in summaries):.1f} s",
+        f"{max(one.longest_segment_s for one in summaries):.1f} s",
         str(sum(one.position_windows for one in summaries)),
         str(sum(one.velocity_windows for one in summaries)),
     ]

@@ -17,8 +17,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gazediffusion.conditioning.quantization import recorded_steps
 from gazediffusion.conditioning.statistics import STATISTICS, measure
+from gazediffusion.data.quantization import recorded_steps
 from gazediffusion.data.windows import Windows
 from gazediffusion.seeds import categorical_draw, sobol_points
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.export import Event
-from gazediffusion.data.recordings import true_runs
+from gazediffusion.data.recordings import true_segments
 from gazediffusion.geometry import Screen
 
 SACCADE_DEG_S = 30.0  # EyeLink's own parser, cognitive configuration
@@ -29,8 +29,8 @@ def detect_events(
     speed = np.hypot(*np.diff(gaze_px.astype(np.float64))) * degrees_per_px / step_ms * 1000
     is_fast = speed > SACCADE_DEG_S
     events = []
-    # A step joins two samples; a run of fast steps [a, b) moves the eye from sample a to b.
-    for first, stop in true_runs(is_fast).tolist():
+    # A step joins two samples; a segment of fast steps [a, b) moves the eye from sample a to b.
+    for first, stop in true_segments(is_fast).tolist():
         way = (gaze_px[:, stop] - gaze_px[:, first]) * degrees_per_px
         events.append(
             Event(
@@ -41,7 +41,7 @@ def detect_events(
                 float(speed[first:stop].max()),
             )
         )
-    for first, stop in true_runs(~is_fast).tolist():
+    for first, stop in true_segments(~is_fast).tolist():
         onset, offset = float(time_ms[first]), float(time_ms[stop])
         if offset - onset >= MIN_FIXATION_MS:
             events.append(Event("fixation", onset, offset))

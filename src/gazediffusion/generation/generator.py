@@ -164,6 +164,25 @@ class DiffusionGenerator:
             "eta": recipe.eta if self.eta is None else self.eta,
         }
 
+    def describe(self) -> dict[str, Any]:
+        """What a card says: length and rate of windows, screens by task, sampling and model."""
+        config, run = self.run.config, self.run
+        return {
+            "window_samples": config.length,
+            "rate_hz": config.rate_hz,
+            "screens": self.screens,
+            "sampling": self.settings,
+            "model": {
+                "recipe": config.recipe.name,
+                "training_seed": config.seed,
+                "weights": run.weights,
+                "weights_sha256": run.weights_sha256,
+                "epoch": run.epoch,
+                "validation_loss": run.validation_loss,
+                "trained_on": dict(config.data),
+            },
+        }
+
     @property
     def screens(self) -> dict[str, Screen]:
         """The screen of each task that may be generated; `synthetic` of an unconditional model."""

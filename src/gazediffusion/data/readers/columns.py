@@ -78,7 +78,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
         is_blink={eye: _is_blink(values[category]) for eye, (_, _, category) in layout.items()},
         path=path,
         format=NAME,
-        screen=options.screen or _SCREEN,
+        screen=options.screen_or(None) or _SCREEN,
     )
     yield from split_at_jumps(whole)
 
