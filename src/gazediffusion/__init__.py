@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from gazediffusion.data.cleaning import CleaningConfig
     from gazediffusion.data.inspection import inspect
     from gazediffusion.data.preparing import PrepareConfig, prepare
-    from gazediffusion.data.readers import Recordings, read
+    from gazediffusion.data.reading import Recordings, read
     from gazediffusion.data.recordings import Recording
     from gazediffusion.data.simulation import SimulationConfig, simulate, write_simulation
     from gazediffusion.data.windows import Windows
+    from gazediffusion.description import describe
     from gazediffusion.errors import GazeError, StoppedError
     from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
     from gazediffusion.evaluation.result import Evaluation
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from gazediffusion.geometry import Screen
     from gazediffusion.model import Model, load, train
     from gazediffusion.models.recipes import RECIPES, Recipe
+    from gazediffusion.plotting.gallery import plot_windows
+    from gazediffusion.plotting.overview import plot_recording
 
 _HOME = {
     "Baseline": "generation.baselines",
@@ -44,17 +47,20 @@ _HOME = {
     "RECIPES": "models.recipes",
     "Recipe": "models.recipes",
     "Recording": "data.recordings",
-    "Recordings": "data.readers",
+    "Recordings": "data.reading",
     "Screen": "geometry",
     "SimulationConfig": "data.simulation",
     "StoppedError": "errors",
     "Windows": "data.windows",
+    "describe": "description",
     "evaluate": "evaluation.evaluation",
     "fit_baseline": "generation.baselines",
     "inspect": "data.inspection",
     "load": "model",
+    "plot_recording": "plotting.overview",
+    "plot_windows": "plotting.gallery",
     "prepare": "data.preparing",
-    "read": "data.readers",
+    "read": "data.reading",
     "simulate": "data.simulation",
     "train": "model",
     "write_simulation": "data.simulation",
@@ -86,6 +92,9 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "EvaluationConfig",
     "evaluate",
     "Evaluation",
+    "plot_recording",
+    "plot_windows",
+    "describe",
 ]
 
 

@@ -15,9 +15,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gazediffusion.data.export.windows import format_of
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
+from gazediffusion.diffusion.likelihood import Bound
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.generator import DiffusionGenerator, Progress
 from gazediffusion.generation.sets import SetConfig, make_card, windows_done, write_set
@@ -27,6 +30,7 @@ from gazediffusion.models.pretrained import load_model
 from gazediffusion.models.recipes import Recipe
 from gazediffusion.models.unet import n_parameters
 from gazediffusion.training import calibration
+from gazediffusion.training.loop import held_out_bound
 from gazediffusion.training.training import train as train_run
 
 
@@ -123,7 +127,14 @@ class Model:
             guidance=guidance,
         )
 
-    def sample(self, n: int, *, seed: int = 0, **settings: Any) -> Windows:
+    def sample(
+        self,
+        n: int,
+        *,
+        seed: int = 0,
+        progress: Progress = lambda done: None,
+        **settings: Any,
+    ) -> Windows:
         """The first n windows of a seed, each with its task, screen and resolution.
 
         Settings: task (None draws the training mixture), quality (fast, default, best), sampler,
@@ -132,7 +143,8 @@ class Model:
         """
         config = SetConfig(n=n, seed=seed)
         generator = self.generator(**settings)
-        windows = generator.sample(n, seed)
+        gaze = np.concatenate(list(generator.pieces(0, n, seed, progress)))
+        windows = generator.as_windows(gaze, seed)
         card = make_card(generator, config)
         return replace(windows, provenance={**windows.provenance, "card": card})
 
@@ -179,6 +191,10 @@ class Model:
         model is calibrated.
         """
         return train(windows, folder, initial=self, **settings)
+
+    def variational_bound(self, windows: Windows, n_windows: int = 16, n_times: int = 50) -> Bound:
+        """The variational bound on held-out windows, estimated from a few of them and few steps."""
+        return held_out_bound(self.run, windows, n_windows, n_times)
 
     def calibrate(
         self,

@@ -124,7 +124,7 @@ def train(
         except StoppedError as stop:
             bars.close()
             exit_stopped(stop)
-    tables.print_run(output)
+    tables.print_run(gd.describe(output))
     out.print(f"wrote {plain(output)}" + ("" if bars.has_trained else " (it was complete already)"))
 
 

@@ -11,7 +11,6 @@ from gazediffusion.errors import GazeError
 
 if TYPE_CHECKING:
     from gazediffusion.data.cleaning import CleaningConfig
-    from gazediffusion.data.readers import ReadOptions
     from gazediffusion.geometry import Screen
 
 Paths = Annotated[
@@ -91,33 +90,15 @@ def cleaning_of(eye: str, before: float, after: float, max_speed: float) -> Clea
     )
 
 
-def read_options_of(
-    columns: str | None,
-    participant_pattern: str | None,
-    screen: str | None,
-    screen_cm: str | None,
-    distance_cm: float | None,
-    data_dir: Path | None,
-) -> ReadOptions:
-    """What the readers are told."""
-    from gazediffusion.data.readers import ReadOptions
-
-    return ReadOptions(
-        columns=_column_names(columns),
-        participant_pattern=participant_pattern,
-        screen=screen_of(screen, screen_cm, distance_cm),
-        data_dir=data_dir,
-    )
-
-
-def _column_names(text: str | None) -> dict[str, str]:
+def column_names(text: str | None) -> dict[str, str]:
+    """`x=GazeX,y=GazeY` as a mapping."""
     names: dict[str, str] = {}
     for pair in (text or "").split(","):
         if not pair.strip():
             continue
         word, equals, column = pair.partition("=")
         if not equals or not word.strip() or not column.strip():
-            raise GazeError(f"--columns must look like x=GazeX,y=GazeY,t=Time, not {text!r}")
+            raise GazeError(f"`columns` must look like x=GazeX,y=GazeY,t=Time, not {text!r}")
         names[word.strip()] = column.strip()
     return names
 
