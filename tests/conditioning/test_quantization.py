@@ -1,4 +1,4 @@
-"""The step in which recordings give positions."""
+"""The step in which recordings report positions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from gazediffusion.conditioning.quantization import rounded
+from gazediffusion.conditioning.quantization import quantize
 from gazediffusion.data.quantization import recorded_steps
 from gazediffusion.data.windows import Windows
 from tests.runs import short_windows
@@ -23,13 +23,13 @@ def drifting(n: int, seed: int) -> np.ndarray:
 
 
 def on_grid(gaze: np.ndarray, cells: tuple[float, float]) -> Windows:
-    """Windows on a grid of 0.1 px, in steps of so many cells."""
+    """Windows on a grid of 0.1 px, in steps of this many cells."""
     screen = short_windows().screen
     cell = 2 * 0.1 / screen.size_px
     step = cell * np.array(cells)[:, None]
     coarse = np.rint(np.rint(gaze / step) * step / cell) * cell
-    made = Windows.from_array(coarse.astype(np.float32), RATE, screen)
-    return replace(made, grid_px=0.1)
+    windows = Windows.from_array(coarse.astype(np.float32), RATE, screen)
+    return replace(windows, grid_px=0.1)
 
 
 @pytest.mark.parametrize("cells", [(10.0, 10.0), (10.0, 10.667), (5.0, 0.0)])
@@ -44,12 +44,12 @@ def test_a_file_without_a_grid_has_no_steps() -> None:
     assert not recorded_steps(windows).any()
 
 
-def test_rounding_gives_whole_steps_spread_over_the_grid() -> None:
+def test_quantized_gaze_lies_on_steps_and_is_spread_over_the_grid() -> None:
     gaze = torch.from_numpy(drifting(2, 1)).float()
     steps = torch.tensor([[0.01, 0.02], [0.0, 0.0]])
     grids = steps / 10
-    places = torch.rand(gaze.shape, generator=torch.Generator().manual_seed(0))
-    made = rounded(gaze, steps, grids, places)
+    uniforms = torch.rand(gaze.shape, generator=torch.Generator().manual_seed(0))
+    made = quantize(gaze, steps, grids, uniforms)
     assert torch.equal(made[1], gaze[1])
     whole = made[0] / steps[0, :, None]
     off = whole - whole.round()
@@ -60,5 +60,5 @@ def test_rounding_gives_whole_steps_spread_over_the_grid() -> None:
     cells = recorded_steps(again)[0]
     smooth = torch.from_numpy(drifting(2, 1)).float()
     still = torch.full_like(smooth, 0.5)
-    tracked = rounded(smooth, torch.from_numpy(cells).expand(2, 2), torch.zeros(2, 2), still)
+    tracked = quantize(smooth, torch.from_numpy(cells).expand(2, 2), torch.zeros(2, 2), still)
     np.testing.assert_allclose(tracked.numpy(), again.cut(), atol=1e-5)

@@ -308,10 +308,8 @@ def test_every_window_of_a_mixture_is_written_on_the_screen_of_its_task(
 def test_the_card_of_a_mixture_lists_the_screens_by_task(mixture: DiffusionGenerator) -> None:
     card = make_card(mixture, SetConfig(6))
     assert "screen" not in card
-    config = mixture.run.config
-    assert card["screens"] == {
-        task: vars(screen) for task, screen in zip(config.tasks, config.task_screens, strict=True)
-    }
+    assert card["screens"] == {task: vars(screen) for task, screen in mixture.screens.items()}
+    assert mixture.screens["reading"].width_px == 1680
     one = make_card(replace(mixture, task="reading"), SetConfig(6))
     assert one["screen"]["width_px"] == 1680
     assert "screens" not in one

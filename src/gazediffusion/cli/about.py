@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gazediffusion.cli import console
+from gazediffusion.cli import tables
 from gazediffusion.cli.console import out, plain
 from gazediffusion.errors import GazeError
 
@@ -43,7 +43,7 @@ def info(
         out.print_json(data=card) if as_json else out.print(plain(readme_of(card, path.suffix[1:])))
         return
     if path.is_dir():
-        console.print_run(path, as_json)
+        tables.print_run(path, as_json)
         if bound is not None:
             _print_bound(path, bound)
         return
@@ -53,8 +53,8 @@ def info(
     if as_json:
         out.print_json(data=_as_json(windows))
         return
-    console.print_windows(windows)
-    console.print_provenance(windows.provenance)
+    tables.print_windows(windows)
+    tables.print_provenance(windows.provenance)
 
 
 def _print_bound(run_folder: Path, windows: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gazediffusion.cli import console
+from gazediffusion.cli import progress, tables
 from gazediffusion.cli.console import out, plain
 from gazediffusion.cli.options import (
     BlinkAfter,
@@ -49,7 +49,7 @@ def simulate(
     from gazediffusion.data.simulation import SimulationConfig, write_simulation
 
     config = SimulationConfig(n_participants=participants, minutes=minutes, seed=seed, rate_hz=rate)
-    with console.progress_bar("simulating", participants, "person") as update:
+    with progress.progress_bar("simulating", participants, "person") as update:
         written = write_simulation(config, output, format, lambda done, _: update(done, ""))
     out.print(
         f"wrote {plain(output)}: {participants} people, {minutes:g} min each at {rate:g} Hz, "
@@ -94,11 +94,11 @@ def inspect(
     cleaning = cleaning_of(eye, blink_before, blink_after, max_speed)
     config = PrepareConfig(rate_hz=rate, seconds=seconds, cleaning=cleaning)
     sources = find_sources(paths, options, format)
-    with console.recording_bar("reading", len(sources)) as progress:
-        summaries = inspect_sources(sources, config, progress)
-    out.print(console.inspection_table(summaries, config.seconds))
+    with progress.recording_bar("reading", len(sources)) as bar:
+        summaries = inspect_sources(sources, config, bar)
+    out.print(tables.inspection_table(summaries, config.seconds))
     for screen_found in {found for summary in summaries for found in summary.screens}:
-        out.print(f"screen: {console.screen_words(screen_found)}")
+        out.print(f"screen: {tables.screen_words(screen_found)}")
     for note in sorted({note for summary in summaries for note in summary.notes}):
         out.print(f"note: {plain(note)}")
     if plot is not None:
@@ -185,10 +185,10 @@ def prepare(
         columns, participant_pattern, screen, screen_cm, distance_cm, data_dir
     )
     sources = find_sources(paths, options, format)
-    with console.recording_bar("preparing", len(sources)) as progress:
-        windows = prepare_windows(sources, config, progress)
+    with progress.recording_bar("preparing", len(sources)) as bar:
+        windows = prepare_windows(sources, config, bar)
     windows.save(output)
-    console.print_windows(windows)
+    tables.print_windows(windows)
     out.print(
         f"wrote {plain(output)}: {len(windows)} windows, {output.stat().st_size / 1e6:.1f} MB"
     )

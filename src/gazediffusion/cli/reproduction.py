@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gazediffusion.cli import console
+from gazediffusion.cli import progress
 from gazediffusion.cli.console import out, plain
 from gazediffusion.cli.options import (
     Columns,
@@ -89,8 +89,8 @@ def reproduce(
     plan = TINY if tiny else PAPER
     command = _command(data, task, screen, screen_cm, distance_cm, tiny, output)
 
-    with console.stop_on_interrupt() as stopped:
-        watcher = console.ReproductionWatcher(stopped)
+    with progress.stop_on_interrupt() as stopped:
+        watcher = progress.ReproductionWatcher(stopped)
 
         def read() -> Data:
             from gazediffusion.data.preparing import PrepareConfig
@@ -140,8 +140,8 @@ def _read(
     sources = find_sources(data, options, format)
     made = {}
     for recipe in ("position", "velocity"):
-        with console.recording_bar(f"preparing {recipe}", len(sources)) as progress:
-            made[recipe] = prepare(sources, replace(config, protocol=recipe), progress)
+        with progress.recording_bar(f"preparing {recipe}", len(sources)) as bar:
+            made[recipe] = prepare(sources, replace(config, protocol=recipe), bar)
     described = {
         "data": sorted({source.path.name for source in sources})[:20],
         "task": ", ".join(config.tasks) or None,
