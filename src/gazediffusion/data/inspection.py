@@ -18,6 +18,7 @@ from gazediffusion.data.preparing import (
     window_starts,
 )
 from gazediffusion.data.readers import Source
+from gazediffusion.data.reading import Recordings, sources_of
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.resampling import read_clock
 from gazediffusion.errors import GazeError
@@ -44,14 +45,14 @@ class TaskSummary:
 
 
 def inspect(
-    sources: Sequence[Source],
+    recordings: Recordings | Sequence[Source],
     config: PrepareConfig | None = None,
     progress: Callable[[Recording], None] | None = None,
 ) -> list[TaskSummary]:
     """Read everything once and summarise it by format and task."""
     config = config or PrepareConfig()
     summaries: dict[tuple[str, str], TaskSummary] = {}
-    for source in sources:
+    for source in sources_of(recordings):
         for recording in source.read():
             key = (recording.format, recording.task)
             summary = summaries.setdefault(key, TaskSummary(recording.task, recording.format))
