@@ -81,7 +81,7 @@ class Screen:
         if self.width_cm is None or self.height_cm is None or self.distance_cm is None:
             raise GazeError(
                 "degrees need the screen's size and distance",
-                remedy="give `screen` with its size in cm and the viewing distance",
+                remedy="give `screen` with its size (`width_cm`) and `distance_cm`",
             )
         size_cm = np.array([[self.width_cm], [self.height_cm]])
         return np.asarray(self.distance_cm * self.size_px / size_cm)

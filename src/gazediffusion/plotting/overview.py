@@ -17,7 +17,7 @@ from gazediffusion.errors import GazeError
 from gazediffusion.plotting.style import house_style, recording_overview, save_figure
 
 
-def draw_overview(
+def plot_recording(
     recordings: Recordings | Sequence[Source],
     config: PrepareConfig,
     path: Path,
