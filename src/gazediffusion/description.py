@@ -8,7 +8,7 @@ from typing import Any
 
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.sets import read_card
+from gazediffusion.generation.sets import read_card, readme_of
 from gazediffusion.models.checkpoint import read_config, read_metrics
 from gazediffusion.models.pretrained import find_model
 from gazediffusion.models.unet import n_parameters
@@ -27,7 +27,7 @@ def describe(path: Path | str) -> dict[str, Any]:
             raise GazeError("there is no such file or folder", path=path) from error
     card = read_card(path)
     if card is not None:
-        return {"kind": "set", **card}
+        return {"kind": "set", **card, "in_words": readme_of(card, path.suffix[1:])}
     return _run(path) if path.is_dir() else describe_windows(Windows.load(path))
 
 

@@ -202,11 +202,12 @@ class Model:
         rounds: int = calibration.ROUNDS,
         progress: calibration.OnWindows = lambda done, total: None,
         should_stop: Callable[[], bool] = lambda: False,
+        say: Callable[[str], None] = lambda line: None,
     ) -> Model:
         """Calibrate the conditioning by n windows of each task and round, and reload the model.
 
         It writes the tables of the run folder; packaged models are calibrated already.
         """
         device = next(self.run.network.parameters()).device
-        calibration.calibrate(self.run.path, device, n, rounds, progress, should_stop)
+        calibration.calibrate(self.run.path, device, n, rounds, progress, should_stop, say)
         return load(self.run.path, self.run.weights, str(device))

@@ -81,9 +81,9 @@ DataDir = Annotated[
 
 def cleaning_of(eye: str, before: float, after: float, max_speed: float) -> CleaningConfig:
     """How recordings are cleaned, as the options say."""
-    from gazediffusion.data.cleaning import CleaningConfig
+    import gazediffusion as gd
 
-    return CleaningConfig(
+    return gd.CleaningConfig(
         eye=eye,  # type: ignore[arg-type]  # checked by the config itself
         blink_before_ms=before,
         blink_after_ms=after,
@@ -106,9 +106,9 @@ def column_names(text: str | None) -> dict[str, str]:
 
 def screen_of(px: str | None, cm: str | None, distance_cm: float | None) -> Screen | None:
     """The screen given on the command line; None where none was."""
-    from gazediffusion.geometry import parse_screen
+    import gazediffusion as gd
 
-    return parse_screen(px, cm, distance_cm)
+    return gd.Screen.parse(px, cm, distance_cm)
 
 
 def read_options_of(

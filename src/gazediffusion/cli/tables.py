@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
@@ -26,9 +25,7 @@ def print_description(described: Mapping[str, Any], path: str) -> None:
         print_windows(gd.Windows.load(path))
         print_provenance(described["provenance"])
     else:
-        from gazediffusion.data.export.card import readme_of
-
-        out.print(plain(readme_of(dict(described), Path(path).suffix[1:])))
+        out.print(plain(described["in_words"]))
 
 
 def print_run(run: Mapping[str, Any]) -> None:
@@ -169,13 +166,12 @@ def print_windows(windows: Windows) -> None:
 def _print_cleaning(provenance: Mapping[str, Any]) -> None:
     counts = provenance.get("cleaning", {}).get("all")
     if counts:
-        from gazediffusion.data.cleaning import REASONS
-
         total = max(counts["total"], 1)
+        kept = ("total", "valid", "blinks", "off_screen")
         dropped = [
-            f"{counts[reason] / total:.2%} {reason.replace('_', ' ')}"
-            for reason in REASONS
-            if counts[reason]
+            f"{count / total:.2%} {reason.replace('_', ' ')}"
+            for reason, count in counts.items()
+            if count and reason not in kept
         ]
         out.print(
             f"cleaning: {counts['total']:,} samples, {counts['valid'] / total:.2%} valid; "
