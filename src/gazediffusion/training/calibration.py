@@ -60,8 +60,8 @@ def calibrate(
 ) -> None:
     """Calibrate a trained run by n windows of each task and round, and write its tables.
 
-    progress(done, total): in windows. say: receives a line at the start. When `should_stop` returns True, the state is saved and
-    StoppedError raised; the same call resumes.
+    progress(done, total): in windows. say: receives a line at the start. When `should_stop` returns
+    True, the state is saved and StoppedError raised; the same call resumes.
     """
     if n < 3 or rounds < 1:
         raise GazeError(f"`n` must be 3 or more and `rounds` 1 or more, not {n} and {rounds}")
