@@ -49,7 +49,18 @@ def inspect(
     config: PrepareConfig | None = None,
     progress: Callable[[Recording], None] | None = None,
 ) -> list[TaskSummary]:
-    """Read everything once and summarise it by format and task."""
+    """Read everything once and summarise it by format and task.
+
+    >>> import tempfile
+    >>> from gazediffusion.data.reading import read
+    >>> from gazediffusion.data.simulation import SimulationConfig, write_simulation
+    >>> study = SimulationConfig(n_participants=3, minutes=0.5, rate_hz=250)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = write_simulation(study, f"{folder}/study", "parquet")
+    ...     (found,) = inspect(read(f"{folder}/study"), PrepareConfig(seconds=2))
+    >>> found.task, len(found.participants), found.n_trials, found.minutes
+    ('free_viewing', 3, 3, 1.5)
+    """
     config = config or PrepareConfig()
     summaries: dict[tuple[str, str], TaskSummary] = {}
     for source in sources_of(recordings):
