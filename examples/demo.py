@@ -1,9 +1,9 @@
-"""What the package does with nothing but itself: generate gaze, judge it, look at it.
+"""What the package does with nothing but itself: generate gaze, evaluate it, look at it.
 
     python examples/demo.py [FOLDER] [-n 100]
 
 The model inside the package generates two tasks; each set is compared with the summary of real
-people doing that task, and its report written. The picture shows windows of both.
+gaze in that task, and its report written. The picture shows windows of both.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ import argparse
 import shutil
 from pathlib import Path
 
-from gazediffusion import DiffusionGenerator, SetConfig, write_set
+import numpy as np
+from numpy.typing import NDArray
+
+from gazediffusion import DiffusionGenerator, SetConfig, evaluate_files, write_set
 from gazediffusion.cli.console import generation_bar, out, print_evaluation, steps_line
 from gazediffusion.device import choose_device
-from gazediffusion.evaluation.evaluation import EvaluationConfig
-from gazediffusion.evaluation.loading import load_set
-from gazediffusion.evaluation.report import write_report
-from gazediffusion.evaluation.summary import evaluate_against, find_summary, summary_for
 from gazediffusion.models.pretrained import load_model
 from gazediffusion.plotting.style import house_style, save_figure, window_gallery
 
@@ -29,21 +28,18 @@ def main(folder: Path, n_windows: int = 100) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     device = choose_device("auto")
     model = load_model("default", device=device)
-    shown = {}
+    shown: dict[str, NDArray[np.float32]] = {}
     for task in TASKS:
         generator = DiffusionGenerator.of_quality(model, "default", task=task)
         file = folder / f"{task}.parquet"
         with generation_bar(n_windows) as progress:
             write_set(generator, SetConfig(n_windows), file, progress)
 
-        people = find_summary(summary_for({task}))
-        config = EvaluationConfig(n_bootstrap=0)
         with steps_line() as step:
-            windows = load_set(str(file), "synthetic", people)
-            results = evaluate_against(people.summary, {task: windows}, config, people.task, step)
-            shown[task] = windows.cut()[:4]
-            write_report(results, folder / f"report-{task}", {task: shown[task]})
-        print_evaluation(results)
+            evaluation = evaluate_files({task: file}, progress=step)
+            evaluation.save(folder / f"report-{task}")
+        shown |= evaluation.shown
+        print_evaluation(evaluation)
 
     title = "Synthetic gaze by the model inside the package"
     with house_style():

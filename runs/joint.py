@@ -7,8 +7,8 @@ Each variant is told by what it changes of `base`, or of `before` and `plain`, w
 is trained once for each split, corrected (runs/calibrate.py) and judged on the people it was
 trained without. Runs are kept in FOLDER and resumed; what was learned from them is in docs/log.md.
 With --seconds training stops in time, to be gone on with by the same command, and nothing is
-judged. Print: one line for each run and windows file (see runs/fidelity.py), and where the runs
-and scores are.
+judged. Print: one line for each run and windows file (see `gazediffusion evaluate`), and where
+the runs and scores are.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from fidelity import judge, line, split_again
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
 from gazediffusion.diffusion.edm import Edm
-from gazediffusion.files import write_json
+from gazediffusion.evaluation.evaluation import EvaluationConfig
+from gazediffusion.evaluation.loading import evaluate_model, split_again
 from gazediffusion.models.checkpoint import read_metrics
 from gazediffusion.models.recipes import JOINT, Recipe
 from gazediffusion.models.unet import UNetConfig
@@ -83,6 +83,8 @@ VARIANTS: dict[str, Recipe] = {
     "plain-emphasis": replace(PLAIN, edm=BEFORE.edm),
     "plain-lr": replace(PLAIN, learning_rate=1e-3),
 }
+
+QUICK = EvaluationConfig(quick=True)
 
 
 def unfinished(jobs: Iterable[Job]) -> list[Job]:
@@ -158,9 +160,9 @@ def main() -> None:
     for job, parts in people.items():
         run = calibrated(job.folder, device, given.made)
         for path, part in zip(given.windows, parts, strict=True):
-            found = judge(run, part, given.n, True, quality=given.quality)
-            write_json(given.output / "scores" / f"{job.folder.name}-{path.stem}.json", found)
-            print(line(f"{job.folder.name} {path.stem}", found), flush=True)
+            found = evaluate_model(run, part, given.n, QUICK, quality=given.quality)
+            found.to_json(given.output / "scores" / f"{job.folder.name}-{path.stem}.json")
+            print(f"{job.folder.name} {path.stem}\n{found.headline()}", flush=True)
     print(f"wrote {given.output}")
 
 

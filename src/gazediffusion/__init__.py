@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from gazediffusion.data.simulation import SimulationConfig, simulate, write_simulation
     from gazediffusion.data.windows import Windows
     from gazediffusion.errors import GazeError
-    from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
-    from gazediffusion.evaluation.report import write_report
+    from gazediffusion.evaluation.evaluation import evaluate
+    from gazediffusion.evaluation.loading import evaluate_files
+    from gazediffusion.evaluation.result import Evaluation, EvaluationConfig
     from gazediffusion.generation.baselines import fit_baseline
     from gazediffusion.generation.generator import DiffusionGenerator
     from gazediffusion.generation.sets import SetConfig, write_set
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 _HOME = {
     "CleaningConfig": "data.cleaning",
     "DiffusionGenerator": "generation.generator",
-    "EvaluationConfig": "evaluation.evaluation",
+    "Evaluation": "evaluation.result",
+    "EvaluationConfig": "evaluation.result",
     "GazeError": "errors",
     "PrepareConfig": "data.preparing",
     "RECIPES": "models.recipes",
@@ -46,6 +48,7 @@ _HOME = {
     "SimulationConfig": "data.simulation",
     "Windows": "data.windows",
     "evaluate": "evaluation.evaluation",
+    "evaluate_files": "evaluation.loading",
     "find_sources": "data.readers",
     "fit_baseline": "generation.baselines",
     "inspect": "data.inspection",
@@ -54,7 +57,6 @@ _HOME = {
     "read_recordings": "data.readers",
     "simulate": "data.simulation",
     "train": "training.loop",
-    "write_report": "evaluation.report",
     "write_set": "generation.sets",
     "write_simulation": "data.simulation",
 }
@@ -82,8 +84,9 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "write_set",
     "fit_baseline",
     "EvaluationConfig",
+    "Evaluation",
     "evaluate",
-    "write_report",
+    "evaluate_files",
     "SimulationConfig",
     "simulate",
     "write_simulation",

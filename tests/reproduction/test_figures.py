@@ -30,7 +30,7 @@ def evaluated(names: list[str], protocol: Protocol) -> dict[str, Any]:
     windows = simulated_windows(6, 0.6)
     sets = {name: with_noise(windows.train, 4e-4 * n) for n, name in enumerate(names)}
     config = EvaluationConfig(protocols=(protocol,), quick=True)
-    return evaluate(windows.held_out, sets, windows.train, config)
+    return evaluate(windows.held_out, sets, windows.train, config).results
 
 
 def history(plan: Plan, name: str, number: int) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
 from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
 from gazediffusion.evaluation.gaze_sets import GazeSet
-from gazediffusion.evaluation.loading import reference_features
+from gazediffusion.evaluation.loading import bottleneck_features
 from gazediffusion.files import read_json, write_json, written_whole
 from gazediffusion.generation.baselines import fit_baseline
 from gazediffusion.generation.generator import DiffusionGenerator, usual_batch
@@ -297,7 +297,7 @@ class Maker:
         if not names:
             return
         run = load_run(self.path("runs", self.plan.reference), device=choose_device(self.device))
-        features_of = reference_features(run)
+        features_of = bottleneck_features(run)
         for name in names:
             self.watcher.part(f"features of {name}")
             features = features_of(self._gaze(name)).astype(np.float64)
@@ -321,4 +321,4 @@ class Maker:
             EvaluationConfig(n_bootstrap=self.plan.n_bootstrap, quick=not is_main),
             progress=lambda part: self.watcher.part(f"{name}: {part}"),
         )
-        write_json(self.path("evaluations", name), results)
+        write_json(self.path("evaluations", name), results.results)
