@@ -267,7 +267,7 @@ def test_an_evaluation_is_that_of_the_library(start: Start, study: Path, run_fol
     generator = generator_of(run_folder, "fast")
     made = generator.as_windows(np.concatenate(list(generator.pieces(0, 24, 5))), 5)
     people = windows_like_the_models(study)
-    expected = evaluate(people, {"synthetic": made}, None, EvaluationConfig(quick=True))
+    expected = evaluate(people, made, None, EvaluationConfig(quick=True)).results
     found = sent.json()
     assert (found["n_real"], found["n_synthetic"]) == (len(people), 24)
     assert found["ratios"] == json.loads(json.dumps(expected["ratios"]))

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import (
     APIRouter,
@@ -65,6 +65,9 @@ from gazediffusion.web.schemas import (
 )
 from gazediffusion.web.settings import Settings
 from gazediffusion.web.uploads import TooLargeError, stored
+
+if TYPE_CHECKING:
+    from gazediffusion.evaluation.result import Evaluation
 
 STATIC = Path(__file__).parent / "static"
 # The report forbids all but itself in its own head; the page's policy would forbid its script.
@@ -363,8 +366,7 @@ async def evaluate(
 ) -> Response:
     """What `gazediffusion evaluate --quick` finds, with one synthetic set named `synthetic`.
     Without files, the recording of --real is taken."""
-    results, _, _ = await _compared(play, request, asked, files, screen)
-    return JSONResponse(trimmed(results))
+    return JSONResponse(trimmed(await _compared(play, request, asked, files, screen)))
 
 
 @api.post(
@@ -385,7 +387,7 @@ async def report(
 ) -> Response:
     """One HTML page with everything inside it, as `gazediffusion evaluate` writes it."""
     compared = await _compared(play, request, asked, files, screen)
-    page = await play.compare(lambda: report_page(*compared), request)
+    page = await play.compare(lambda: report_page(compared), request)
     return HTMLResponse(page, headers={"Content-Security-Policy": _REPORT_POLICY})
 
 
@@ -395,14 +397,13 @@ async def _compared(
     asked: Asked,
     files: list[UploadFile] | None,
     screen: Screen | None,
-) -> tuple[dict[str, Any], Real, Any]:
-    """Results, real and synthetic windows. The recording is read first: it is soon refused."""
+) -> Evaluation:
+    """The evaluation. The recording is read first: it is soon refused."""
     order = await asyncio.to_thread(Order.of, asked, play.models, play.settings.limits)
     people = await play.compare(lambda: _read(play, files, screen, order.offer), request)
     gaze = await play.make(order, request)
     synthetic = order.generator.as_windows(gaze, order.config.seed)
-    results = await play.compare(lambda: evaluate_both(people, synthetic), request)
-    return results, people, synthetic
+    return await play.compare(lambda: evaluate_both(people, synthetic), request)
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:

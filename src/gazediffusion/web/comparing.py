@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
 from gazediffusion.web.orders import coordinates
-from gazediffusion.web.uploads import PREFIX
 
 if TYPE_CHECKING:
     from gazediffusion.data.windows import Windows
+    from gazediffusion.evaluation.result import Evaluation
     from gazediffusion.web.models import Offer
 
 MAX_SHOWN = 40
@@ -100,53 +98,49 @@ def describe(real: Real, seconds: float | None = None) -> dict[str, Any]:
     }
 
 
-def evaluate_both(real: Real, synthetic: Windows) -> dict[str, Any]:
+def evaluate_both(real: Real, synthetic: Windows) -> Evaluation:
     """The evaluation without intervals and slow tests."""
-    from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
+    from gazediffusion.evaluation.evaluation import evaluate
+    from gazediffusion.evaluation.result import EvaluationConfig
 
-    people = evenly(real.windows, MAX_REAL)
+    held_out = evenly(real.windows, MAX_REAL)
     train = None if real.train is None else evenly(real.train, MAX_REAL)
-    results = evaluate(people, {"synthetic": synthetic}, train, EvaluationConfig(quick=True))
-    if len(people) < len(real.windows):
-        results["about"]["notes"].append(
-            f"{len(people)} of the {len(real.windows)} real windows were taken, evenly spread"
+    found = evaluate(held_out, synthetic, train, EvaluationConfig(quick=True))
+    if len(held_out) < len(real.windows):
+        found.results["about"]["notes"].append(
+            f"{len(held_out)} of the {len(real.windows)} real windows were taken, evenly spaced"
         )
-    return results
+    return found
 
 
-def trimmed(results: dict[str, Any]) -> dict[str, Any]:
+def trimmed(evaluation: Evaluation) -> dict[str, Any]:
     """The part of the results that is drawn."""
+    results = evaluation.results
     sets = results["sets"]
     return {
         "n_real": sets["real"]["n_windows"],
         "n_synthetic": sets["synthetic"]["synthetic"]["n_windows"],
         "quantities": [{key: row[key] for key in _KEPT} for row in results["quantities"]],
         "scalars": results["scalars"],
+        "headline": results["headline"],
+        "compared": results["about"]["compared"],
+        "warnings": results["about"]["warnings"],
         "ratios": results["ratios"],
         "main_sequence": results["main_sequence"],
         "notes": results["about"]["notes"],
     }
 
 
-def report_page(results: dict[str, Any], real: Real, synthetic: Windows) -> str:
+def report_page(evaluation: Evaluation) -> str:
     """The full report as one page."""
     import matplotlib
 
-    from gazediffusion.evaluation.report import write_report
-
     matplotlib.use("Agg")  # drawn beside the main thread, where no window may open
-    gallery = {"real, held out": _four(real.windows), "synthetic": _four(synthetic)}
-    with tempfile.TemporaryDirectory(prefix=PREFIX) as folder:
-        write_report(results, Path(folder) / "report", gallery)
-        return (Path(folder) / "report" / "report.html").read_text(encoding="utf-8")
+    return evaluation.to_html()
 
 
 def evenly(windows: Windows, most: int) -> Windows:
-    """At most so many of the windows, evenly spread over them."""
-    if len(windows) <= most:
-        return windows
-    return windows.select(np.linspace(0, len(windows) - 1, most).round().astype(np.int64))
+    """At most so many of the windows, evenly spaced."""
+    from gazediffusion.data.subsampling import evenly_spaced
 
-
-def _four(windows: Windows) -> NDArray[np.float32]:
-    return evenly(windows, 4).cut()
+    return windows.select(evenly_spaced(len(windows), most))

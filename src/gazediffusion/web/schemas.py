@@ -208,6 +208,9 @@ class EvaluationAnswer(BaseModel):
     n_synthetic: int
     quantities: list[QuantityAnswer]
     scalars: list[dict[str, Any]]
+    headline: dict[str, Any]
+    compared: str
+    warnings: list[str]
     ratios: dict[str, Any]
     main_sequence: dict[str, Any]
     notes: list[str]
