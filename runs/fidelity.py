@@ -139,7 +139,9 @@ def split_again(windows: Windows, seed: int) -> Windows:
     tasks_of: dict[str, set[str]] = {}
     for person, task in set(zip(windows.participant.tolist(), windows.task.tolist(), strict=True)):
         tasks_of.setdefault(windows.participants[person], set()).add(windows.tasks[task])
-    kept = split_participants(tasks_of, config["validation_fraction"], seed, config["same_person"])
+    kept = split_participants(
+        tasks_of, config["validation_fraction"], seed, config["same_participant"]
+    )
     config = {**config, "split_seed": seed}
     provenance = {**windows.provenance, "config": config}
     return replace(windows, validation=frozenset(kept), provenance=provenance)

@@ -18,7 +18,7 @@ import polars as pl
 
 from gazediffusion import CleaningConfig, PrepareConfig, ReadOptions, Screen, read_recordings
 from gazediffusion.data.cleaning import clean
-from gazediffusion.data.preparing import clean_runs, window_starts
+from gazediffusion.data.preparing import clean_segments, window_starts
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.resampling import read_clock
 
@@ -42,7 +42,7 @@ def score(recording: Recording, label: np.ndarray, config: CleaningConfig) -> Co
     in_window = np.zeros(len(label), dtype=bool)
     length, stride = PrepareConfig().length, PrepareConfig().step
     clock = read_clock(cleaned.time_ms)
-    for run in clean_runs(cleaned, clock, 250.0, length):
+    for run in clean_segments(cleaned, clock, 250.0, length):
         first = int(np.searchsorted(cleaned.time_ms, run.onset_ms))
         for start in window_starts(SCREEN.to_normalized(run.gaze_px), length, stride)[0]:
             in_window[first + start : first + start + length] = True

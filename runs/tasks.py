@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.events import MIN_FIXATION_MS, SACCADE_DEG_S
-from gazediffusion.data.recordings import true_runs
+from gazediffusion.data.recordings import true_segments
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
 from gazediffusion.evaluation.features import kinematic_features
@@ -39,7 +39,7 @@ def scanpath(gaze: NDArray[np.float32], screen: Screen, rate_hz: float) -> tuple
     degrees = screen.to_degrees(screen.to_pixels(gaze.astype(np.float64)))
     speed = np.hypot(*np.diff(degrees)) * rate_hz
     shortest = MIN_FIXATION_MS / 1000 * rate_hz
-    runs = [(a, b) for a, b in true_runs(speed <= SACCADE_DEG_S).tolist() if b - a >= shortest]
+    runs = [(a, b) for a, b in true_segments(speed <= SACCADE_DEG_S).tolist() if b - a >= shortest]
     places = np.array([degrees[:, a : b + 1].mean(axis=1) for a, b in runs]).reshape(-1, 2)
     return np.array([(b - a) / rate_hz * 1000 for a, b in runs]), np.diff(places, axis=0)
 

@@ -11,7 +11,7 @@ def test_error_names_path_place_problem_and_remedy_in_one_line() -> None:
 
 
 def test_error_without_place_is_the_problem_alone() -> None:
-    assert str(GazeError("too few people")) == "too few people"
+    assert str(GazeError("too few participants")) == "too few participants"
 
 
 def test_suggestion_finds_the_nearest_name_whatever_its_case() -> None:

@@ -45,7 +45,7 @@ def test_degrees_equal_those_of_pymovements() -> None:
 
 
 def test_degrees_without_centimetres_name_the_options() -> None:
-    with pytest.raises(GazeError, match="--screen-cm"):
+    with pytest.raises(GazeError, match="give `screen` with its size"):
         Screen(1280, 720).to_degrees(np.zeros((2, 1)))
 
 
@@ -65,6 +65,6 @@ def test_a_screen_must_have_a_size() -> None:
 
 
 def test_parse_size_reads_two_numbers_and_refuses_one() -> None:
-    assert parse_size("47.4x29.7", "--screen-cm") == (47.4, 29.7)
-    with pytest.raises(GazeError, match="--screen must look like 1280x720"):
-        parse_size("1280", "--screen")
+    assert parse_size("47.4x29.7", "screen_cm") == (47.4, 29.7)
+    with pytest.raises(GazeError, match="`screen` must look like 1280x720"):
+        parse_size("1280", "screen")

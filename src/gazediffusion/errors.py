@@ -28,11 +28,15 @@ class GazeError(Exception):
         super().__init__(" ".join(message.split()))
 
 
-def suggestion(wanted: str, known: list[str]) -> str:
-    """Name the known word nearest to the wanted one, or list them all: `did you mean 'x_px'?`."""
+class StoppedError(Exception):
+    """Long work was stopped on request; what was done is saved, and the same call resumes."""
+
+
+def suggestion(given: str, known: list[str]) -> str:
+    """Name the known word nearest to the given one, or list them all: `did you mean 'x_px'?`."""
     from difflib import get_close_matches
 
-    near = get_close_matches(wanted.lower(), [name.lower() for name in known], n=1, cutoff=0.6)
+    near = get_close_matches(given.lower(), [name.lower() for name in known], n=1, cutoff=0.6)
     if near:
         original = next(name for name in known if name.lower() == near[0])
         return f"did you mean {original!r}?"

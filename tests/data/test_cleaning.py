@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from gazediffusion.data.cleaning import REASONS, CleaningConfig, choose_eye, clean, gaps_after
-from gazediffusion.data.recordings import true_runs
+from gazediffusion.data.recordings import true_segments
 from gazediffusion.errors import GazeError
 from tests.conftest import SCREEN, MakeRecording, wandering_gaze
 
@@ -19,7 +19,7 @@ NO_PADDING = CleaningConfig(blink_before_ms=0, blink_after_ms=0)
 
 def test_runs_of_a_mask_are_half_open() -> None:
     mask = np.array([True, False, False, True, True])
-    assert true_runs(mask).tolist() == [[0, 1], [3, 5]]
+    assert true_segments(mask).tolist() == [[0, 1], [3, 5]]
 
 
 def test_clean_gaze_is_valid_throughout(make_recording: MakeRecording) -> None:
@@ -33,7 +33,7 @@ def test_a_loss_is_padded_60_ms_before_and_100_ms_after(make_recording: MakeReco
     gaze[:, 200:220] = np.nan
     cleaned = clean(make_recording(gaze=gaze), CleaningConfig())
     # 60 ms are 15 samples at 250 Hz, 100 ms are 25.
-    assert true_runs(~cleaned.is_valid).tolist() == [[185, 245]]
+    assert true_segments(~cleaned.is_valid).tolist() == [[185, 245]]
     assert (cleaned.counts.lost, cleaned.counts.padding) == (20, 40)
     assert cleaned.counts.blinks == 1
 
@@ -42,7 +42,7 @@ def test_padding_has_the_same_length_in_time_at_1000_hz(make_recording: MakeReco
     gaze = wandering_gaze(2000)
     gaze[:, 800:880] = np.nan
     cleaned = clean(make_recording(gaze=gaze, rate_hz=1000), CleaningConfig())
-    assert true_runs(~cleaned.is_valid).tolist() == [[740, 980]]
+    assert true_segments(~cleaned.is_valid).tolist() == [[740, 980]]
 
 
 def test_blink_labels_are_believed_where_the_eye_was_not_lost(
@@ -51,7 +51,7 @@ def test_blink_labels_are_believed_where_the_eye_was_not_lost(
     blink = np.zeros(500, dtype=bool)
     blink[100:130] = True
     cleaned = clean(make_recording(n=500, is_blink=blink), CleaningConfig())
-    assert true_runs(~cleaned.is_valid).tolist() == [[85, 155]]
+    assert true_segments(~cleaned.is_valid).tolist() == [[85, 155]]
     assert cleaned.counts.labelled_blink == 30
     assert cleaned.counts.blinks == 1
 
@@ -119,8 +119,8 @@ def test_valid_runs_do_not_cross_a_gap_of_the_clock(make_recording: MakeRecordin
     time_ms = np.arange(100) * 4.0
     time_ms[60:] += 40
     cleaned = clean(make_recording(n=100, time_ms=time_ms), NO_PADDING)
-    assert cleaned.valid_runs().tolist() == [[0, 60], [60, 100]] or (
-        cleaned.valid_runs().tolist() == [[0, 59], [61, 100]]
+    assert cleaned.valid_segments().tolist() == [[0, 60], [60, 100]] or (
+        cleaned.valid_segments().tolist() == [[0, 59], [61, 100]]
     )
     assert cleaned.counts.gaps == 1
 
@@ -163,7 +163,7 @@ def test_a_monocular_recording_gives_the_eye_it_has(make_recording: MakeRecordin
 
 
 def test_bad_settings_are_refused() -> None:
-    with pytest.raises(GazeError, match="--eye"):
+    with pytest.raises(GazeError, match="`eye`"):
         CleaningConfig(eye="both")  # type: ignore[arg-type]
     with pytest.raises(GazeError, match="negative"):
         CleaningConfig(blink_before_ms=-1)
@@ -196,7 +196,7 @@ def test_every_sample_is_counted_once_and_valid_ones_are_finite(gaze: Any, data:
     counts = cleaned.counts
     assert sum(getattr(counts, reason) for reason in REASONS) + counts.valid == counts.total == n
     assert np.isfinite(cleaned.gaze_px[:, cleaned.is_valid]).all()
-    for start, stop in cleaned.valid_runs():
+    for start, stop in cleaned.valid_segments():
         assert cleaned.is_valid[start:stop].all()
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from gazediffusion.data.cleaning import CleaningConfig
 from gazediffusion.data.inspection import inspect
-from gazediffusion.data.preparing import PrepareConfig, is_on_grid, prepare, window_starts
+from gazediffusion.data.preparing import PrepareConfig, prepare, window_starts
 from gazediffusion.data.readers import ReadOptions, Source
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.windows import Windows
@@ -44,14 +44,16 @@ def sources(path: Path, *recordings: Recording) -> list[Source]:
     return [Source(path, Given(recordings), ReadOptions())]
 
 
-def people(make_recording: MakeRecording, n: int = 5, **more: object) -> list[Recording]:
+def recordings_of_participants(
+    make_recording: MakeRecording, n: int = 5, **more: object
+) -> list[Recording]:
     return [make_recording(participant=f"p{k}", seed=k, **more) for k in range(n)]
 
 
 def test_position_windows_slide_by_250_samples(
     make_recording: MakeRecording, source_file: Path
 ) -> None:
-    windows = prepare(sources(source_file, *people(make_recording, n=3)))
+    windows = prepare(sources(source_file, *recordings_of_participants(make_recording, n=3)))
     # 2,500 samples: starts 0, 250 and 500 in each of three recordings.
     assert len(windows) == 9
     assert windows.starts.tolist() == [0, 250, 500, 2500, 2750, 3000, 5000, 5250, 5500]
@@ -73,14 +75,14 @@ def test_velocity_windows_do_not_overlap_and_carry_their_scale(
 def test_windows_hold_the_recorded_numbers_on_the_grid(
     make_recording: MakeRecording, source_file: Path
 ) -> None:
-    recordings = people(make_recording, n=2)
+    recordings = recordings_of_participants(make_recording, n=2)
     windows = prepare(sources(source_file, *recordings))
     assert windows.grid_px == 0.1
     first = SCREEN.to_normalized(recordings[0].gaze_px["right"][:, :2000])
     np.testing.assert_allclose(windows[0], first, atol=1e-6)
 
 
-def test_windows_come_from_contiguous_valid_runs_only(
+def test_windows_come_from_contiguous_valid_segments_only(
     make_recording: MakeRecording, source_file: Path
 ) -> None:
     gaze = wandering_gaze(6000)
@@ -88,7 +90,7 @@ def test_windows_come_from_contiguous_valid_runs_only(
     broken = make_recording(participant="a", gaze=gaze)
     whole = make_recording(participant="b", gaze=wandering_gaze(2000, 1))
     windows = prepare(sources(source_file, broken, whole))
-    # Runs: [0, 2985) and [3026, 6000); the padding takes 15 before and 25 after.
+    # Segments: [0, 2985) and [3026, 6000); the padding takes 15 before and 25 after.
     assert np.bincount(windows.participant).tolist() == [4 + 4, 1]
     assert windows.segment_onset_ms.tolist() == [0.0, 3026 * 4.0, 0.0]
     assert np.isfinite(windows.cut()).all()
@@ -113,7 +115,7 @@ def test_either_axis_counts_for_the_off_screen_rule() -> None:
 def test_positions_are_clipped_to_one_point_two(
     make_recording: MakeRecording, source_file: Path
 ) -> None:
-    recordings = people(make_recording, n=2)
+    recordings = recordings_of_participants(make_recording, n=2)
     gaze = recordings[0].gaze_px["right"]
     gaze[0, 1000:1100] += np.linspace(0, 1500, 100, dtype=np.float32).round(1)
     config = PrepareConfig(cleaning=CleaningConfig(max_speed_deg_s=1e9))
@@ -141,16 +143,10 @@ def test_filtered_gaze_has_no_grid(make_recording: MakeRecording, source_file: P
     assert prepare(sources(source_file, *recordings)).grid_px is None
 
 
-def test_the_grid_is_recognised() -> None:
-    assert is_on_grid(wandering_gaze(500), 0.1)
-    assert not is_on_grid(wandering_gaze(500), 1.0)
-    assert not is_on_grid(wandering_gaze(500, grid_px=None), 0.1)
-
-
-def test_people_are_split_and_the_split_is_fixed_by_its_seed(
+def test_participants_are_split_and_the_split_is_fixed_by_its_seed(
     make_recording: MakeRecording, source_file: Path
 ) -> None:
-    given = sources(source_file, *people(make_recording, n=10))
+    given = sources(source_file, *recordings_of_participants(make_recording, n=10))
     windows = prepare(given)
     assert len(windows.validation) == 2
     assert prepare(given).validation == windows.validation
@@ -158,12 +154,12 @@ def test_people_are_split_and_the_split_is_fixed_by_its_seed(
     assert len(splits) > 1
 
 
-def test_names_of_one_person_stay_together(
+def test_names_of_one_participant_stay_together(
     make_recording: MakeRecording, source_file: Path
 ) -> None:
-    given = sources(source_file, *people(make_recording, n=6))
+    given = sources(source_file, *recordings_of_participants(make_recording, n=6))
     for seed in range(8):
-        config = PrepareConfig(split_seed=seed, same_person=(("p0", "p1", "p2"),))
+        config = PrepareConfig(split_seed=seed, same_participant=(("p0", "p1", "p2"),))
         kept = prepare(given, config).validation
         assert len(kept & {"p0", "p1", "p2"}) in (0, 3)
 
@@ -183,12 +179,14 @@ def test_tasks_get_the_names_they_are_given(
     assert len(windows.of_task("films")) == len(plain) - len(plain.of_task("dots"))
     only = PrepareConfig(task_names=names, tasks=("films",))
     assert prepare(sources(source_file, *recordings), only).tasks == ("films",)
-    with pytest.raises(GazeError, match="--rename names task 'film c'"):
+    with pytest.raises(GazeError, match="`task_names` names task 'film c'"):
         prepare(sources(source_file, *recordings), PrepareConfig(task_names=(("film c", "x"),)))
 
 
 def test_one_task_can_be_chosen(make_recording: MakeRecording, source_file: Path) -> None:
-    recordings = people(make_recording, n=3, task="dots") + people(make_recording, n=3)
+    recordings = recordings_of_participants(
+        make_recording, n=3, task="dots"
+    ) + recordings_of_participants(make_recording, n=3)
     windows = prepare(sources(source_file, *recordings), PrepareConfig(tasks=("dots",)))
     assert windows.tasks == ("dots",)
     assert len(windows) == 9
@@ -197,7 +195,10 @@ def test_one_task_can_be_chosen(make_recording: MakeRecording, source_file: Path
 def test_the_file_documents_itself(
     make_recording: MakeRecording, source_file: Path, tmp_path: Path
 ) -> None:
-    recordings = [*people(make_recording, n=3), make_recording(participant="short", n=100)]
+    recordings = [
+        *recordings_of_participants(make_recording, n=3),
+        make_recording(participant="short", n=100),
+    ]
     windows = prepare(sources(source_file, *recordings))
     windows.save(tmp_path / "w.safetensors")
     said = Windows.load(tmp_path / "w.safetensors").provenance
@@ -209,11 +210,13 @@ def test_the_file_documents_itself(
     assert said["rates"] == {"250 Hz": 4}
 
 
-def test_no_window_long_enough_says_how_long_the_longest_run_is(
+def test_no_window_long_enough_says_how_long_the_longest_segment_is(
     make_recording: MakeRecording, source_file: Path
 ) -> None:
-    given = sources(source_file, *people(make_recording, gaze=wandering_gaze(1500)))
-    with pytest.raises(GazeError, match=r"no window of 8 s: the longest valid run is 6\.00 s"):
+    given = sources(
+        source_file, *recordings_of_participants(make_recording, gaze=wandering_gaze(1500))
+    )
+    with pytest.raises(GazeError, match=r"no window of 8 s: the longest valid segment is 6\.00 s"):
         prepare(given)
 
 
@@ -223,7 +226,7 @@ def test_one_participant_only_is_refused(make_recording: MakeRecording, source_f
 
 
 def test_an_unknown_screen_is_asked_for(make_recording: MakeRecording, source_file: Path) -> None:
-    with pytest.raises(GazeError, match=r"made\.csv: .*how large the screen.*--screen"):
+    with pytest.raises(GazeError, match=r"made\.csv: .*how large the screen.*`screen`"):
         prepare(sources(source_file, make_recording(screen=None)))
 
 
@@ -260,22 +263,22 @@ def test_an_unknown_task_is_refused_with_a_suggestion(
         prepare(sources(source_file, make_recording()), PrepareConfig(tasks=("viewin",)))
 
 
-def test_an_unknown_person_is_refused_with_a_suggestion(
+def test_an_unknown_participant_is_refused_with_a_suggestion(
     make_recording: MakeRecording, source_file: Path
 ) -> None:
-    config = PrepareConfig(same_person=(("p0", "q1"),))
+    config = PrepareConfig(same_participant=(("p0", "q1"),))
     with pytest.raises(GazeError, match="'q1', who was not recorded"):
-        prepare(sources(source_file, *people(make_recording)), config)
+        prepare(sources(source_file, *recordings_of_participants(make_recording)), config)
 
 
 @pytest.mark.parametrize(
     ("settings", "option"),
     [
-        ({"protocol": "speed"}, "--protocol"),
-        ({"rate_hz": 0}, "--rate"),
-        ({"seconds": float("nan")}, "--seconds"),
-        ({"stride": 0}, "--stride"),
-        ({"validation_fraction": 1.5}, "--val-fraction"),
+        ({"protocol": "speed"}, "`protocol`"),
+        ({"rate_hz": 0}, "`rate_hz`"),
+        ({"seconds": float("nan")}, "`seconds`"),
+        ({"stride": 0}, "`stride`"),
+        ({"validation_fraction": 1.5}, "`validation_fraction`"),
     ],
 )
 def test_bad_settings_name_their_option(settings: dict[str, object], option: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gazediffusion.cli import console
+from gazediffusion.cli import progress, tables
 from gazediffusion.cli.console import out, plain
 from gazediffusion.cli.options import (
     Columns,
@@ -123,14 +123,14 @@ def evaluate(
         seed=seed,
     )
     given = [*synthetic, *(more or [])]
-    with console.steps_line() as step:
+    with progress.steps_line() as step:
         if real is None:
             results, gallery = _against_summary(summary, given, options, config, step)
         else:
             results, gallery = _against_people(real, train, given, options, config, reference, step)
         step("report")
         write_report(results, output, gallery)
-    console.print_evaluation(results)
+    tables.print_evaluation(results)
     if real is None:
         people = results["sets"]["real"]["name"]
         out.print(
@@ -166,7 +166,7 @@ def baseline(
     if output.suffix != ".safetensors":
         raise GazeError("a windows file ends in .safetensors", path=output)
     require_writable(output)
-    with console.steps_line() as step:
+    with progress.steps_line() as step:
         step(f"fitting {name}")
         fitted = fit_baseline(name, Windows.load(windows))
         step("generating")
@@ -181,7 +181,7 @@ def _against_people(
     options: object,
     config: EvaluationConfig,
     reference: Path | None,
-    step: console.Step,
+    step: progress.Step,
 ) -> tuple[dict[str, Any], dict[str, NDArray[np.float32]]]:
     """The results, and some windows to show."""
     from gazediffusion.evaluation.evaluation import evaluate as evaluate_sets
@@ -201,7 +201,7 @@ def _against_summary(
     given: list[str],
     options: object,
     config: EvaluationConfig,
-    step: console.Step,
+    step: progress.Step,
 ) -> tuple[dict[str, Any], dict[str, NDArray[np.float32]]]:
     """The results, and some windows to show; of the real people there are none."""
     from gazediffusion.evaluation.summary import evaluate_against, find_summary, summary_for
@@ -227,7 +227,7 @@ def _tasks_of(given: list[str]) -> set[str]:
 
 
 def _synthetic_sets(
-    given: list[str], real: Like, options: object, step: console.Step
+    given: list[str], real: Like, options: object, step: progress.Step
 ) -> dict[str, Windows]:
     from gazediffusion.evaluation.loading import load_set, name_of
 

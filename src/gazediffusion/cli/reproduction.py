@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from gazediffusion.cli import console
+from gazediffusion.cli import progress
 from gazediffusion.cli.console import out, plain
 from gazediffusion.cli.options import (
     Columns,
@@ -88,8 +88,8 @@ def reproduce(
     shown = {"--data": data, "--task": task, "--screen": screen, "--screen-cm": screen_cm}
     command = _command({**shown, "--distance-cm": distance_cm}, tiny, output)
 
-    with console.stop_on_interrupt() as stopped:
-        watcher = console.ReproductionWatcher(stopped)
+    with progress.stop_on_interrupt() as stopped:
+        watcher = progress.ReproductionWatcher(stopped)
 
         def read() -> Data:
             from gazediffusion.data.preparing import PrepareConfig
@@ -140,8 +140,8 @@ def _read(
     sources = find_sources(data, options, format)
     windows = {}
     for protocol in ("position", "velocity"):
-        with console.recording_bar(f"preparing {protocol}", len(sources)) as progress:
-            windows[protocol] = prepare(sources, replace(config, protocol=protocol), progress)
+        with progress.recording_bar(f"preparing {protocol}", len(sources)) as bar:
+            windows[protocol] = prepare(sources, replace(config, protocol=protocol), bar)
     described = {
         "data": sorted({source.path.name for source in sources})[:20],
         "task": ", ".join(config.tasks) or None,

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.data.recordings import Bools, Eye, Recording, true_runs
+from gazediffusion.data.recordings import Bools, Eye, Recording, true_segments
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
 
@@ -56,7 +56,7 @@ class CleaningConfig:
 
     def __post_init__(self) -> None:
         if self.eye not in ("right", "left", "best"):
-            raise GazeError(f"--eye must be right, left or best, not {self.eye!r}")
+            raise GazeError(f"`eye` must be right, left or best, not {self.eye!r}")
         if not (math.isfinite(self.blink_before_ms) and self.blink_before_ms >= 0):
             raise GazeError("the padding before a blink cannot be negative")
         if not (math.isfinite(self.blink_after_ms) and self.blink_after_ms >= 0):
@@ -67,7 +67,7 @@ class CleaningConfig:
 
 @dataclass(frozen=True)
 class CleaningCounts:
-    """Samples by fate. `total` is the sum of the eight above it; the last three stand apart.
+    """Counts of samples. `total` is the sum of the eight before it; the last three are extra.
 
     blinks: labelled blinks, or losses of 50 to 1000 ms where the tracker gave no labels.
     off_screen: valid samples outside the screen.
@@ -98,7 +98,7 @@ class CleaningCounts:
 
 @dataclass(frozen=True)
 class CleanRecording:
-    """One eye of a recording with its verdicts.
+    """One eye of a recording, each sample valid or not.
 
     time_ms: (time,); gaze_px: (2, time), NaN where nothing was seen; is_valid: (time,).
     gaps: indices after which the clock skips.
@@ -111,15 +111,15 @@ class CleanRecording:
     gaps: NDArray[np.int64]
     counts: CleaningCounts
 
-    def valid_runs(self) -> NDArray[np.int64]:
-        """Stretches (run, 2) of [start, stop) that are valid and cross no gap of the clock."""
-        return _split_runs(true_runs(self.is_valid), self.gaps)
+    def valid_segments(self) -> NDArray[np.int64]:
+        """Segments (segment, 2) as [start, stop) that are valid and cross no gap of the clock."""
+        return _split_segments(true_segments(self.is_valid), self.gaps)
 
 
 def clean(
     recording: Recording, config: CleaningConfig, screen: Screen | None = None
 ) -> CleanRecording:
-    """Judge every sample of the chosen eye. Without a screen, speed and borders go unjudged."""
+    """Mark every sample of the chosen eye as valid or not; speed needs the screen."""
     screen = screen or recording.screen
     eye = choose_eye(recording, config.eye)
     time_ms = recording.time_ms
@@ -203,12 +203,12 @@ def is_steady(steps: NDArray[np.float64], usual: float) -> bool:
     return bool(np.mean(np.abs(steps - usual) <= 0.1 * usual) >= 0.99)
 
 
-def _split_runs(runs: NDArray[np.int64], gaps: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Cut runs after each gap index."""
-    if len(gaps) == 0 or len(runs) == 0:
-        return runs
+def _split_segments(segments: NDArray[np.int64], gaps: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Cut segments after each gap index."""
+    if len(gaps) == 0 or len(segments) == 0:
+        return segments
     pieces = []
-    for start, stop in runs:
+    for start, stop in segments:
         inside = gaps[(gaps >= start) & (gaps + 1 < stop)] + 1
         edges = np.concatenate([[start], inside, [stop]])
         pieces.append(np.column_stack([edges[:-1], edges[1:]]))
@@ -223,8 +223,8 @@ def _frozen(
 ) -> Bools:
     """Samples in stretches where x and y do not change at all for `frozen_ms` or longer."""
     frozen = np.zeros(len(x), dtype=bool)
-    for start, stop in true_runs((x[1:] == x[:-1]) & (y[1:] == y[:-1])):
-        # A run of equal steps [start, stop) joins the samples [start, stop].
+    for start, stop in true_segments((x[1:] == x[:-1]) & (y[1:] == y[:-1])):
+        # A segment of equal steps [start, stop) joins the samples [start, stop].
         if time_ms[stop] - time_ms[start] >= frozen_ms:
             frozen[start : stop + 1] = True
     return frozen
@@ -234,9 +234,9 @@ def _padding(
     time_ms: NDArray[np.float64], gone: Bools, gaps: NDArray[np.int64], config: CleaningConfig
 ) -> Bools:
     """Samples shortly before and after every loss, blink or gap of the clock."""
-    runs = true_runs(gone)
-    first_gone_ms = np.concatenate([time_ms[runs[:, 0]], time_ms[gaps]])
-    last_gone_ms = np.concatenate([time_ms[runs[:, 1] - 1], time_ms[gaps + 1]])
+    segments = true_segments(gone)
+    first_gone_ms = np.concatenate([time_ms[segments[:, 0]], time_ms[gaps]])
+    last_gone_ms = np.concatenate([time_ms[segments[:, 1] - 1], time_ms[gaps + 1]])
     from_index = np.searchsorted(time_ms, first_gone_ms - config.blink_before_ms, side="left")
     to_index = np.searchsorted(time_ms, last_gone_ms + config.blink_after_ms, side="right")
     depth = np.zeros(len(time_ms) + 1, dtype=np.int32)
@@ -272,9 +272,9 @@ def _too_fast(
 
 def _count_blinks(time_ms: NDArray[np.float64], labelled: Bools | None, lost: Bools) -> int:
     if labelled is not None:
-        return len(true_runs(labelled))
-    runs = true_runs(lost)
-    duration_ms = time_ms[runs[:, 1] - 1] - time_ms[runs[:, 0]]
+        return len(true_segments(labelled))
+    segments = true_segments(lost)
+    duration_ms = time_ms[segments[:, 1] - 1] - time_ms[segments[:, 0]]
     return int(np.count_nonzero((duration_ms >= 50) & (duration_ms <= 1000)))
 
 

@@ -1,6 +1,6 @@
 """Inspection: what is in these files, before anything is made of them.
 
-One row per task and format: people, trials, rate, screen, minutes, what is lost, and how many
+One row per task and format: participants, trials, rate, screen, minutes, what is lost, and how many
 windows each of the paper's protocols would give.
 """
 
@@ -13,11 +13,12 @@ from gazediffusion.data.cleaning import CleaningCounts, clean
 from gazediffusion.data.preparing import (
     POSITION_STRIDE,
     PrepareConfig,
-    Run,
-    clean_runs,
+    Segment,
+    clean_segments,
     window_starts,
 )
 from gazediffusion.data.readers import Source
+from gazediffusion.data.reading import Recordings, sources_of
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.resampling import read_clock
 from gazediffusion.errors import GazeError
@@ -36,7 +37,7 @@ class TaskSummary:
     eyes: set[str] = field(default_factory=set)
     screens: set[Screen | None] = field(default_factory=set)
     minutes: float = 0.0
-    longest_run_s: float = 0.0
+    longest_segment_s: float = 0.0
     counts: CleaningCounts = field(default_factory=CleaningCounts)
     position_windows: int = 0
     velocity_windows: int = 0
@@ -44,14 +45,25 @@ class TaskSummary:
 
 
 def inspect(
-    sources: Sequence[Source],
+    recordings: Recordings | Sequence[Source],
     config: PrepareConfig | None = None,
     progress: Callable[[Recording], None] | None = None,
 ) -> list[TaskSummary]:
-    """Read everything once and summarise it by format and task."""
+    """Read everything once and summarise it by format and task.
+
+    >>> import tempfile
+    >>> from gazediffusion.data.reading import read
+    >>> from gazediffusion.data.simulation import SimulationConfig, write_simulation
+    >>> study = SimulationConfig(n_participants=3, minutes=0.5, rate_hz=250)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = write_simulation(study, f"{folder}/study", "parquet")
+    ...     (found,) = inspect(read(f"{folder}/study"), PrepareConfig(seconds=2))
+    >>> found.task, len(found.participants), found.n_trials, found.minutes
+    ('free_viewing', 3, 3, 1.5)
+    """
     config = config or PrepareConfig()
     summaries: dict[tuple[str, str], TaskSummary] = {}
-    for source in sources:
+    for source in sources_of(recordings):
         for recording in source.read():
             key = (recording.format, recording.task)
             summary = summaries.setdefault(key, TaskSummary(recording.task, recording.format))
@@ -74,24 +86,26 @@ def _add(summary: TaskSummary, recording: Recording, config: PrepareConfig) -> N
     clock = read_clock(time_ms, recording.rate_hz)
     summary.rates.add(f"{clock.rate_hz:.4g}" + ("" if clock.is_steady else " unsteady"))
     summary.minutes += len(time_ms) / clock.rate_hz / 60
-    runs = cleaned.valid_runs()
-    if len(runs):
-        seconds = (time_ms[runs[:, 1] - 1] - time_ms[runs[:, 0]]).max() / 1000
-        summary.longest_run_s = max(summary.longest_run_s, float(seconds))
+    segments = cleaned.valid_segments()
+    if len(segments):
+        seconds = (time_ms[segments[:, 1] - 1] - time_ms[segments[:, 0]]).max() / 1000
+        summary.longest_segment_s = max(summary.longest_segment_s, float(seconds))
     try:
-        for run in clean_runs(cleaned, clock, config.rate_hz, config.length):
-            _count_windows(summary, run, recording.screen, config.length)
+        for segment in clean_segments(cleaned, clock, config.rate_hz, config.length):
+            _count_windows(summary, segment, recording.screen, config.length)
     except GazeError as error:
         summary.notes.add(str(error))
 
 
-def _count_windows(summary: TaskSummary, run: Run, screen: Screen | None, length: int) -> None:
-    n_samples = run.gaze_px.shape[1]
+def _count_windows(
+    summary: TaskSummary, segment: Segment, screen: Screen | None, length: int
+) -> None:
+    n_samples = segment.gaze_px.shape[1]
     if screen is None:
         summary.position_windows += (n_samples - length) // POSITION_STRIDE + 1
         summary.velocity_windows += n_samples // length
         summary.notes.add("screen unknown: windows are counted before the off-screen rule")
         return
-    gaze = screen.to_normalized(run.gaze_px)
+    gaze = screen.to_normalized(segment.gaze_px)
     summary.position_windows += len(window_starts(gaze, length, POSITION_STRIDE)[0])
     summary.velocity_windows += len(window_starts(gaze, length, length)[0])

@@ -1,8 +1,8 @@
 """From recordings to windows: clean, bring to one rate, cut, split, document.
 
 The two protocols are the paper's (section "Dataset"): position windows slide by 250 samples,
-velocity windows do not overlap. Both take contiguous valid runs only and drop a window when 30 %
-or more of its samples leave [-1.1, 1.1] on either axis.
+velocity windows do not overlap. Both take contiguous valid segments only and drop a window when
+30 % or more of its samples leave [-1.1, 1.1] on either axis.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.cleaning import CleaningConfig, CleaningCounts, CleanRecording, clean
+from gazediffusion.data.quantization import is_on_grid
 from gazediffusion.data.readers import Source
+from gazediffusion.data.reading import Recordings, sources_of
 from gazediffusion.data.recordings import Recording
-from gazediffusion.data.resampling import Clock, read_clock, resample_run, thinning_factor
+from gazediffusion.data.resampling import Clock, read_clock, resample_segment, thinning_factor
 from gazediffusion.data.splits import split_participants
-from gazediffusion.data.windows import CLIP, Protocol, Windows, fit_velocity_scale
+from gazediffusion.data.windows import CLIP, VELOCITY_QUANTILE, Protocol, Windows
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.files import sha256_of
 from gazediffusion.geometry import Screen
@@ -34,13 +36,13 @@ _GRIDS_PX = (1.0, 0.1, 0.01)
 
 @dataclass(frozen=True)
 class PrepareConfig:
-    """How windows are cut and people are split; the defaults are the paper's.
+    """How windows are cut and participants are split; the defaults are the paper's.
 
     stride: samples between window starts; None is 250 for position windows and the window's
         own length for velocity windows.
     tasks: keep these tasks only; empty keeps all.
     task_names: pairs of a task's name in the recordings and the name it gets here; two may get one.
-    same_person: groups of participant names that must stay on one side of the split.
+    same_participant: groups of names of one participant, which stay on one side of the split.
     """
 
     protocol: Protocol = "position"
@@ -51,20 +53,22 @@ class PrepareConfig:
     task_names: tuple[tuple[str, str], ...] = ()
     validation_fraction: float = 0.2
     split_seed: int = 42
-    same_person: tuple[tuple[str, ...], ...] = ()
+    same_participant: tuple[tuple[str, ...], ...] = ()
     cleaning: CleaningConfig = field(default_factory=CleaningConfig)
 
     def __post_init__(self) -> None:
         if self.protocol not in ("position", "velocity"):
-            raise GazeError(f"--protocol must be position or velocity, not {self.protocol!r}")
+            raise GazeError(f"`protocol` must be position or velocity, not {self.protocol!r}")
         if not (math.isfinite(self.rate_hz) and self.rate_hz > 0):
-            raise GazeError(f"--rate must be a positive number of Hz, not {self.rate_hz}")
+            raise GazeError(f"`rate_hz` must be a positive number of Hz, not {self.rate_hz}")
         if not (math.isfinite(self.seconds) and self.length >= 2):
-            raise GazeError(f"--seconds must give at least two samples, not {self.seconds}")
+            raise GazeError(f"`seconds` must give at least two samples, not {self.seconds}")
         if self.stride is not None and self.stride < 1:
-            raise GazeError(f"--stride must be at least one sample, not {self.stride}")
+            raise GazeError(f"`stride` must be at least one sample, not {self.stride}")
         if not 0 <= self.validation_fraction < 1:
-            raise GazeError(f"--val-fraction must lie in [0, 1), not {self.validation_fraction:g}")
+            raise GazeError(
+                f"`validation_fraction` must lie in [0, 1), not {self.validation_fraction:g}"
+            )
 
     @property
     def length(self) -> int:
@@ -80,34 +84,34 @@ class PrepareConfig:
 
 
 @dataclass(frozen=True)
-class Run:
-    """A gapless stretch of clean gaze at the target rate: gaze_px (2, time)."""
+class Segment:
+    """A gap-free stretch of clean gaze at the target rate: gaze_px (2, time)."""
 
     onset_ms: float
     gaze_px: NDArray[np.float32]
     is_filtered: bool
 
 
-def clean_runs(
+def clean_segments(
     cleaned: CleanRecording, clock: Clock, rate_hz: float, at_least: int
-) -> Iterator[Run]:
-    """The valid runs that give `at_least` samples at the target rate."""
+) -> Iterator[Segment]:
+    """The valid segments that give `at_least` samples at the target rate."""
     is_filtered = thinning_factor(clock, rate_hz) is None
-    for start, stop in cleaned.valid_runs():
+    for start, stop in cleaned.valid_segments():
         if stop - start < (at_least - 1) * clock.rate_hz / rate_hz:
             continue
-        gaze_px = resample_run(
+        gaze_px = resample_segment(
             cleaned.time_ms[start:stop], cleaned.gaze_px[:, start:stop], clock, rate_hz
         )
         if gaze_px.shape[1] >= at_least:
             # A copy, so that the recording it was cut from can be forgotten.
-            yield Run(float(cleaned.time_ms[start]), gaze_px.copy(), is_filtered)
+            yield Segment(float(cleaned.time_ms[start]), gaze_px.copy(), is_filtered)
 
 
 def window_starts(
     gaze: NDArray[np.float32], length: int, stride: int
 ) -> tuple[NDArray[np.int64], int]:
-    """Starts of the windows kept in a run of normalized gaze (2, time), and how many were not."""
+    """Starts of the windows kept in a segment, gaze (2, time) normalized; how many were not."""
     starts = np.arange(0, gaze.shape[1] - length + 1, stride, dtype=np.int64)
     is_off = (np.abs(gaze) > OFF_SCREEN_BEYOND).any(axis=0)
     n_off_before = np.concatenate([[0], np.cumsum(is_off)])
@@ -117,12 +121,23 @@ def window_starts(
 
 
 def prepare(
-    sources: Sequence[Source],
+    recordings: Recordings | Sequence[Source],
     config: PrepareConfig | None = None,
     progress: Callable[[Recording], None] | None = None,
 ) -> Windows:
-    """Read, clean, cut and split; `progress` is called after each recording."""
+    """Read, clean, cut and split; `progress` is called after each recording.
+
+    >>> import tempfile
+    >>> from gazediffusion.data.reading import read
+    >>> from gazediffusion.data.simulation import SimulationConfig, write_simulation
+    >>> study = SimulationConfig(n_participants=3, minutes=0.5, rate_hz=250)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = write_simulation(study, f"{folder}/study", "parquet")
+    ...     prepare(read(f"{folder}/study"), PrepareConfig(seconds=2))
+    Windows(54 of 2 s at 250 Hz, participants: 3, tasks: free_viewing)
+    """
     config = config or PrepareConfig()
+    sources = sources_of(recordings)
     builder = _Builder(config)
     for source in sources:
         for recording in source.read():
@@ -133,14 +148,14 @@ def prepare(
 
 
 class _Builder:
-    """Collects runs and counts, recording by recording."""
+    """Collects segments and counts, recording by recording."""
 
     def __init__(self, config: PrepareConfig) -> None:
         self.config = config
-        self.runs: list[Run] = []
+        self.segments: list[Segment] = []
         self.starts: list[NDArray[np.int64]] = []
         self.screens: list[Screen] = []
-        self.run_identity: list[tuple[str, str, str]] = []
+        self.segment_identity: list[tuple[str, str, str]] = []
         self.grids = list(_GRIDS_PX)
         self.counts: dict[str, CleaningCounts] = {}
         self.eyes: dict[str, int] = {}
@@ -182,48 +197,50 @@ class _Builder:
         clock = read_clock(cleaned.time_ms, recording.rate_hz)
         rate = f"{clock.rate_hz:g} Hz" + ("" if clock.is_steady else " unsteady")
         self.rates[rate] = self.rates.get(rate, 0) + 1
-        for run in clean_runs(cleaned, clock, config.rate_hz, config.length):
-            gaze = screen.to_normalized(run.gaze_px)
+        for segment in clean_segments(cleaned, clock, config.rate_hz, config.length):
+            gaze = screen.to_normalized(segment.gaze_px)
             starts, n_dropped = window_starts(gaze, config.length, config.step)
             self.n_off_screen += n_dropped
             if len(starts):
-                self._note_grid(run)
-                self.runs.append(run)
+                self._note_grid(segment)
+                self.segments.append(segment)
                 self.starts.append(starts)
                 self.screens.append(screen)
-                self.run_identity.append((recording.participant, recording.task, recording.trial))
+                self.segment_identity.append(
+                    (recording.participant, recording.task, recording.trial)
+                )
 
     def _note_longest(self, recording: Recording, cleaned: CleanRecording) -> None:
-        runs = cleaned.valid_runs()
-        if len(runs) == 0:
+        segments = cleaned.valid_segments()
+        if len(segments) == 0:
             return
-        seconds = (cleaned.time_ms[runs[:, 1] - 1] - cleaned.time_ms[runs[:, 0]]) / 1000
+        seconds = (cleaned.time_ms[segments[:, 1] - 1] - cleaned.time_ms[segments[:, 0]]) / 1000
         if seconds.max() > self.longest_s:
             self.longest_s = float(seconds.max())
             self.longest_where = f"participant {recording.participant}, trial {recording.trial}"
 
-    def _note_grid(self, run: Run) -> None:
-        """Cross out the grids this run does not lie on."""
-        if run.is_filtered:
+    def _note_grid(self, segment: Segment) -> None:
+        """Cross out the grids this segment does not lie on."""
+        if segment.is_filtered:
             self.grids = []
-        self.grids = [grid for grid in self.grids if is_on_grid(run.gaze_px, grid)]
+        self.grids = [grid for grid in self.grids if is_on_grid(segment.gaze_px, grid)]
 
     def build(self, sources: Sequence[Source]) -> Windows:
         config = self.config
         self._require_known_names()
-        if not self.runs:
+        if not self.segments:
             raise GazeError(
-                f"no window of {config.seconds:g} s: the longest valid run is "
+                f"no window of {config.seconds:g} s: the longest valid segment is "
                 f"{self.longest_s:.2f} s ({self.longest_where or 'no valid sample at all'})",
-                remedy="choose a smaller --seconds, or look with gazediffusion inspect",
+                remedy="choose smaller `seconds`, or inspect the recordings",
             )
-        participants = tuple(sorted({identity[0] for identity in self.run_identity}))
-        tasks = tuple(sorted({identity[1] for identity in self.run_identity}))
+        participants = tuple(sorted({identity[0] for identity in self.segment_identity}))
+        tasks = tuple(sorted({identity[1] for identity in self.segment_identity}))
         screens = tuple(dict.fromkeys(self.screens))
         with_windows: dict[str, set[str]] = {}
-        for participant, task, _ in self.run_identity:
+        for participant, task, _ in self.segment_identity:
             with_windows.setdefault(participant, set()).add(task)
-        lengths = np.array([run.gaze_px.shape[1] for run in self.runs], dtype=np.int64)
+        lengths = np.array([segment.gaze_px.shape[1] for segment in self.segments], dtype=np.int64)
         segment_starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64)
         windows = Windows(
             gaze=self._joined(int(lengths.sum())),
@@ -238,20 +255,22 @@ class _Builder:
             tasks=tasks,
             segment_starts=segment_starts,
             segment_participant=np.array(
-                [participants.index(p) for p, _, _ in self.run_identity], dtype=np.int32
+                [participants.index(p) for p, _, _ in self.segment_identity], dtype=np.int32
             ),
             segment_task=np.array(
-                [tasks.index(t) for _, t, _ in self.run_identity], dtype=np.int32
+                [tasks.index(t) for _, t, _ in self.segment_identity], dtype=np.int32
             ),
             segment_screen=np.array([screens.index(one) for one in self.screens], dtype=np.int32),
-            segment_trial=tuple(trial for _, _, trial in self.run_identity),
-            segment_onset_ms=np.array([run.onset_ms for run in self.runs], dtype=np.float64),
+            segment_trial=tuple(trial for _, _, trial in self.segment_identity),
+            segment_onset_ms=np.array(
+                [segment.onset_ms for segment in self.segments], dtype=np.float64
+            ),
             validation=frozenset(
                 split_participants(
                     with_windows,
                     config.validation_fraction,
                     config.split_seed,
-                    config.same_person,
+                    config.same_participant,
                 )
             ),
             grid_px=self.grids[0] if self.grids else None,
@@ -262,7 +281,7 @@ class _Builder:
         return replace(windows, velocity_scale=fit_velocity_scale(windows))
 
     def _require_known_names(self) -> None:
-        """Refuse tasks and people that the user named but nobody recorded."""
+        """Refuse tasks and participants that the user named but that were not recorded."""
         found = sorted(set().union(*self.tasks_of.values())) if self.tasks_of else []
         for task in self.config.tasks:
             if task not in found:
@@ -270,23 +289,23 @@ class _Builder:
         for old, _ in self.config.task_names:
             if old not in self.recorded_tasks:
                 raise GazeError(
-                    f"--rename names task {old!r}, which was not recorded",
+                    f"`task_names` names task {old!r}, which was not recorded",
                     remedy=suggestion(old, sorted(self.recorded_tasks)),
                 )
-        for name in (name for group in self.config.same_person for name in group):
+        for name in (name for group in self.config.same_participant for name in group):
             if name not in self.tasks_of:
                 raise GazeError(
-                    f"--same-person names {name!r}, who was not recorded",
+                    f"`same_participant` names {name!r}, who was not recorded",
                     remedy=suggestion(name, sorted(self.tasks_of)),
                 )
 
     def _joined(self, n_samples: int) -> NDArray[np.float32]:
-        """All runs end to end, normalized and clipped; on the grid exactly where there is one."""
+        """All segments end to end, normalized and clipped; exactly on the grid if there is one."""
         gaze = np.empty((2, n_samples), dtype=np.float32)
         offset = 0
-        for run, screen in zip(self.runs, self.screens, strict=True):
-            stop = offset + run.gaze_px.shape[1]
-            part = np.clip(screen.to_normalized(run.gaze_px), -CLIP, CLIP)
+        for segment, screen in zip(self.segments, self.screens, strict=True):
+            stop = offset + segment.gaze_px.shape[1]
+            part = np.clip(screen.to_normalized(segment.gaze_px), -CLIP, CLIP)
             if self.grids:
                 # Computed just as on loading, so that a saved file gives back the same numbers.
                 step = (2.0 * self.grids[0] / screen.size_px).astype(np.float32)
@@ -318,7 +337,7 @@ class _Builder:
             "eyes": self.eyes,
             "rates": self.rates,
             "windows_dropped_off_screen": self.n_off_screen,
-            "longest_valid_run_s": round(self.longest_s, 3),
+            "longest_valid_segment_s": round(self.longest_s, 3),
             "participants_without_windows": sorted(
                 name
                 for name, tasks in self.tasks_of.items()
@@ -333,16 +352,20 @@ def _screen_of(recording: Recording) -> Screen:
         raise GazeError(
             "the file does not say how large the screen was",
             path=recording.path,
-            remedy="give it with --screen WIDTHxHEIGHT in pixels",
+            remedy="give `screen`",
         )
     return recording.screen
 
 
-def is_on_grid(gaze_px: NDArray[np.float32], grid_px: float) -> bool:
-    """Whether every coordinate is a multiple of the grid, to the precision of float32."""
-
-    def on_grid(values: NDArray[np.float32]) -> bool:
-        steps = values / np.float32(grid_px)
-        return bool(np.all(np.abs(steps - np.rint(steps)) < 0.01))
-
-    return on_grid(gaze_px[:, :256]) and on_grid(gaze_px)
+def fit_velocity_scale(windows: Windows) -> float:
+    """c_v in normalized units per second, from the training participants' windows alone."""
+    training = windows.train
+    if len(training) == 0:
+        raise GazeError("no training windows to take the velocity scale from")
+    gaze = training.cut()
+    velocity = gaze * 0
+    velocity[..., 1:] = (gaze[..., 1:] - gaze[..., :-1]) * windows.rate_hz
+    scale = float(np.quantile(np.abs(velocity).ravel(), VELOCITY_QUANTILE))
+    if not scale > 0:
+        raise GazeError("the training gaze does not move, so its velocity has no scale")
+    return scale

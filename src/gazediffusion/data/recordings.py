@@ -1,6 +1,6 @@
-"""Recording: what an eye tracker wrote for one person during one uninterrupted trial.
+"""Recording: what an eye tracker wrote for one participant during one uninterrupted trial.
 
-Readers make recordings, cleaning turns them into valid runs, windows are cut from the runs. A
+Readers make recordings, cleaning finds their valid segments, windows are cut from the segments. A
 recording keeps the tracker's own clock and both eyes; nothing is repaired here.
 """
 
@@ -26,7 +26,7 @@ UNKNOWN_TASK = "unknown"
 
 @dataclass(frozen=True)
 class Recording:
-    """One trial of one person, in screen pixels on the tracker's clock.
+    """One trial of one participant, in screen pixels on the tracker's clock.
 
     time_ms: (time,) float64, never decreasing.
     gaze_px: eye -> (2, time) float32, origin top left, y down, NaN where the eye was lost.
@@ -71,7 +71,7 @@ def require_forward_time(
     time_ms: NDArray[np.float64],
     path: Path,
     place: Callable[[int], str],
-    remedy: str = "sort the file by time, or name the column that tells trials apart",
+    remedy: str = "sort the file by time, or name the column that separates trials",
 ) -> None:
     """Refuse a clock that runs backwards or is not a number; `place(i)` names sample i."""
     if len(time_ms) == 0:
@@ -102,7 +102,7 @@ def split_at_jumps(recording: Recording, jump_ms: float = 100.0) -> Iterator[Rec
         yield recording.part(start, stop, trial=str(number))
 
 
-def true_runs(mask: Bools) -> NDArray[np.int64]:
-    """Stretches (run, 2) of [start, stop) where the mask is true."""
+def true_segments(mask: Bools) -> NDArray[np.int64]:
+    """Segments (segment, 2) as [start, stop) where the mask is true."""
     edges = np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0))
     return edges.reshape(-1, 2).astype(np.int64, copy=False)

@@ -1,8 +1,8 @@
-"""Rates: bring a valid run from the tracker's clock to the model's rate.
+"""Rates: bring a valid segment from the tracker's clock to the model's rate.
 
 A whole multiple of the target is thinned by keeping every k-th sample, as in the paper. Any
 other rate, and any unsteady clock, goes through an even grid and a polyphase anti-alias filter.
-A run never contains a gap, so nothing is ever interpolated across one.
+A segment never contains a gap, so nothing is ever interpolated across one.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def thinning_factor(clock: Clock, target_hz: float) -> int | None:
     if ratio < 1 - 1e-6:
         raise GazeError(
             f"the rate of {clock.rate_hz:g} Hz is below the target of {target_hz:g} Hz",
-            remedy=f"choose --rate {clock.rate_hz:g} or lower",
+            remedy=f"choose a `rate_hz` of {clock.rate_hz:g} or lower",
         )
     factor = round(ratio)
     if clock.is_steady and abs(ratio - factor) <= 1e-6 * ratio:
@@ -60,13 +60,13 @@ def thinning_factor(clock: Clock, target_hz: float) -> int | None:
     return None
 
 
-def resample_run(
+def resample_segment(
     time_ms: NDArray[np.float64],
     gaze_px: NDArray[np.float32],
     clock: Clock,
     target_hz: float,
 ) -> NDArray[np.float32]:
-    """One gapless run, gaze_px (2, time), at the target rate: (2, fewer) float32."""
+    """One gap-free segment, gaze_px (2, time), at the target rate: (2, fewer) float32."""
     factor = thinning_factor(clock, target_hz)
     if factor is not None:
         return gaze_px[:, ::factor]

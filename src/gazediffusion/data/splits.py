@@ -1,7 +1,7 @@
-"""Who trains and who is kept for validation: people are split, never windows.
+"""The split into training and validation: participants are split, never windows.
 
-The split is stratified by what a person was recorded doing: people with the same set of tasks
-form a stratum, and each stratum gives its share. With few people per task an unstratified split
+The split is stratified by recorded tasks: participants with the same set of tasks form a
+stratum, and each stratum gives its share. With few participants per task an unstratified split
 moves the real-vs-real floor by a factor of two.
 """
 
@@ -19,30 +19,30 @@ def split_participants(
     tasks_of: Mapping[str, Iterable[str]],
     fraction: float,
     seed: int,
-    same_person: Sequence[Sequence[str]] = (),
+    same_participant: Sequence[Sequence[str]] = (),
 ) -> set[str]:
-    """Names kept for validation: about `fraction` of the people of every stratum.
+    """Names kept for validation: about `fraction` of the participants of every stratum.
 
     tasks_of: participant -> tasks recorded.
-    same_person: groups of names that may be one person; a group stays on one side, and names
-        without recordings are passed over.
-    Every stratum of three or more people gives at least one. The draw depends on the names, the
-    fraction and the seed only, not on the order of the files.
+    same_participant: groups of names that may be one participant; a group stays on one side, and
+        names without recordings are passed over.
+    Every stratum of three or more participants gives at least one. The draw depends on the names,
+    the fraction and the seed only, not on the order of the files.
     """
     if not 0 <= fraction < 1:
-        raise GazeError(f"the validation fraction must lie in [0, 1), not {fraction:g}")
+        raise GazeError(f"`validation_fraction` must lie in [0, 1), not {fraction:g}")
     if fraction == 0:
         return set()
-    people = _people(tasks_of, same_person)
-    if len(people) < 2:
+    groups = _joined(tasks_of, same_participant)
+    if len(groups) < 2:
         raise GazeError(
             f"only one participant ({next(iter(tasks_of), 'none')}), and a split needs two",
-            remedy="add recordings of other people, or give --val-fraction 0",
+            remedy="add recordings of other participants, or give a `validation_fraction` of 0",
         )
     strata: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
-    for person in people:
-        tasks = tuple(sorted({task for name in person for task in tasks_of[name]}))
-        strata.setdefault(tasks, []).append(person)
+    for group in groups:
+        tasks = tuple(sorted({task for name in group for task in tasks_of[name]}))
+        strata.setdefault(tasks, []).append(group)
 
     rng = np.random.default_rng(seed)
     validation: set[str] = set()
@@ -54,31 +54,31 @@ def split_participants(
     return validation
 
 
-def _people(
-    tasks_of: Mapping[str, Iterable[str]], same_person: Sequence[Sequence[str]]
+def _joined(
+    tasks_of: Mapping[str, Iterable[str]], same_participant: Sequence[Sequence[str]]
 ) -> list[tuple[str, ...]]:
-    """Names joined into people, each a sorted tuple."""
-    person_of = {name: {name} for name in tasks_of}
-    for group in same_person:
-        joined = set().union(*(person_of[name] for name in group if name in person_of))
+    """Names grouped by participant, each group a sorted tuple."""
+    group_of = {name: {name} for name in tasks_of}
+    for group in same_participant:
+        joined = set().union(*(group_of[name] for name in group if name in group_of))
         for name in joined:
-            person_of[name] = joined
-    return sorted({tuple(sorted(person)) for person in person_of.values()})
+            group_of[name] = joined
+    return sorted({tuple(sorted(group)) for group in group_of.values()})
 
 
 def _quotas(sizes: Sequence[int], fraction: float) -> list[int]:
-    """How many people each stratum gives: the largest remainders win, small strata are heard."""
+    """How many participants each stratum gives: by largest remainder, at least one of three."""
     shares = [size * fraction for size in sizes]
     quotas = [
         max(math.floor(share), 1 if size >= 3 else 0)
         for share, size in zip(shares, sizes, strict=True)
     ]
-    wanted = min(max(1, round(sum(sizes) * fraction)), sum(sizes) - 1)
+    n_total = min(max(1, round(sum(sizes) * fraction)), sum(sizes) - 1)
     by_remainder = sorted(
         range(len(sizes)), key=lambda k: (shares[k] - quotas[k], sizes[k]), reverse=True
     )
     for index in by_remainder:
-        if sum(quotas) >= wanted:
+        if sum(quotas) >= n_total:
             break
         # A stratum is never emptied, unless it is all there is to take from.
         if quotas[index] + 1 < sizes[index] or (sizes[index] == 1 and max(sizes) == 1):

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.data.recordings import true_runs
+from gazediffusion.data.recordings import true_segments
 from gazediffusion.errors import GazeError
 
 Floats = NDArray[np.float64]
@@ -114,8 +114,8 @@ def _events_of(
     padded[:, :-1] = _lengths(np.diff(gaze, axis=2))
     speed = padded.reshape(-1)
     samples = gaze.transpose(1, 0, 2).reshape(2, -1)
-    saccades = true_runs(speed > threshold)
-    slow = true_runs(speed <= threshold)
+    saccades = true_segments(speed > threshold)
+    slow = true_segments(speed <= threshold)
     fixations = slow[slow[:, 1] - slow[:, 0] >= min_steps]
 
     fast, borders = _joined(saccades[:, 0], saccades[:, 1])

@@ -20,6 +20,7 @@ from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.gaze_sets import Like
 from gazediffusion.evaluation.set_tests import FeatureMap
 from gazediffusion.generation.generator import DiffusionGenerator, Progress
+from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import Run, load_run
 
 Side = Literal["real", "train", "synthetic"]
@@ -48,7 +49,9 @@ def load_set(
     if path.suffix == ".safetensors":
         return _part(Windows.load(path), side, path)
     if path.suffix == ".npz":
-        return _from_npz(path, like)
+        from gazediffusion.data.export.npz import read_npz
+
+        return read_npz(path, _screen_of(like), like.rate_hz if like is not None else None)
     return _from_recordings(path, side, like, read_options)
 
 
@@ -101,19 +104,12 @@ def _part(windows: Windows, side: Side, path: Path) -> Windows:
     return part
 
 
-def _from_npz(path: Path, like: Like | None) -> Windows:
-    """Our own NPZ, or any with an array `gaze` (window, 2, time) of normalized positions."""
+def _screen_of(like: Like | None) -> Screen | None:
+    """The one screen of the real windows; None where there are several or none."""
     try:
-        with np.load(path) as arrays:
-            gaze, time_ms = arrays["gaze"], arrays.get("time_ms")
-    except (OSError, ValueError, KeyError) as error:
-        raise GazeError(f"this is no NPZ with an array 'gaze' ({error})", path=path) from error
-    if gaze.ndim != 3 or gaze.shape[1] != 2:
-        raise GazeError(f"'gaze' must be (window, 2, time), not {gaze.shape}", path=path)
-    if like is None:
-        raise GazeError("an NPZ does not say its screen", path=path, remedy="use a windows file")
-    rate_hz = 1000.0 / float(time_ms[1] - time_ms[0]) if time_ms is not None else like.rate_hz
-    return Windows.from_array(gaze.astype(np.float32), rate_hz, like.screen)
+        return like.screen if like is not None else None
+    except GazeError:
+        return None
 
 
 def _from_recordings(path: Path, side: Side, like: Like | None, read_options: object) -> Windows:
@@ -122,7 +118,7 @@ def _from_recordings(path: Path, side: Side, like: Like | None, read_options: ob
 
     options = read_options if isinstance(read_options, ReadOptions) else ReadOptions()
     if options.screen is None and side == "synthetic" and like is not None:
-        options = replace(options, screen=like.screen)
+        options = replace(options, fallback_screen=_screen_of(like))
     rate_hz = like.rate_hz if like is not None else _RATE_HZ
     seconds = like.length / like.rate_hz if like is not None else _SECONDS
     config = PrepareConfig(rate_hz=rate_hz, seconds=seconds, validation_fraction=0.0)

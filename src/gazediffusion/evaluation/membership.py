@@ -104,18 +104,18 @@ def _losses(
     config = run.config
     batches = Batches(parts, config, 0, device)
     process = config.recipe.noise().to(device)
-    levels = process.spread(n_levels).to(device)
+    levels = process.stratified(n_levels).to(device)
     n = len(batches.starts)
     result = np.zeros(n)
     for first in range(0, n, _BATCH):
         indices = torch.arange(first, min(first + _BATCH, n), device=device)
         x0 = config.representation.encode(batches.clean(indices))
-        told = batches.told(indices)
+        condition = batches.condition(indices)
         for number in range(n_levels):
             noise = torch.Generator().manual_seed(seed_for(0, number))
             eps = torch.randn(x0.shape[1:], generator=noise).to(device).expand_as(x0)
             level = levels[number].expand(len(x0))
-            losses = process.losses(run.network, x0, level, eps, *told)
+            losses = process.losses(run.network, x0, level, eps, *condition)
             result[indices.cpu().numpy()] += losses.double().cpu().numpy() / n_levels
         progress(min(1.0, (first + _BATCH) / n))
     return result

@@ -8,22 +8,23 @@ from pathlib import Path
 import numpy as np
 
 from gazediffusion.data.cleaning import clean
-from gazediffusion.data.preparing import PrepareConfig, clean_runs
+from gazediffusion.data.preparing import PrepareConfig, clean_segments
 from gazediffusion.data.readers import Source
+from gazediffusion.data.reading import Recordings, sources_of
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.resampling import read_clock
 from gazediffusion.errors import GazeError
 from gazediffusion.plotting.style import house_style, recording_overview, save_figure
 
 
-def draw_overview(
-    sources: Sequence[Source],
+def plot_recording(
+    recordings: Recordings | Sequence[Source],
     config: PrepareConfig,
     path: Path,
     participant: str | None = None,
 ) -> str:
-    """Draw the first recording (of that participant) with a run of a window's length."""
-    for source in sources:
+    """Draw the first recording (of that participant) with a segment of a window's length."""
+    for source in sources_of(recordings):
         for recording in source.read():
             if participant is not None and recording.participant != participant:
                 continue
@@ -31,23 +32,21 @@ def draw_overview(
                 return _title(recording)
     whose = f" of participant {participant!r}" if participant is not None else ""
     raise GazeError(
-        f"no recording{whose} has a valid run of {config.seconds:g} s to draw",
-        remedy="choose a smaller --seconds or another --plot-participant",
+        f"no recording{whose} has a valid segment of {config.seconds:g} s to draw",
+        remedy="choose smaller `seconds` or another `participant`",
     )
 
 
 def _draw(recording: Recording, config: PrepareConfig, path: Path) -> bool:
     if recording.screen is None:
-        raise GazeError(
-            "the picture needs the screen", path=recording.path, remedy="give --screen 1280x720"
-        )
+        raise GazeError("the picture needs the screen", path=recording.path, remedy="give `screen`")
     cleaned = clean(recording, config.cleaning)
     clock = read_clock(cleaned.time_ms, recording.rate_hz)
-    run = next(clean_runs(cleaned, clock, config.rate_hz, config.length), None)
-    if run is None:
+    found = next(clean_segments(cleaned, clock, config.rate_hz, config.length), None)
+    if found is None:
         return False
     trial = np.where(cleaned.is_valid, recording.screen.to_normalized(cleaned.gaze_px), np.nan)
-    segment = recording.screen.to_normalized(run.gaze_px[:, : config.length])
+    segment = recording.screen.to_normalized(found.gaze_px[:, : config.length])
     with house_style():
         figure = recording_overview(
             trial, segment, config.rate_hz, recording.screen, _title(recording)

@@ -32,13 +32,13 @@ from gazediffusion.evaluation.gaze_sets import GazeSet
 from gazediffusion.evaluation.loading import reference_features
 from gazediffusion.files import read_json, write_json, written_whole
 from gazediffusion.generation.baselines import fit_baseline
-from gazediffusion.generation.generator import DiffusionGenerator, usual_batch
+from gazediffusion.generation.generator import DiffusionGenerator, default_batch_size
 from gazediffusion.models.checkpoint import Run, WeightsName, load_run, read_config, read_metrics
 from gazediffusion.models.compact import rounded
 from gazediffusion.models.unet import n_parameters
 from gazediffusion.reproduction.artefacts import Artefacts, Required
 from gazediffusion.reproduction.plan import BASELINES, EvaluationName, Plan
-from gazediffusion.training.concurrent import Job, train_side_by_side
+from gazediffusion.training.concurrent import Job, train_concurrently
 from gazediffusion.training.noise_levels import loss_by_level
 
 PARTICIPANTS = ("real", "train")
@@ -200,7 +200,7 @@ class Builder:
             return
         self._part("training " + ", ".join(job.folder.name for job in jobs))
         with self.watcher.training(len(jobs), n_windows) as update:
-            epochs = train_side_by_side(
+            epochs = train_concurrently(
                 jobs,
                 device=self.device,
                 should_stop=self.watcher.should_stop,
@@ -262,7 +262,7 @@ class Builder:
         if plan.levels is not None:
             run.network.load_state_dict(rounded(run.network.state_dict(), plan.levels))
         generator = DiffusionGenerator(
-            run, steps=plan.steps, eta=plan.eta, batch_size=usual_batch(run)
+            run, steps=plan.steps, eta=plan.eta, batch_size=default_batch_size(run)
         )
         with self.watcher.generating(n) as progress:
             gaze = np.concatenate(list(generator.pieces(0, n, SET_SEED, progress)))

@@ -36,7 +36,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.types import Receive, Scope, Send
 
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen, parse_screen
+from gazediffusion.geometry import Screen
 from gazediffusion.version import __version__
 from gazediffusion.web.comparing import (
     Real,
@@ -277,7 +277,7 @@ def _recorded_on(
     distance_cm: Annotated[Number, Form(description="From eye to screen.")] = None,
 ) -> Screen | None:
     """The screen of a form, refused in the words of the command line."""
-    return parse_screen(screen, screen_cm, distance_cm)
+    return Screen.parse(screen, screen_cm, distance_cm)
 
 
 async def _asked(

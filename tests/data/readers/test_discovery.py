@@ -60,7 +60,7 @@ def test_a_format_can_be_forced(tmp_path: Path) -> None:
         ("data/anna.csv", Identity("anna")),
     ],
 )
-def test_people_and_tasks_are_found_in_file_names(path: str, expected: Identity) -> None:
+def test_participants_and_tasks_are_found_in_file_names(path: str, expected: Identity) -> None:
     assert identify(Path(path), ReadOptions()) == expected
 
 
@@ -70,5 +70,5 @@ def test_a_pattern_finds_participant_task_and_trial() -> None:
 
 
 def test_a_pattern_that_matches_nothing_names_the_file() -> None:
-    with pytest.raises(GazeError, match=r"a\.csv: --participant-pattern .* does not match"):
+    with pytest.raises(GazeError, match=r"a\.csv: `participant_pattern` .* does not match"):
         identify(Path("a.csv"), ReadOptions(participant_pattern=r"p(\d+)"))

@@ -39,10 +39,10 @@ def is_matched(path: Path, **options: object) -> bool:
 
 
 def long_frame() -> pl.DataFrame:
-    """Two people with two trials of three samples each, 4 ms apart."""
+    """Two participants with two trials of three samples each, 4 ms apart."""
     rows = [
-        (person, "read", trial, 4 * sample, 100.0 * trial + sample, 50.0 + sample)
-        for person in ("p1", "p2")
+        (participant, "read", trial, 4 * sample, 100.0 * trial + sample, 50.0 + sample)
+        for participant in ("p1", "p2")
         for trial in (0, 1)
         for sample in range(3)
     ]
@@ -251,7 +251,7 @@ def test_degrees_become_pixels_through_the_screen(tmp_path: Path) -> None:
     found = read_one(path, screen=FULL_SCREEN).gaze_px["cyclopean"]
     np.testing.assert_allclose(found, pixels, rtol=1e-5)
     for screen in (None, Screen(1280, 720)):
-        with pytest.raises(GazeError, match="--screen-cm"):
+        with pytest.raises(GazeError, match="give `screen` with its size in cm"):
             read_all(path, screen=screen)
 
 
@@ -264,7 +264,7 @@ def test_normalized_columns_scale_with_the_screen(tmp_path: Path) -> None:
     path = write(tmp_path, "t_ms,x_norm,y_norm\n0,0.5,0.25\n4,0.5,0.25\n")
     found = read_one(path, screen=Screen(1000, 400)).gaze_px["cyclopean"]
     np.testing.assert_allclose(found[:, 0], [500, 100])
-    with pytest.raises(GazeError, match="--screen"):
+    with pytest.raises(GazeError, match="give `screen`"):
         read_all(path)
 
 
@@ -318,13 +318,13 @@ def test_unknown_words_and_columns_are_corrected(tmp_path: Path) -> None:
 
 
 def test_table_without_gaze_columns_lists_them_and_the_remedy(tmp_path: Path) -> None:
-    with pytest.raises(GazeError, match=r"among n, a, b.*--columns x="):
+    with pytest.raises(GazeError, match=r"among n, a, b.*`columns` x="):
         read_all(write(tmp_path, "n,a,b\n0,1,2\n"))
 
 
 def test_time_that_restarts_names_line_or_row_and_the_trial_column(tmp_path: Path) -> None:
     text = "t_ms,x,y\n0,1,2\n4,1,2\n0,1,2\n4,1,2\n"
-    with pytest.raises(GazeError, match=r"line 4: time runs backwards.*--columns trial="):
+    with pytest.raises(GazeError, match=r"line 4: time runs backwards.*`columns` trial="):
         read_all(write(tmp_path, text))
     path = tmp_path / "back.parquet"
     pl.read_csv(text.encode()).write_parquet(path)

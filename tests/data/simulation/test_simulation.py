@@ -15,7 +15,7 @@ from gazediffusion.data.export import FORMATS, Event
 from gazediffusion.data.simulation import (
     Simulated,
     SimulationConfig,
-    draw_person,
+    draw_participant,
     simulate,
     write_simulation,
 )
@@ -44,12 +44,14 @@ def speed_deg_s(trial: Simulated, eye: Any = "left") -> NDArray[np.float64]:
     return np.asarray(np.hypot(*smooth))
 
 
-def test_true_peak_velocities_lie_on_the_persons_main_sequence(trials: list[Simulated]) -> None:
+def test_true_peak_velocities_lie_on_the_participants_main_sequence(
+    trials: list[Simulated],
+) -> None:
     ratios = [
         event.peak_velocity_deg_s
         / (
-            trial.person.max_velocity_deg_s
-            * (1 - np.exp(-event.amplitude_deg / trial.person.velocity_scale_deg))
+            trial.participant.max_velocity_deg_s
+            * (1 - np.exp(-event.amplitude_deg / trial.participant.velocity_scale_deg))
         )
         for trial, event in events_of(trials, "saccade")
     ]
@@ -94,7 +96,7 @@ def test_large_saccades_peak_before_half_time(trials: list[Simulated]) -> None:
     assert 0.3 < np.median(places) < 0.47
 
 
-def test_fixation_durations_are_those_of_people_viewing_scenes(trials: list[Simulated]) -> None:
+def test_fixation_durations_are_those_of_adults_viewing_scenes(trials: list[Simulated]) -> None:
     durations = np.array([e.offset_ms - e.onset_ms for _, e in events_of(trials, "fixation")])
     low, median, high = np.percentile(durations, [10, 50, 90])
     assert 210 < median < 290
@@ -196,9 +198,9 @@ def test_both_eyes_move_together_but_are_not_the_same(trials: list[Simulated]) -
         assert 0.98 < np.corrcoef(left[axis, seen], right[axis, seen])[0, 1] < 0.99999
 
 
-def test_people_differ() -> None:
-    people = [draw_person(np.random.default_rng(seed)) for seed in range(40)]
-    medians = [person.fixation_ms for person in people]
+def test_participants_differ() -> None:
+    drawn = [draw_participant(np.random.default_rng(seed)) for seed in range(40)]
+    medians = [one.fixation_ms for one in drawn]
     assert 15 < np.std(medians) < 60
     assert np.median(medians) == pytest.approx(250, abs=25)
 
@@ -279,7 +281,7 @@ def test_truth_is_written_beside_every_format(format: str, tmp_path: Path) -> No
     described = json.loads((truth / "config.json").read_text())
     rebuilt = described["config"] | {"screen": Screen(**described["config"]["screen"])}
     assert SimulationConfig(**rebuilt) == SMALL
-    assert described["people"]["02"]["fixation_ms"] == trials[-1].person.fixation_ms
+    assert described["participants"]["02"]["fixation_ms"] == trials[-1].participant.fixation_ms
 
 
 @pytest.mark.parametrize("format", sorted(FORMATS))

@@ -3,7 +3,7 @@
 The lines and their order are those of SR Research's edf2asc, so that pymovements, MNE and
 other EyeLink tools read them. Blink events come from the recording's labels, fixations and
 saccades from the events given. ASC holds a tenth of a pixel and whole milliseconds (halves at
-2000 Hz); it does not hold the screen's size in centimetres.
+2000 Hz). It does not hold the screen's size and distance, so a JSON file of the same name does.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from numpy.typing import NDArray
 from gazediffusion.data.export.labelled import (
     Event,
     Labelled,
-    by_person_and_task,
+    by_participant_and_task,
     eyes_of,
     name,
     on_one_clock,
     plain,
     rate_of,
-    runs,
+    true_slices,
 )
 from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.errors import GazeError
+from gazediffusion.files import write_json
 
 # Pupil size is not part of a recording; tools want the column. Arbitrary camera units.
 _PUPIL_AREA = 1000.0
@@ -35,13 +36,21 @@ _EVENT_WORDS = {"fixation": "FIX", "saccade": "SACC"}
 
 
 def write_asc(labelled: Iterable[Labelled], folder: Path) -> None:
-    """Write `sub-<participant>_task-<task>.asc` files into `folder`."""
-    for participant, task, trials in by_person_and_task(labelled):
+    """Write `sub-<participant>_task-<task>.asc` files into `folder`, each of one screen."""
+    for participant, task, trials in by_participant_and_task(labelled):
         path = folder / f"sub-{plain(participant)}_task-{plain(task)}.asc"
         with open(path, "w", encoding="utf-8", newline="\n") as stream:
             for number, (recording, events) in enumerate(on_one_clock(trials)):
                 if number == 0:
                     stream.write("\n".join(_header(recording)) + "\n")
+                    screen = recording.screen
+                    if screen is not None and screen.has_degrees:
+                        write_json(path.with_suffix(".json"), screen.to_bids())
+                elif recording.screen != screen:
+                    raise GazeError(
+                        "the screen is not that of the first trial; one ASC file has one screen",
+                        place=name(recording),
+                    )
                 stream.write("\n".join(_block(recording, events)) + "\n")
 
 
@@ -122,7 +131,7 @@ def _eye_events(
     """(word, samples, numbers of the end line) of one eye's events."""
     gaze_px = recording.gaze_px[eye]
     if eye in recording.is_blink:
-        for span in runs(recording.is_blink[eye]):
+        for span in true_slices(recording.is_blink[eye]):
             yield "BLINK", span, []
     for event in events:
         span = event.samples(recording.time_ms)

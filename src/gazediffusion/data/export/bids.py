@@ -17,12 +17,12 @@ import numpy as np
 from gazediffusion.data.export.labelled import (
     Event,
     Labelled,
-    by_person_and_task,
+    by_participant_and_task,
     eyes_of,
     name,
     plain,
     rate_of,
-    runs,
+    true_slices,
 )
 from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.errors import GazeError
@@ -43,7 +43,7 @@ on the recording's clock.
 def write_bids(labelled: Iterable[Labelled], folder: Path) -> None:
     """Write a BIDS dataset into `folder`."""
     participants: dict[str, str] = {}
-    for participant, task, trials in by_person_and_task(labelled):
+    for participant, task, trials in by_participant_and_task(labelled):
         label = plain(participant)
         if participants.setdefault(label, participant) != participant:
             raise GazeError(
@@ -88,7 +88,7 @@ def _write_run(recording: Recording, events: list[Event], stem: Path) -> None:
         raise GazeError(
             "BIDS needs the screen's pixels, size and distance",
             place=name(recording),
-            remedy="give them with --screen, --screen-cm and --distance-cm",
+            remedy="give `screen` with its size (`width_cm`) and `distance_cm`",
         )
     for number, eye in enumerate(eyes_of(recording), start=1):
         prefix = stem.with_name(f"{stem.name}_recording-eye{number}")
@@ -142,7 +142,7 @@ def _write_eye_events(recording: Recording, eye: Eye, events: list[Event], prefi
     # A blink ends half a sample after its last, so tools that count the end in and tools that
     # count it out find the same samples.
     half_step_ms = 500.0 / rate_of(recording)
-    for span in runs(recording.is_blink.get(eye, np.zeros(len(recording), dtype=np.bool_))):
+    for span in true_slices(recording.is_blink.get(eye, np.zeros(len(recording), dtype=np.bool_))):
         onset_ms, last_ms = recording.time_ms[[span.start, span.stop - 1]].tolist()
         rows.append((onset_ms, last_ms - onset_ms + half_step_ms, "n/a", 1))
     if not rows:

@@ -3,7 +3,7 @@
 `timestamp x_left y_left pupil_left x_right y_right pupil_right unused category_left
 category_right`, separated by blanks, without a header; seven numbers for one eye:
 `timestamp x y pupil unused category category`. Category 0 is blink, 1 fixation, 2 saccade. Trials
-follow one another, told apart by a jump of the clock.
+follow one another, separated by a jump of the clock.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from gazediffusion.data.export.labelled import (
     Event,
     Labelled,
-    by_person_and_task,
+    by_participant_and_task,
     eyes_of,
     on_one_clock,
     plain,
@@ -36,7 +36,7 @@ _BLINK, _FIXATION, _SACCADE = 0, 1, 2
 
 def write_columns(labelled: Iterable[Labelled], folder: Path) -> None:
     """Write one text file per participant and task into `folder`."""
-    for participant, task, trials in by_person_and_task(labelled):
+    for participant, task, trials in by_participant_and_task(labelled):
         task_folder = folder / f"extracted_{re.sub('[^A-Za-z0-9_]', '', task)}"
         task_folder.mkdir(exist_ok=True)
         label = plain(participant)

@@ -1,4 +1,4 @@
-"""What every format shares: a recording with its events, grouped by person, on one clock."""
+"""What the formats share: recordings with events, by participant and task, on one clock."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from gazediffusion.data.recordings import (
     Eye,
     Recording,
     require_forward_time,
-    true_runs,
+    true_segments,
 )
 from gazediffusion.errors import GazeError
 
 EventKind = Literal["fixation", "saccade", "microsaccade", "blink", "loss"]
 
-# Trials written one after another are told apart by a jump of the clock; readers cut at 100 ms.
+# Trials written one after another are separated by a jump of the clock; readers cut at 100 ms.
 _GAP_MS = 1000.0
 
 
@@ -64,7 +64,7 @@ def checked(labelled: Iterable[Labelled]) -> Iterator[Labelled]:
         raise GazeError("there are no recordings to write")
 
 
-def by_person_and_task(
+def by_participant_and_task(
     labelled: Iterable[Labelled],
 ) -> Iterator[tuple[str, str, Iterator[Labelled]]]:
     """Group recordings that follow one another into (participant, task, their trials).
@@ -80,8 +80,8 @@ def by_person_and_task(
         if labels in seen:
             raise GazeError(
                 f"participant {participant!r} with task {task!r} comes twice",
-                remedy="sort recordings by participant and task, and name people apart in "
-                "letters and digits",
+                remedy="sort recordings by participant and task, and give participants names that "
+                "differ in letters and digits",
             )
         seen.add(labels)
         yield participant, task, trials
@@ -134,9 +134,9 @@ def rate_of(recording: Recording) -> float:
     return round(1000.0 / step_ms, 6)
 
 
-def runs(mask: Bools) -> list[slice]:
+def true_slices(mask: Bools) -> list[slice]:
     """The stretches of True in a mask (time,), as slices."""
-    return [slice(start, stop) for start, stop in true_runs(mask).tolist()]
+    return [slice(start, stop) for start, stop in true_segments(mask).tolist()]
 
 
 def plain(text: str) -> str:

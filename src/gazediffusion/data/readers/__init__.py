@@ -157,5 +157,5 @@ def _reader_for(path: Path, options: ReadOptions, format: str) -> Reader:
     raise GazeError(
         "this is no eye-tracking format known here",
         path=path,
-        remedy=f"name it with --format ({', '.join(FORMATS)})",
+        remedy=f"name it with `format` ({', '.join(FORMATS)})",
     )

@@ -29,7 +29,7 @@ def to_numbers(
     """The numbers in text cells (sample, column) as an array (column, sample); `.` becomes NaN.
 
     Any other text, a lacking cell and a number too large for a float32 are a `GazeError`, whose
-    place is told by `place(sample, column)`.
+    place is named by `place(sample, column)`.
     """
     frame = cells.select(pl.all().replace(".", "nan").cast(pl.Float64, strict=False))
     # Polars holds NaN to be larger than any number.

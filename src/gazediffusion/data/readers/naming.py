@@ -1,7 +1,7 @@
 """Names of columns: which word of ours a column stands for, and the unit its name states.
 
 `x_px`, `gaze x [px]`, `LeftX`, `Time [s]` and `subject_id` are all understood; what is not is
-named by the user's `--columns`, which overrides everything.
+named by the user's `columns`, which overrides everything.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def find_columns(names: Sequence[str], options: ReadOptions, path: Path) -> Colu
         raise GazeError(
             f"no {lacking} columns among {', '.join(names[:30])}",
             path=path,
-            remedy="name them with --columns x=...,y=...,t=...",
+            remedy="name them with `columns` x=...,y=...,t=...",
         )
 
     def first(word: str) -> str | None:
@@ -170,10 +170,10 @@ def unit_in(text: str) -> str | None:
 
 
 def require_known_words(options: ReadOptions) -> None:
-    """Refuse words in `--columns` that mean nothing here."""
+    """Refuse words in `columns` that mean nothing here."""
     for word in options.columns:
         if word not in WORDS:
-            raise GazeError(f"--columns knows no {word!r}", remedy=suggestion(word, WORDS))
+            raise GazeError(f"`columns` knows no {word!r}", remedy=suggestion(word, WORDS))
 
 
 def words_in(name: str) -> list[str]:

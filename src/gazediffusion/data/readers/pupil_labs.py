@@ -15,7 +15,8 @@ import polars as pl
 
 from gazediffusion.data.readers.naming import Column, Columns
 from gazediffusion.data.readers.options import ReadOptions
-from gazediffusion.data.readers.tabular import header_of, open_table, recordings
+from gazediffusion.data.readers.samples import recordings
+from gazediffusion.data.readers.tabular import header_of, open_table
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
@@ -51,7 +52,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
         raise GazeError(
             f"the columns are neither {', '.join(_NEON)} nor {', '.join(_CORE)}",
             path=path,
-            remedy="export the gaze again, or read it with --format table",
+            remedy="export the gaze again, or read it with the `format` table",
         )
     time, x, y = _NEON if is_neon else _CORE
     is_lost = pl.lit(False)
@@ -71,5 +72,5 @@ def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
         trial=[name for name in ("recording id", "section id") if name in names],
         blink={"cyclopean": "blink id"} if "blink id" in names else {},
     )
-    screen = options.screen or (_NEON_CAMERA if is_neon else _CORE_CAMERA)
+    screen = options.screen_or(None) or (_NEON_CAMERA if is_neon else _CORE_CAMERA)
     return recordings(table, columns, options, screen, NAME)

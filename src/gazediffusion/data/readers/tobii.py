@@ -16,7 +16,8 @@ import polars as pl
 
 from gazediffusion.data.readers.naming import MS_PER, Column, Columns
 from gazediffusion.data.readers.options import ReadOptions
-from gazediffusion.data.readers.tabular import Table, header_of, open_table, recordings
+from gazediffusion.data.readers.samples import recordings
+from gazediffusion.data.readers.tabular import Table, header_of, open_table
 from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
@@ -44,7 +45,7 @@ def matches(path: Path, head: bytes, options: ReadOptions) -> bool:
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
-    """The recordings of one export, told apart by participant and recording name."""
+    """The recordings of one export, separated by participant and recording name."""
     table = open_table(path)
     columns = _find_columns(table.names, path)
     sensor = _named(table.names, "Sensor")
@@ -52,7 +53,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
         # Older exports leave the cell empty for the eye tracker's own rows.
         words = pl.col(sensor).str.strip_chars().str.to_lowercase()
         table = table.where(words.fill_null(_EYE_TRACKER).is_in(["", _EYE_TRACKER]))
-    screen = options.screen or _screen(table)
+    screen = options.screen_or(_screen(table))
     return recordings(_without_invalid(table, columns), columns, options, screen, NAME)
 
 
@@ -65,7 +66,7 @@ def _find_columns(names: Sequence[str], path: Path) -> Columns:
         raise GazeError(
             "this Tobii export lacks 'Recording timestamp' or 'Gaze point X' and 'Y' in pixels",
             path=path,
-            remedy="export them, or name columns with --format table --columns x=...,y=...,t=...",
+            remedy="export them, or give the `format` table and `columns` x=...,y=...,t=...",
         )
     unit = (clock["unit"] or "us").lower().replace("µ", "u").replace("μ", "u")
     if unit not in MS_PER:

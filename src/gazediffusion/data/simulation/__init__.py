@@ -1,6 +1,6 @@
 """An oculomotor simulator with known ground truth: free data for tests and the demo.
 
-It is no product and no claim about how people look: it makes recordings with the well-known
+It makes no claim about human viewing behaviour. It produces recordings with the well-known
 regularities of eye movements (main sequence, fixation durations, blinks, tracker noise) whose
 true events are known exactly, so that readers, cleaning, event detection and training can be
 tested without anyone's data. Each trial is a timeline of fixations, saccades and blinks; the
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from gazediffusion.data.export import Event, Labelled, require_format, write_into
 from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.data.simulation.movements import MIN_SACCADE_DEG, Array, positions, timeline
-from gazediffusion.data.simulation.people import Person, draw_person
+from gazediffusion.data.simulation.participants import Participant, draw_participant
 from gazediffusion.data.simulation.tracker import covered, drift, lid_artefact, losses, one_eye
 from gazediffusion.errors import GazeError
 from gazediffusion.files import written_whole
@@ -32,10 +32,10 @@ from gazediffusion.geometry import Screen
 from gazediffusion.version import __version__
 
 __all__ = [
-    "Person",
+    "Participant",
     "Simulated",
     "SimulationConfig",
-    "draw_person",
+    "draw_participant",
     "simulate",
     "write_simulation",
 ]
@@ -106,26 +106,31 @@ class Simulated:
 
     recording: Recording
     events: tuple[Event, ...]
-    person: Person
+    participant: Participant
 
 
 def simulate(config: SimulationConfig) -> Iterator[Simulated]:
     """Simulate trial after trial, participant after participant.
 
-    Each participant has a random generator of their own, spawned from the seed, so who comes
-    k-th looks the same however many follow.
+    Each participant has a random generator of their own, spawned from the seed, so the k-th
+    participant is the same however many follow.
+
+    >>> config = SimulationConfig(n_participants=1, minutes=0.1, trial_seconds=6, rate_hz=250)
+    >>> for trial in simulate(config):
+    ...     print(trial.recording.participant, len(trial.recording), trial.events[0].event)
+    01 1500 fixation
     """
     for number in range(config.n_participants):
         sequence = np.random.SeedSequence(config.seed, spawn_key=(number,))
         rng = np.random.default_rng(sequence)
-        person = draw_person(rng)
+        participant = draw_participant(rng)
         for trial in range(config.n_trials):
-            yield _simulate_trial(config, person, f"{number + 1:02d}", trial, rng)
+            yield _simulate_trial(config, participant, f"{number + 1:02d}", trial, rng)
 
 
 def write_simulation(
     config: SimulationConfig,
-    folder: Path,
+    folder: Path | str,
     format: str,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Path]:
@@ -138,17 +143,17 @@ def write_simulation(
     with written_whole(Path(folder)) as temporary:
         truth = temporary / ("sourcedata/truth" if format == "bids" else "truth")
         truth.mkdir(parents=True)
-        people: dict[str, Person] = {}
+        participants: dict[str, Participant] = {}
         with open(truth / "events.csv", "w", encoding="utf-8", newline="") as stream:
             trials = _noting_truth(
-                config, csv.writer(stream, lineterminator="\n"), people, progress
+                config, csv.writer(stream, lineterminator="\n"), participants, progress
             )
             write_into(temporary, trials, format)
         described = {
             "config": asdict(config),
             "seed": config.seed,
             "version": __version__,
-            "people": {name: asdict(person) for name, person in people.items()},
+            "participants": {name: asdict(one) for name, one in participants.items()},
         }
         (truth / "config.json").write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
     return sorted(path for path in Path(folder).rglob("*") if path.is_file())
@@ -165,17 +170,17 @@ class _RowWriter(Protocol):
 def _noting_truth(
     config: SimulationConfig,
     rows: _RowWriter,
-    people: dict[str, Person],
+    participants: dict[str, Participant],
     progress: Callable[[int, int], None] | None,
 ) -> Iterator[Labelled]:
-    """Pass simulated trials on, writing their events to `rows` and their people to `people`."""
+    """Pass trials on, writing their events to `rows` and parameters to `participants`."""
     rows.writerow(["participant", "task", "trial", *(column.name for column in fields(Event))])
     for number, simulated in enumerate(simulate(config), start=1):
         recording = simulated.recording
         whose = (recording.participant, recording.task, recording.trial)
         for event in simulated.events:
             rows.writerow([*whose, *(_cell(value) for value in astuple(event))])
-        people[recording.participant] = simulated.person
+        participants[recording.participant] = simulated.participant
         yield recording, simulated.events
         if progress is not None and number % config.n_trials == 0:
             progress(number // config.n_trials, config.n_participants)
@@ -189,30 +194,34 @@ def _cell(value: object) -> object:
 
 
 def _simulate_trial(
-    config: SimulationConfig, person: Person, participant: str, trial: int, rng: np.random.Generator
+    config: SimulationConfig,
+    participant: Participant,
+    name: str,
+    trial: int,
+    rng: np.random.Generator,
 ) -> Simulated:
     step_ms = 1000.0 / config.rate_hz
     length_ms = config.n_samples * step_ms
     start_ms = trial * (math.ceil(length_ms) + _GAP_MS)
     relative_ms = np.arange(config.n_samples, dtype=np.float64) * step_ms
-    moves, events = timeline(person, _reach_deg(config.screen), length_ms, rng)
+    moves, events = timeline(participant, _reach_deg(config.screen), length_ms, rng)
     blinks = [event for event in events if event.event == "blink"]
     eyes: tuple[Eye, ...] = ("left", "right") if config.binocular else ("right",)
-    dropouts = losses(person, blinks, length_ms, step_ms, eyes, rng)
+    dropouts = losses(participant, blinks, length_ms, step_ms, eyes, rng)
 
     shared_deg = positions(moves, relative_ms) + lid_artefact(blinks, relative_ms, rng)
-    shared_deg += drift(person.drift_deg_s, config, rng)
+    shared_deg += drift(participant.drift_deg_s, config, rng)
     is_blink = covered(blinks, relative_ms)
     gaze_px: dict[Eye, NDArray[np.float32]] = {}
     for eye in eyes:
-        gaze_deg = shared_deg + one_eye(person, eye, config, rng)
+        gaze_deg = shared_deg + one_eye(participant, eye, config, rng)
         pixels = config.screen.from_degrees(gaze_deg) / config.grid_px
         on_grid = (np.round(pixels) * config.grid_px).astype(np.float32)
         own = [loss for loss in dropouts if loss.eye in ("both", eye)]
         on_grid[:, is_blink | covered(own, relative_ms)] = np.nan
         gaze_px[eye] = on_grid
     recording = Recording(
-        participant=participant,
+        participant=name,
         task=config.task,
         trial=str(trial),
         time_ms=start_ms + relative_ms,
@@ -224,7 +233,7 @@ def _simulate_trial(
         is_blink=dict.fromkeys(eyes, is_blink),
     )
     truth = sorted(events + dropouts, key=lambda event: (event.onset_ms, -event.offset_ms))
-    return Simulated(recording, tuple(_later(event, start_ms) for event in truth), person)
+    return Simulated(recording, tuple(_later(event, start_ms) for event in truth), participant)
 
 
 def _later(event: Event, by_ms: float) -> Event:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.export import Event
-from gazediffusion.data.simulation.people import Person
+from gazediffusion.data.simulation.participants import Participant
 
 Array = NDArray[np.float64]
 
@@ -55,7 +55,7 @@ class Move(NamedTuple):
 
 
 def timeline(
-    person: Person, reach_deg: Array, length_ms: float, rng: np.random.Generator
+    participant: Participant, reach_deg: Array, length_ms: float, rng: np.random.Generator
 ) -> tuple[list[Move], list[Event]]:
     """Fixations joined by saccades or blinks until the trial ends, in the last fixation."""
     gaze_deg = np.clip(rng.normal(0.0, 1.5, 2), -reach_deg, reach_deg)
@@ -64,14 +64,17 @@ def timeline(
     now_ms = 0.0
     while True:
         fixation_ms = max(
-            _MIN_FIXATION_MS, rng.lognormal(math.log(person.fixation_ms), person.fixation_spread)
+            _MIN_FIXATION_MS,
+            rng.lognormal(math.log(participant.fixation_ms), participant.fixation_spread),
         )
         next_ms = now_ms + fixation_ms
-        is_blink = rng.random() < 1.0 - math.exp(-person.blinks_per_min * fixation_ms / 60_000.0)
-        blink_ms = rng.lognormal(math.log(person.blink_ms), 0.3)
-        micro = _microsaccade(person, gaze_deg, now_ms, fixation_ms, reach_deg, rng)
+        is_blink = rng.random() < 1.0 - math.exp(
+            -participant.blinks_per_min * fixation_ms / 60_000.0
+        )
+        blink_ms = rng.lognormal(math.log(participant.blink_ms), 0.3)
+        micro = _microsaccade(participant, gaze_deg, now_ms, fixation_ms, reach_deg, rng)
         resting_deg = gaze_deg if micro is None else micro.end_deg
-        saccade, target_deg = _saccade(person, resting_deg, next_ms, reach_deg, rng)
+        saccade, target_deg = _saccade(participant, resting_deg, next_ms, reach_deg, rng)
         resumes_ms = next_ms + (blink_ms + 2 * LID_MS if is_blink else saccade.duration_ms)
         if resumes_ms + _MIN_FIXATION_MS > length_ms:
             events.append(Event("fixation", now_ms, length_ms))
@@ -91,31 +94,39 @@ def timeline(
 
 
 def _saccade(
-    person: Person, from_deg: Array, onset_ms: float, reach_deg: Array, rng: np.random.Generator
+    participant: Participant,
+    from_deg: Array,
+    onset_ms: float,
+    reach_deg: Array,
+    rng: np.random.Generator,
 ) -> tuple[Move, Array]:
     """A saccade, and the target the eye settles on just after it."""
-    target_deg = _target(person, from_deg, reach_deg, rng)
+    target_deg = _target(participant, from_deg, reach_deg, rng)
     way_deg = target_deg - from_deg
     amplitude_deg = math.hypot(*way_deg)
     # Large saccades over- or undershoot by a little and settle in a glissade (Nystrom &
     # Holmqvist 2010).
     missed_deg = rng.normal(0.05, 0.12) * min(1.0, amplitude_deg / 8.0)
     landing_deg = from_deg + way_deg * (1.0 + missed_deg / amplitude_deg)
-    return _ballistic(person, onset_ms, from_deg, landing_deg, rng), target_deg
+    return _ballistic(participant, onset_ms, from_deg, landing_deg, rng), target_deg
 
 
 def _ballistic(
-    person: Person, onset_ms: float, start_deg: Array, end_deg: Array, rng: np.random.Generator
+    participant: Participant,
+    onset_ms: float,
+    start_deg: Array,
+    end_deg: Array,
+    rng: np.random.Generator,
 ) -> Move:
-    """A movement on the person's main sequence.
+    """A movement on the participant's main sequence.
 
     Peak velocity is Vmax (1 - exp(-A/c)) (Bahill et al. 1975). The duration is 2.2 ms/deg +
     21 ms (Carpenter 1988), as far as a saccade's peak and mean velocity go together.
     """
     amplitude_deg = math.hypot(*(end_deg - start_deg))
-    rise = 1.0 - math.exp(-amplitude_deg / person.velocity_scale_deg)
+    rise = 1.0 - math.exp(-amplitude_deg / participant.velocity_scale_deg)
     scatter = math.exp(_MAIN_SEQUENCE_SCATTER * rng.standard_normal())
-    peak_deg_s = person.max_velocity_deg_s * rise * scatter
+    peak_deg_s = participant.max_velocity_deg_s * rise * scatter
     mean_deg_s = amplitude_deg / (0.0022 * amplitude_deg + 0.021)
     ratio = min(max(peak_deg_s / mean_deg_s, _MIN_PEAK_RATIO), _MAX_PEAK_RATIO)
     duration_ms = 1000.0 * ratio * amplitude_deg / peak_deg_s
@@ -131,7 +142,7 @@ def _glissade(saccade: Move, target_deg: Array) -> Move:
 
 
 def _microsaccade(
-    person: Person,
+    participant: Participant,
     from_deg: Array,
     fixation_onset_ms: float,
     fixation_ms: float,
@@ -139,7 +150,7 @@ def _microsaccade(
     rng: np.random.Generator,
 ) -> Move | None:
     """At most one per fixation, in its inner part, mostly horizontal and 0.1 to 0.9 deg large."""
-    chance = 1.0 - math.exp(-person.microsaccades_per_s * fixation_ms / 1000.0)
+    chance = 1.0 - math.exp(-participant.microsaccades_per_s * fixation_ms / 1000.0)
     inner_ms = fixation_ms - 200.0
     size_deg = float(np.clip(rng.lognormal(math.log(0.3), 0.5), 0.1, _MAX_MICROSACCADE_DEG))
     angle = rng.integers(2) * math.pi + rng.normal(0.0, 0.5)
@@ -147,23 +158,29 @@ def _microsaccade(
     end_deg = from_deg + size_deg * np.array([math.cos(angle), math.sin(angle)])
     if rng.random() >= chance or inner_ms <= 0.0 or np.any(np.abs(end_deg) > reach_deg):
         return None
-    return _ballistic(person, onset_ms, from_deg, end_deg, rng)
+    return _ballistic(participant, onset_ms, from_deg, end_deg, rng)
 
 
 def _target(
-    person: Person, from_deg: Array, reach_deg: Array, rng: np.random.Generator, n_tries: int = 16
+    participant: Participant,
+    from_deg: Array,
+    reach_deg: Array,
+    rng: np.random.Generator,
+    n_tries: int = 16,
 ) -> Array:
     """The first of some drawn places that is on the screen, the centre likelier (Tatler 2007).
 
     Where none is, a place near the centre is looked at.
     """
-    size_deg = rng.lognormal(math.log(person.amplitude_deg), person.amplitude_spread, n_tries)
+    size_deg = rng.lognormal(
+        math.log(participant.amplitude_deg), participant.amplitude_spread, n_tries
+    )
     # The rest of the saccades are half vertical, half in any direction.
     kind = rng.random(n_tries)
-    is_vertical = (kind - person.horizontal_share) * 2.0 > 1.0 - person.horizontal_share
+    is_vertical = (kind - participant.horizontal_share) * 2.0 > 1.0 - participant.horizontal_share
     angle = rng.integers(2, size=n_tries) * np.pi + rng.normal(0.0, 0.25, n_tries)
     angle = np.where(is_vertical, angle + np.pi / 2.0, angle)
-    is_oblique = (kind > person.horizontal_share) & ~is_vertical
+    is_oblique = (kind > participant.horizontal_share) & ~is_vertical
     angle = np.where(is_oblique, rng.uniform(0.0, 2.0 * np.pi, n_tries), angle)
     way_deg = size_deg * np.stack([np.cos(angle), np.sin(angle)])
     places_deg = from_deg[:, None] + way_deg

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gazediffusion.data.export import Event
 from gazediffusion.data.recordings import Eye
 from gazediffusion.data.simulation.movements import LID_MS, Array
-from gazediffusion.data.simulation.people import Person
+from gazediffusion.data.simulation.participants import Participant
 
 
 class Sampling(Protocol):
@@ -48,7 +48,7 @@ def lid_artefact(blinks: list[Event], relative_ms: Array, rng: np.random.Generat
 
 
 def losses(
-    person: Person,
+    participant: Participant,
     blinks: list[Event],
     length_ms: float,
     step_ms: float,
@@ -56,7 +56,7 @@ def losses(
     rng: np.random.Generator,
 ) -> list[Event]:
     """Short dropouts of the tracker in one eye or both, apart from the blinks."""
-    n = rng.poisson(person.losses_per_min * length_ms / 60_000.0)
+    n = rng.poisson(participant.losses_per_min * length_ms / 60_000.0)
     onsets = np.sort(rng.uniform(0.0, length_ms, n))
     durations = np.maximum(rng.lognormal(math.log(20.0), 0.6, n), 1.5 * step_ms)
     which = rng.integers(3, size=n)
@@ -98,7 +98,7 @@ def drift(speed_deg_s: float, clock: Sampling, rng: np.random.Generator) -> Arra
     return wander * (speed_deg_s / speed_per_size)
 
 
-def one_eye(person: Person, eye: Eye, clock: Sampling, rng: np.random.Generator) -> Array:
+def one_eye(participant: Participant, eye: Eye, clock: Sampling, rng: np.random.Generator) -> Array:
     """What is an eye's own, (2, time): vergence, part of the drift, tremor, tracker noise."""
 
     def tremor(hz: Array) -> Array:
@@ -111,12 +111,12 @@ def one_eye(person: Person, eye: Eye, clock: Sampling, rng: np.random.Generator)
         return np.asarray(1.0 / (0.2**2 + hz**2))  # wanders over seconds
 
     side = 0.5 if eye == "left" else -0.5
-    apart = side * np.array([[person.vergence_x_deg], [person.vergence_y_deg]])
+    apart = side * np.array([[participant.vergence_x_deg], [participant.vergence_y_deg]])
     own = apart + _VERGENCE_WANDER_DEG * _noise(vergence, clock, rng)
-    own = own + drift(person.drift_deg_s / 3.0, clock, rng)
-    own = own + person.noise_deg * _noise(tracker, clock, rng)
+    own = own + drift(participant.drift_deg_s / 3.0, clock, rng)
+    own = own + participant.noise_deg * _noise(tracker, clock, rng)
     if clock.rate_hz > 200.0:  # slower trackers do not see tremor
-        own = own + person.tremor_deg * _noise(tremor, clock, rng)
+        own = own + participant.tremor_deg * _noise(tremor, clock, rng)
     return np.asarray(own)
 
 

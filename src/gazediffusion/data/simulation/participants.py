@@ -1,4 +1,4 @@
-"""People: the parameters of one person's eyes, drawn from a population of healthy adults."""
+"""Participants: parameters of eye movements, drawn from a population of healthy adults."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Person:
-    """One person's eyes. Durations and amplitudes are medians of lognormal distributions."""
+class Participant:
+    """One participant's eyes. Durations and amplitudes are medians of lognormal distributions."""
 
     fixation_ms: float
     fixation_spread: float
@@ -30,13 +30,13 @@ class Person:
     vergence_y_deg: float
 
 
-def draw_person(rng: np.random.Generator) -> Person:
-    """Draw a person from a population whose medians are those of healthy adults."""
+def draw_participant(rng: np.random.Generator) -> Participant:
+    """Draw a participant from a population whose medians are those of healthy adults."""
 
     def around(median: float, spread: float) -> float:
         return median * math.exp(spread * rng.standard_normal())
 
-    return Person(
+    return Participant(
         # Scene viewing: fixations of 200 to 300 ms, saccades of 4 to 5 deg (Rayner 2009).
         fixation_ms=around(250.0, 0.12),
         fixation_spread=around(0.4, 0.1),

@@ -1,10 +1,10 @@
-"""Muon: an optimizer for matrices that moves all directions of a weight alike.
+"""Muon: an optimizer of matrices with orthogonalized momentum.
 
-Momentum is brought near to the orthogonal matrix next to it, by a few steps of Newton and Schulz
-(Jordan et al. 2024, "Muon", whose numbers these are); steps are as large as AdamW's at the same
-rate (Liu et al. 2025, "Muon is scalable for LLM training"). torch.optim.Muon takes matrices alone,
-one at a time; here kernels of convolutions are matrices too, (out, in x kernel), and matrices of
-one shape are taken together, which a GPU likes better.
+The momentum is brought near the closest orthogonal matrix by a few Newton-Schulz iterations (Jordan
+et al. 2024, "Muon", whose coefficients these are); steps have the size of AdamW's at the same rate
+(Liu et al. 2025, "Muon is scalable for LLM training"). torch.optim.Muon takes matrices one at a
+time; here convolution kernels are matrices too, (out, in x kernel), and matrices of one shape are
+batched, which is faster on a GPU.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _AS_ADAMW = 0.2  # root mean square of AdamW's steps at a rate of 1
 
 
 def is_matrix(parameter: Tensor) -> bool:
-    """Whether Muon moves it; biases, scales and the like are left to others."""
+    """Whether Muon updates it; biases and scales are left to AdamW."""
     return parameter.ndim > 1 and parameter.numel() > len(parameter)
 
 
@@ -34,7 +34,7 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        """Move every parameter that has a gradient."""
+        """Update every parameter that has a gradient."""
         for group in self.param_groups:
             moved = [p for p in group["params"] if p.grad is not None]
             for parameter in moved:
