@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gazediffusion.document import as_text
+from gazediffusion.document import Code, Estimate, Sections, as_text, to_html, to_markdown
 from gazediffusion.reproduction.page import FIGURES, render
 from gazediffusion.reproduction.rows import Rows
 from gazediffusion.reproduction.tables import TABLES, make_results
@@ -72,7 +72,7 @@ def test_nothing_on_the_page_is_undefined(page: str) -> None:
 
 def test_tables_are_whole(page: str) -> None:
     blocks = re.findall(r"(?:^\|.*\n)+", page, flags=re.MULTILINE)
-    assert len(blocks) == len(TABLES) + 2
+    assert len(blocks) == len(TABLES) + 3
     for block in blocks:
         assert len({line.count("|") for line in block.splitlines()}) == 1, block
 
@@ -97,7 +97,7 @@ def test_the_summary_has_the_headline_numbers(results: dict[str, Any], page: str
     summary = page.split("\n## ")[1]
     nine = Rows.from_json(results["rows"]).find("features", "mean of nine", "js")
     for part in ("ours", "paper", "floor", "ratio"):
-        assert nine.text(part) in summary
+        assert f"| {nine.text(part)} |" in summary
     verdicts = [claim["verdict"] for claim in results["claims"]]
     assert f"Of {len(verdicts)} claims" in summary
     assert f"{verdicts.count('holds')} hold here" in summary
@@ -170,3 +170,22 @@ def test_the_published_page_is_what_its_results_say() -> None:
     for name in results["figures"]:
         assert (folder / "figures" / f"{name}.png").is_file()
     assert not results["about"]["tiny"]
+
+
+@pytest.mark.parametrize(
+    ("mean", "sd", "text"),
+    [
+        (0.01551, 0.00382, "0.0155 ± 0.0038"),
+        (13.79, 2.97, "13.8 ± 3.0"),
+        (1.314e-4, 2e-6, "(1.31 ± 0.02)e-4"),
+        (1650.2, 1020.4, "1,650 ± 1,020"),
+    ],
+)
+def test_a_mean_and_its_sd_share_their_decimals(mean: float, sd: float, text: str) -> None:
+    assert as_text(Estimate(mean, sd=sd)) == text
+
+
+def test_commands_are_shown_as_they_are() -> None:
+    sections: Sections = {"one": [Code("gaze --data `a*b`")]}
+    assert "\n    gaze --data `a*b`\n" in to_markdown("title", sections, {})
+    assert "<pre><code>gaze --data `a*b`</code></pre>" in to_html("title", sections, {})

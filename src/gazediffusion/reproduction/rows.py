@@ -17,7 +17,7 @@ from gazediffusion.document import Cell, Estimate, as_text
 from gazediffusion.reproduction import paper
 from gazediffusion.reproduction.paper import Published
 
-PARTS = {"ours": "ours", "paper": "paper", "floor": "floor", "ratio": "ratio"}
+PARTS = ("ours", "paper", "floor", "ratio")
 
 
 class MissingError(LookupError):

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazediffusion.plotting.evaluation import Results, numbers
 from gazediffusion.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Floats = NDArray[np.float64]
-
 _SEED_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, "#56B4E9", "#E69F00")
 _SEED_LINES = ("-", "--", "-.", ":")
 _LOSSES = ("validation_loss", "training_loss")
@@ -40,100 +37,53 @@ _SHAPE: Any = {"position": (BLUE, "o"), "velocity": (GREEN, "s")}
 
 
 def noise_levels(artefacts: Artefacts) -> Figure | None:
-    """The error of the predicted noise, and what stays of fixational motion, by noise level."""
+    """The error of the predicted noise, and the fixational motion left, by noise level."""
     import matplotlib.pyplot as plt
 
-    plan = artefacts.plan
-    groups = {
-        kind: found
-        for kind, names in (("position", plan.position_sets), ("velocity", plan.velocity_sets))
-        if (found := {name: artefacts.levels[name] for name in names if name in artefacts.levels})
-    }
-    if not groups:
+    plan, levels = artefacts.plan, artefacts.levels
+    sets = {"position": plan.position_sets, "velocity": plan.velocity_sets}
+    runs = {kind: [name for name in names if name in levels] for kind, names in sets.items()}
+    if not any(runs.values()):
         return None
     figure, (loss_axes, share_axes) = plt.subplots(1, 2, figsize=(10.0, 4.4))
-    for kind, runs in groups.items():
-        _draw_levels(runs, "loss", kind, loss_axes)
-        _draw_levels(runs, "unexplained_fixation", kind, share_axes)
-    smallest = float(np.sqrt(plan.position.beta_first))
-    loss_axes.set(yscale="log", ylabel="mean squared error of predicted noise")
-    _show_shares(groups, share_axes)
+    counts, smallest = [], float(np.sqrt(plan.position.beta_first))
+    for kind, names in runs.items():
+        found = [levels[name] for name in names]
+        if found:
+            _draw_levels(found, "loss", kind, loss_axes)
+            _draw_levels(found, "unexplained_fixation", kind, share_axes)
+            seeds = ", ".join(name.rsplit("-", 1)[1] for name in names)
+            n = found[0]["n_windows"]
+            counts.append(f"{kind} model: seeds {seeds}, n = {n:,} held-out windows")
+    # Beyond noise as large as half the screen fixations are hidden, and the share has no bound.
+    drawn = [np.asarray(line.get_xydata()) for line in share_axes.lines]
+    shares = np.concatenate([xy[xy[:, 0] <= _LARGEST_SIGMA, 1] for xy in drawn])
+    share_axes.set_ylim(0.8 * min(0.5, np.nanmin(shares)), 1.25 * max(2.0, np.nanmax(shares)))
+    share_axes.set_xlim(0.8 * smallest, 1.25 * _LARGEST_SIGMA)
     for letter, axes in zip("ab", (loss_axes, share_axes), strict=True):
         axes.axvline(smallest, color=GREY, linewidth=0.9, linestyle="--")
-        axes.set_xscale("log")
+        axes.set(xscale="log", yscale="log")
         axes.set_xlabel("noise $\\sigma = \\sqrt{(1 - \\bar\\alpha_t) / \\bar\\alpha_t}$")
         axes.set_title(f"({letter})", loc="left")
-        set_plain_ticks(axes.xaxis, (1.0,) if axes is loss_axes else (1.0, 2.0, 5.0))
-    loss_axes.annotate(
-        f"smallest noise,\n$\\sqrt{{\\beta_1}}$ = {smallest:g}", (smallest, 0.03), (4, 0),
-        xycoords=("data", "axes fraction"), textcoords="offset points", color=GREY, fontsize=8,
-    )  # fmt: skip
-    share_axes.set_title(_message(groups.get("position")), fontsize=9, loc="right")
+    loss_axes.set_ylabel("mean squared error of predicted noise")
+    loss_axes.set_title(f"dashed: smallest noise, $\\sqrt{{\\beta_1}}$ = {smallest:g}", loc="right")
+    share_axes.set_ylabel("share of fixational motion left unexplained")
+    share_axes.set_title("dotted: nothing recovered", loc="right")
+    share_axes.axhline(1.0, color="black", linewidth=0.9, linestyle=":")
     add_legend(loss_axes, figure)
-    return add_title(figure, "what the networks learn at each noise level", _level_counts(groups))
+    return add_title(figure, "what the networks learn at each noise level", "; ".join(counts))
 
 
-def _show_shares(groups: Mapping[str, Mapping[str, Results]], axes: Axes) -> None:
-    """Limits and labels of the panel of shares, up to noise as large as half the screen.
-
-    Beyond, noise hides fixations and the share grows without bound.
-    """
-    lowest, seen = _LARGEST_SIGMA, []
-    for runs in groups.values():
-        sigma, share = _levels(runs, "unexplained_fixation")
-        lowest = min(lowest, sigma[0])
-        seen.append(share[:, sigma <= _LARGEST_SIGMA].ravel())
-    shares = np.concatenate([*seen, [0.5, 2.0]])
-    axes.axhline(1.0, color="black", linewidth=0.9, linestyle=":")
-    axes.annotate(
-        "nothing recovered", (1.0, 1.0), (-2, 3), xycoords=("axes fraction", "data"),
-        textcoords="offset points", ha="right", fontsize=8,
-    )  # fmt: skip
-    axes.set(yscale="log", ylabel="share of fixational motion left unexplained")
-    axes.set_ylim(0.8 * float(np.nanmin(shares)), 1.25 * float(np.nanmax(shares)))
-    axes.set(xscale="log", xlim=(0.8 * lowest, 1.25 * _LARGEST_SIGMA))
-    set_plain_ticks(axes.yaxis)
-
-
-def _draw_levels(runs: Mapping[str, Results], key: str, kind: str, axes: Axes) -> None:
+def _draw_levels(runs: Sequence[Results], key: str, kind: str, axes: Axes) -> None:
     """The runs of one recipe: a faint line each, their mean in full colour."""
     colour, marker = _SHAPE[kind]
-    sigma, values = _levels(runs, key)
-    for row in values:
-        axes.plot(sigma, row, color=FAINT[colour], linewidth=0.8)
-    axes.plot(
-        sigma, values.mean(axis=0), color=colour, marker=marker, markersize=3.5, linewidth=1.3,
-        label=f"{kind} model, mean of {len(values)} runs (faint: each)",
-    )  # fmt: skip
-
-
-def _levels(runs: Mapping[str, Results], key: str) -> tuple[Floats, Floats]:
-    """Noise levels (level,) ascending, and a value of each run at each (run, level)."""
-    first = next(iter(runs.values()))["levels"]
-    sigma = numbers(level["sigma"] for level in first)
+    sigma = numbers(level["sigma"] for level in runs[0]["levels"])
+    values = np.stack([numbers(level[key] for level in run["levels"]) for run in runs])
     order = np.argsort(sigma)
-    values = np.stack([numbers(level[key] for level in run["levels"]) for run in runs.values()])
-    return sigma[order], values[:, order]
-
-
-def _message(runs: Mapping[str, Results] | None) -> str:
-    """What the position model leaves at its smallest noise."""
-    if not runs:
-        return ""
-    sigma, share = _levels(runs, "unexplained_fixation")
-    return (
-        f"at its smallest noise, $\\sigma$ = {sigma[0]:.2g}, the position model\n"
-        f"leaves {share[:, 0].mean():.2f} of fixational motion unexplained"
-    )
-
-
-def _level_counts(groups: Mapping[str, Mapping[str, Results]]) -> str:
-    parts = []
-    for kind, runs in groups.items():
-        seeds = ", ".join(name.rsplit("-", 1)[1] for name in runs)
-        n_windows = next(iter(runs.values()))["n_windows"]
-        parts.append(f"{kind} model: seeds {seeds}, n = {n_windows:,} held-out windows")
-    return "; ".join(parts)
+    axes.plot(sigma[order], values[:, order].T, color=FAINT[colour], linewidth=0.8)
+    label = f"{kind} model, mean of {len(runs)} runs (faint: each)"
+    look = {"color": colour, "marker": marker, "markersize": 3.5, "linewidth": 1.3}
+    axes.plot(sigma[order], values.mean(axis=0)[order], label=label, **look)
 
 
 def training_curves(artefacts: Artefacts) -> Figure | None:
