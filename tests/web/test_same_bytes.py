@@ -148,7 +148,7 @@ def test_evaluate_gives_the_same_numbers(
     synthetic = model.sample(24, seed=5, quality="fast", task="free viewing", batch_size=BATCH_CPU)
     real = prepared(study)
     config = gd.EvaluationConfig(quick=True)
-    expected = gd.evaluate(real, {"synthetic": synthetic}, None, config)
+    expected = gd.evaluate(real, {"synthetic": synthetic}, None, config).results
     assert (found["n_real"], found["n_synthetic"]) == (len(real), 24)
     for key in ("ratios", "main_sequence", "scalars"):
         assert found[key] == json.loads(json.dumps(expected[key]))
