@@ -116,7 +116,7 @@ function hideImage() {
   image = null;
   $("#background").value = "";
   $("#background-off").hidden = true;
-  say($(".background .note"), "Or drop an image on the screen. It stays in this browser and is not sent.");
+  say($(".background .note"), "Or drop one on the screen. It is not sent to the server.");
   draw();
   $("#background").focus();
 }
