@@ -21,40 +21,48 @@ if TYPE_CHECKING:
     from gazediffusion.data.cleaning import CleaningConfig
     from gazediffusion.data.inspection import inspect
     from gazediffusion.data.preparing import PrepareConfig, prepare
-    from gazediffusion.data.readers import Recordings, read
+    from gazediffusion.data.reading import Recordings, read
     from gazediffusion.data.recordings import Recording
     from gazediffusion.data.simulation import SimulationConfig, simulate, write_simulation
     from gazediffusion.data.windows import Windows
+    from gazediffusion.description import describe
     from gazediffusion.errors import GazeError, StoppedError
-    from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
-    from gazediffusion.evaluation.result import Evaluation
+    from gazediffusion.evaluation.evaluation import evaluate
+    from gazediffusion.evaluation.loading import evaluate_files
+    from gazediffusion.evaluation.result import Evaluation, EvaluationConfig
     from gazediffusion.generation.baselines import Baseline, fit_baseline
     from gazediffusion.geometry import Screen
     from gazediffusion.model import Model, load, train
     from gazediffusion.models.recipes import RECIPES, Recipe
+    from gazediffusion.plotting.gallery import plot_windows
+    from gazediffusion.plotting.overview import plot_recording
 
 _HOME = {
     "Baseline": "generation.baselines",
     "CleaningConfig": "data.cleaning",
     "Evaluation": "evaluation.result",
-    "EvaluationConfig": "evaluation.evaluation",
+    "EvaluationConfig": "evaluation.result",
     "GazeError": "errors",
     "Model": "model",
     "PrepareConfig": "data.preparing",
     "RECIPES": "models.recipes",
     "Recipe": "models.recipes",
     "Recording": "data.recordings",
-    "Recordings": "data.readers",
+    "Recordings": "data.reading",
     "Screen": "geometry",
     "SimulationConfig": "data.simulation",
     "StoppedError": "errors",
     "Windows": "data.windows",
+    "describe": "description",
     "evaluate": "evaluation.evaluation",
+    "evaluate_files": "evaluation.loading",
     "fit_baseline": "generation.baselines",
     "inspect": "data.inspection",
     "load": "model",
+    "plot_recording": "plotting.overview",
+    "plot_windows": "plotting.gallery",
     "prepare": "data.preparing",
-    "read": "data.readers",
+    "read": "data.reading",
     "simulate": "data.simulation",
     "train": "model",
     "write_simulation": "data.simulation",
@@ -85,7 +93,11 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "Baseline",
     "EvaluationConfig",
     "evaluate",
+    "evaluate_files",
     "Evaluation",
+    "plot_recording",
+    "plot_windows",
+    "describe",
 ]
 
 

@@ -20,6 +20,7 @@ import torch
 from gazediffusion.data.export.windows import format_of
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
+from gazediffusion.diffusion.likelihood import Bound
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.generator import DiffusionGenerator, Progress
 from gazediffusion.generation.sets import SetConfig, set_windows, windows_done, write_set
@@ -29,6 +30,7 @@ from gazediffusion.models.pretrained import load_model
 from gazediffusion.models.recipes import Recipe
 from gazediffusion.models.unet import n_parameters
 from gazediffusion.training import calibration
+from gazediffusion.training.loop import held_out_bound
 from gazediffusion.training.training import train as train_run
 
 
@@ -196,17 +198,22 @@ class Model:
         """
         return train(windows, folder, initial=self, **settings)
 
+    def variational_bound(self, windows: Windows, n_windows: int = 16, n_times: int = 50) -> Bound:
+        """The variational bound on held-out windows, estimated from a few of them and few steps."""
+        return held_out_bound(self.run, windows, n_windows, n_times)
+
     def calibrate(
         self,
         n: int = calibration.WINDOWS,
         rounds: int = calibration.ROUNDS,
         progress: calibration.OnWindows = lambda done, total: None,
         should_stop: Callable[[], bool] = lambda: False,
+        say: Callable[[str], None] = lambda line: None,
     ) -> Model:
         """Calibrate the conditioning by n windows of each task and round, and reload the model.
 
         It writes the tables of the run folder; packaged models are calibrated already.
         """
         device = self.device
-        calibration.calibrate(self.run.path, device, n, rounds, progress, should_stop)
+        calibration.calibrate(self.run.path, device, n, rounds, progress, should_stop, say)
         return load(self.run.path, self.run.weights, str(device))

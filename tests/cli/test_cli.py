@@ -20,7 +20,7 @@ from tests.conftest import RunCommand
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Five simulated people in one Parquet table."""
+    """Five simulated participants in one Parquet table."""
     from gazediffusion.data.simulation import SimulationConfig, write_simulation
 
     folder = tmp_path_factory.mktemp("study") / "study"
@@ -64,7 +64,7 @@ def test_simulated_files_of_every_format_are_inspected_and_prepared(
         "--format", format, "--rate", 500,
     )  # fmt: skip
     assert code == 0
-    assert "3 people" in said
+    assert "3 participants" in said
     code, said, _ = run("inspect", tmp_path / "sim")
     assert code == 0
     assert "500" in said
@@ -137,9 +137,9 @@ BAD = {
     "task": (["prepare", "STUDY", "-o", "OUT/w.safetensors", "--task", "x"], "no recording of"),
     "rate": (["prepare", "STUDY", "-o", "OUT/w.safetensors", "--rate", "1000"], "below the target"),
     "seconds": (["prepare", "STUDY", "-o", "OUT/w.safetensors", "--seconds", "900"], "longest"),
-    "same person": (["prepare", "STUDY", "-o", "OUT/w.safetensors", "--same-person", "a"], "A=B"),
+    "same": (["prepare", "STUDY", "-o", "OUT/w.safetensors", "--same-participant", "a"], "A=B"),
     "info": (["info", "STUDY/recordings.parquet"], "no safetensors file"),
-    "people": (["simulate", "-o", "OUT/s", "--participants", "0"], "participant"),
+    "participants": (["simulate", "-o", "OUT/s", "--participants", "0"], "participant"),
     "simulate format": (["simulate", "-o", "OUT/s", "--format", "edf"], "format"),
     "not empty": (["simulate", "-o", "STUDY"], "not empty"),
     "dataset": (["inspect", "pymovements:GazeBas"], "GazeBase"),
@@ -354,9 +354,10 @@ def test_baselines_are_generated_and_judged_in_one_report(
         f"markov={tmp_path / 'markov.safetensors'}", "-o", tmp_path / "report", "--quick",
     )  # fmt: skip
     assert code == 0, lines
-    assert "overall" in said
+    assert "median ratio" in said
     assert f"wrote {tmp_path / 'report'}" in said
-    results = json.loads((tmp_path / "report" / "results.json").read_text())
+    parts = json.loads((tmp_path / "report" / "results.json").read_text())["parts"]
+    results = parts["all tasks"]
     assert list(results["sets"]["synthetic"]) == ["people", "markov"]
     overall = results["ratios"]["overall"]
     assert overall["people"] < overall["markov"]
@@ -374,8 +375,8 @@ BAD_JUDGEMENTS = {
         ["--real", "WINDOWS", "--synthetic", "PEOPLE", "-o", "OUT/r", "--protocol", "x"],
         "--protocol",
     ),
-    "reference": (
-        ["--real", "WINDOWS", "--synthetic", "PEOPLE", "-o", "OUT/r", "--reference", "OUT"],
+    "feature model": (
+        ["--real", "WINDOWS", "--synthetic", "PEOPLE", "-o", "OUT/r", "--feature-model", "OUT"],
         "no run folder",
     ),
 }  # fmt: skip

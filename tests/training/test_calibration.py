@@ -16,7 +16,7 @@ from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.models.checkpoint import Run, load_run, read_config
 from gazediffusion.models.recipes import RECIPES
 from gazediffusion.models.unet import UNetConfig
-from gazediffusion.training.calibration import ROUNDS, STATE, calibrate, is_due, resume_point
+from gazediffusion.training.calibration import ROUNDS, STATE, calibrate, is_due
 from gazediffusion.training.loop import train_epochs
 from tests.conditioning.test_prior import same
 from tests.runs import short_windows
@@ -93,13 +93,14 @@ def test_a_stopped_calibration_resumes_to_the_same_tables(
     with pytest.raises(StoppedError, match=r"calibration stopped in round \d of 4; .* is saved"):
         calibrate(folder, CPU, n=20, should_stop=lambda: next(asked))
     assert is_due(read_config(folder))
-    assert resume_point(folder) == (1 if n_pieces < 4 else 3)
     done: list[float] = []
-    calibrate(folder, CPU, n=20, progress=lambda k, _: done.append(k))
+    said: list[str] = []
+    calibrate(folder, CPU, n=20, progress=lambda k, _: done.append(k), say=said.append)
+    number = 1 if n_pieces < 4 else 3
+    assert said == [f"resuming the calibration of {folder} in round {number} of 4"]
     assert done[0] > 0
     assert same(prior_of(folder), prior_of(whole))
     assert not (folder / STATE).exists()
-    assert resume_point(folder) is None
 
 
 def test_a_calibration_of_other_weights_is_not_resumed(folder: Path) -> None:

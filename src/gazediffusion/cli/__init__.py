@@ -76,6 +76,7 @@ FLAGS = {
     "task_names": "--rename",
     "tasks": "--task",
     "validation_fraction": "--val-fraction",
+    "width_cm": "--screen-cm",
 }
 
 

@@ -124,7 +124,7 @@ def train(
         except StoppedError as stop:
             bars.close()
             exit_stopped(stop)
-    tables.print_run(output)
+    tables.print_run(gd.describe(output))
     out.print(f"wrote {plain(output)}" + ("" if bars.has_trained else " (it was complete already)"))
 
 
@@ -143,15 +143,11 @@ def calibrate(
     Example: [bold]gazediffusion calibrate run[/bold]
     """
     import gazediffusion as gd
-    from gazediffusion.training.calibration import resume_point
 
     model = gd.load(run, device=device)
-    round_number = resume_point(run)
-    if round_number is not None:
-        out.print(f"resuming the calibration of {plain(run)} in round {round_number}")
     with progress.stop_on_interrupt() as stopped, progress.TrainingBars() as bars:
         try:
-            model.calibrate(n, rounds, bars.on_calibration, stopped)
+            model.calibrate(n, rounds, bars.on_calibration, stopped, bars.say)
         except StoppedError as stop:
             bars.close()
             exit_stopped(stop)

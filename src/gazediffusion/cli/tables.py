@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
@@ -13,60 +12,56 @@ from gazediffusion.cli.console import out, plain
 if TYPE_CHECKING:
     from gazediffusion.data.inspection import TaskSummary
     from gazediffusion.data.windows import Windows
+    from gazediffusion.evaluation.result import Evaluation
     from gazediffusion.geometry import Screen
 
 
-def print_run(folder: Path, as_json: bool = False) -> None:
-    """What a run is, and how far it has come."""
-    from gazediffusion.models.checkpoint import read_config, read_metrics
-    from gazediffusion.models.unet import n_parameters
+def print_description(described: Mapping[str, Any], path: str) -> None:
+    """What `gd.describe` found, in words."""
+    if described["kind"] == "run":
+        print_run(described)
+    elif described["kind"] == "windows":
+        import gazediffusion as gd
 
-    config = read_config(folder)
-    metrics = read_metrics(folder)
-    if as_json:
-        out.print_json(data={"kind": "run", **config.to_json(), "epochs_done": metrics})
-        return
-    recipe, data = config.recipe, config.data
+        print_windows(gd.Windows.load(path))
+        print_provenance(described["provenance"])
+    else:
+        out.print(plain(described["in_words"]))
+
+
+def print_run(run: Mapping[str, Any]) -> None:
+    """What a run is, and how far its training and calibration are."""
+    recipe, data, metrics = run["recipe"], run["data"], run["epochs_done"]
     out.print(
-        f"[bold]{recipe.name} run[/bold]: {n_parameters(recipe.network):,} parameters, "
-        f"seed {config.seed}, {config.precision} on {config.device}, windows of {config.length} "
-        f"samples at {config.rate_hz:g} Hz"
+        f"[bold]{recipe['name']} run[/bold]: {run['n_parameters']:,} parameters, "
+        f"seed {run['seed']}, {run['precision']} on {run['device']}, windows of {run['length']} "
+        f"samples at {run['rate_hz']:g} Hz"
     )
     out.print(
         f"trained on {data['n_windows']} windows of "
-        f"{data['n_participants'] - data['n_held_out_participants']} people "
+        f"{data['n_participants'] - data['n_held_out_participants']} participants "
         f"({plain(', '.join(data['tasks']))}), {data['n_held_out_windows']} windows of "
-        f"{data['n_held_out_participants']} people held out, data sha256 {data['sha256']}"
+        f"{data['n_held_out_participants']} participants held out, data sha256 {data['sha256']}"
     )
-    done = f"{len(metrics)} of {recipe.epochs} epochs"
     if metrics:
+        done = f"{len(metrics)} of {recipe['epochs']} epochs"
         done += f", training loss {metrics[-1]['training_loss']:.5f}"
         losses = [m["validation_loss"] for m in metrics if m["validation_loss"] is not None]
         if losses:
             best = losses.index(min(losses))
             done += f", held-out loss {losses[-1]:.5f}, best {losses[best]:.5f} at epoch {best}"
-    out.print(done)
-    out.print(f"made by gazediffusion {config.gazediffusion_version}, torch {config.torch_version}")
+        out.print(done)
+    if run["has_statistics"]:
+        statistics = run["conditioning"]["schema"]["statistics"]
+        state = "calibrated" if run["is_calibrated"] else "not calibrated (gazediffusion calibrate)"
+        out.print(f"conditioned on {len(statistics)} summary statistics, {state}")
+    versions = run["gazediffusion_version"], run["torch_version"]
+    out.print(f"trained with gazediffusion {versions[0]}, torch {versions[1]}")
 
 
-def print_evaluation(results: Mapping[str, Any]) -> None:
-    """The headline of an evaluation: ratios to the floor by family."""
-    ratios = results["ratios"]
-    names = list(results["sets"]["synthetic"])
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("ratio to the floor")
-    for name in names:
-        table.add_column(plain(name), justify="right")
-    for family, by_name in ratios["families"].items():
-        table.add_row(family, *(f"{by_name[name]:.2f}" for name in names))
-    table.add_section()
-    table.add_row("overall", *(f"{ratios['overall'][name]:.2f}" for name in names))
-    out.print(table)
-    real = results["sets"]["real"]
-    out.print(
-        f"real: {real['n_windows']} windows of {real['n_participants']} people; every other set "
-        f"cut to {results['about']['n_common']} windows; 1.0 is as near as other people"
-    )
+def print_evaluation(evaluation: Evaluation) -> None:
+    """The headline of an evaluation, after its warnings."""
+    out.print(plain(evaluation.headline()), soft_wrap=True)
 
 
 def inspection_table(summaries: list[TaskSummary], seconds: float) -> Table:
@@ -74,7 +69,7 @@ def inspection_table(summaries: list[TaskSummary], seconds: float) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("task")
     table.add_column("format")
-    right = ("people", "trials", "rate (Hz)", "eyes", "minutes")
+    right = ("participants", "trials", "rate (Hz)", "eyes", "minutes")
     counted = ("lost", "blinks", "usable", "off screen", "longest segment")
     windows = (f"{seconds:g} s windows:\nposition", "\nvelocity")
     for name in (*right, *counted, *windows):
@@ -90,10 +85,10 @@ def inspection_table(summaries: list[TaskSummary], seconds: float) -> Table:
             *_sums([one]),
         )
     if len(summaries) > 1:
-        people = set().union(*(one.participants for one in summaries))
+        participants = set().union(*(one.participants for one in summaries))
         n_trials = sum(one.n_trials for one in summaries)
         table.add_section()
-        table.add_row("all", "", str(len(people)), str(n_trials), "", "", *_sums(summaries))
+        table.add_row("all", "", str(len(participants)), str(n_trials), "", "", *_sums(summaries))
     return table
 
 
@@ -129,20 +124,26 @@ def print_windows(windows: Windows) -> None:
     scale = f", c_v {windows.velocity_scale:.4f}/s" if windows.velocity_scale else ""
     out.print(
         f"[bold]{windows.protocol} windows[/bold]: {windows.length} samples at "
-        f"{windows.rate_hz:g} Hz, {screen_words(windows.screen)}, {grid}{scale}"
+        f"{windows.rate_hz:g} Hz, {'; '.join(map(screen_words, windows.screens))}, {grid}{scale}"
     )
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("task")
-    for name in ("people", "training", "windows", "validation", "windows"):
+    for name in ("participants", "training", "windows", "held out", "windows"):
         table.add_column(name, justify="right")
     participant, task, held = windows.participant, windows.task, windows.is_validation
     rows = [(name, task == index) for index, name in enumerate(windows.tasks)]
     if len(rows) > 1:
         rows.append(("all", np.ones(len(windows), dtype=bool)))
     for name, chosen in rows:
-        n_people = [len(np.unique(participant[chosen & side])) for side in (~held, held)]
+        n_participants = [len(np.unique(participant[chosen & side])) for side in (~held, held)]
         n_windows = [int((chosen & side).sum()) for side in (~held, held)]
-        cells = (sum(n_people), n_people[0], n_windows[0], n_people[1], n_windows[1])
+        cells = (
+            sum(n_participants),
+            n_participants[0],
+            n_windows[0],
+            n_participants[1],
+            n_windows[1],
+        )
         table.add_row(plain(name), *map(str, cells))
     out.print(table)
     _print_cleaning(windows.provenance)
@@ -151,13 +152,12 @@ def print_windows(windows: Windows) -> None:
 def _print_cleaning(provenance: Mapping[str, Any]) -> None:
     counts = provenance.get("cleaning", {}).get("all")
     if counts:
-        from gazediffusion.data.cleaning import REASONS
-
         total = max(counts["total"], 1)
+        kept = ("total", "valid", "blinks", "off_screen")
         dropped = [
-            f"{counts[reason] / total:.2%} {reason.replace('_', ' ')}"
-            for reason in REASONS
-            if counts[reason]
+            f"{count / total:.2%} {reason.replace('_', ' ')}"
+            for reason, count in counts.items()
+            if count and reason not in kept
         ]
         out.print(
             f"cleaning: {counts['total']:,} samples, {counts['valid'] / total:.2%} valid; "
@@ -166,12 +166,12 @@ def _print_cleaning(provenance: Mapping[str, Any]) -> None:
         )
     without = provenance.get("participants_without_windows")
     if without:
-        out.print(f"no window from: {plain(', '.join(without))}")
+        out.print(f"participants without a window: {plain(', '.join(without))}")
 
 
 def print_provenance(provenance: Mapping[str, Any]) -> None:
     """By which version, from which files, with which settings."""
-    out.print(f"made by gazediffusion {provenance.get('gazediffusion_version', 'unknown')}")
+    out.print(f"prepared with gazediffusion {provenance.get('gazediffusion_version', 'unknown')}")
     out.print(f"data sha256 {provenance.get('data_sha256')}")
     sources = provenance.get("sources", [])
     for source in sources[:10]:

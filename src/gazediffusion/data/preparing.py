@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from gazediffusion.data.cleaning import CleaningConfig, CleaningCounts, CleanRecording, clean
 from gazediffusion.data.quantization import is_on_grid
 from gazediffusion.data.readers import Source
+from gazediffusion.data.reading import Recordings, sources_of
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.resampling import Clock, read_clock, resample_segment, thinning_factor
 from gazediffusion.data.splits import split_participants
@@ -120,12 +121,23 @@ def window_starts(
 
 
 def prepare(
-    sources: Sequence[Source],
+    recordings: Recordings | Sequence[Source],
     config: PrepareConfig | None = None,
     progress: Callable[[Recording], None] | None = None,
 ) -> Windows:
-    """Read, clean, cut and split; `progress` is called after each recording."""
+    """Read, clean, cut and split; `progress` is called after each recording.
+
+    >>> import tempfile
+    >>> from gazediffusion.data.reading import read
+    >>> from gazediffusion.data.simulation import SimulationConfig, write_simulation
+    >>> study = SimulationConfig(n_participants=3, minutes=0.5, rate_hz=250)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = write_simulation(study, f"{folder}/study", "parquet")
+    ...     prepare(read(f"{folder}/study"), PrepareConfig(seconds=2))
+    Windows(54 of 2 s at 250 Hz, participants: 3, tasks: free_viewing)
+    """
     config = config or PrepareConfig()
+    sources = sources_of(recordings)
     builder = _Builder(config)
     for source in sources:
         for recording in source.read():

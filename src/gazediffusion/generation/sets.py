@@ -193,7 +193,7 @@ def require_sizes(generator: SetGenerator, config: SetConfig) -> None:
     if config.format == "bids" and not all(screen.has_degrees for screen in screens):
         raise GazeError(
             "BIDS needs the screen's pixels, size and distance",
-            remedy="give `screen` with its size in cm and the viewing distance",
+            remedy="give `screen` with its size (`width_cm`) and `distance_cm`",
         )
 
 

@@ -56,11 +56,12 @@ def calibrate(
     rounds: int = ROUNDS,
     progress: OnWindows = lambda done, total: None,
     should_stop: Callable[[], bool] = lambda: False,
+    say: Callable[[str], None] = lambda line: None,
 ) -> None:
     """Calibrate a trained run by n windows of each task and round, and write its tables.
 
-    progress(done, total): in windows. When `should_stop` returns True, the state is saved and
-    StoppedError raised; the same call resumes.
+    progress(done, total): in windows. say: receives a line at the start. When `should_stop` returns
+    True, the state is saved and StoppedError raised; the same call resumes.
     """
     if n < 3 or rounds < 1:
         raise GazeError(f"`n` must be 3 or more and `rounds` 1 or more, not {n} and {rounds}")
@@ -70,6 +71,12 @@ def calibrate(
         raise GazeError("this model is not conditioned on summary statistics", path=folder)
     total = rounds * n * len(tasks)
     state = _restored(run, n, rounds)
+    is_resumed = state.round or state.measured
+    say(
+        f"resuming the calibration of {folder} in round {state.round + 1} of {rounds}"
+        if is_resumed
+        else f"calibrating {folder}: {n} windows of each task in {rounds} rounds"
+    )
     while state.round < rounds:
         here = replace(run, config=replace(run.config, conditioning=state.conditioning))
         draws = [state.conditioning.draw(0, n, _SEED, task) for task in tasks]
@@ -100,12 +107,6 @@ def calibrate(
 
 def _counted(progress: OnWindows, before: int, total: int) -> Callable[[float], None]:
     return lambda done: progress(before + done, total)
-
-
-def resume_point(folder: Path) -> int | None:
-    """The round (from 1) in which a stopped calibration resumes; None where none was stopped."""
-    path = folder / STATE
-    return int(load_tensors(path)[1]["round"]) + 1 if path.is_file() else None
 
 
 def _save(run: Run, state: _State, n: int, rounds: int) -> None:

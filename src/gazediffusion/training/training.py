@@ -85,14 +85,8 @@ def train(
             f"training stopped after {n_done} of {chosen.epochs} epochs; {folder} is saved"
         )
     if calibration.is_due(read_config(folder)):
-        round_number = calibration.resume_point(folder)
-        say(
-            "calibrating the conditioning"
-            if round_number is None
-            else f"resuming the calibration in round {round_number} of {calibration.ROUNDS}"
-        )
         calibration.calibrate(
-            folder, choose_device(device), progress=on_calibration, should_stop=should_stop
+            folder, choose_device(device), progress=on_calibration, should_stop=should_stop, say=say
         )
     return folder
 

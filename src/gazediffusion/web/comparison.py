@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
 from gazediffusion.models.description import ModelDescription
 from gazediffusion.web.requests import windows_json
-from gazediffusion.web.uploads import PREFIX
 
 if TYPE_CHECKING:
-    from gazediffusion.data.windows import Windows
+    import gazediffusion as gd
 
 MAX_SHOWN = 40
 # More windows change little in the figures, and would delay other requests.
@@ -30,19 +26,19 @@ _KEPT = ("name", "title", "family", "unit", "level", "mean", "histogram", "dista
 class RealWindows:
     """Windows of recordings; reference: those of the training participants, of a windows file."""
 
-    windows: Windows
-    reference: Windows | None
+    windows: gd.Windows
+    reference: gd.Windows | None
     n_recordings: int
 
 
-def read_real(paths: Sequence[Path], screen: Screen | None, like: ModelDescription) -> RealWindows:
+def read_real(
+    paths: Sequence[Path], screen: gd.Screen | None, like: ModelDescription
+) -> RealWindows:
     """Recordings cleaned and cut as the model's windows are, or a windows file as it is."""
-    from gazediffusion.data.preparing import PrepareConfig, prepare
-    from gazediffusion.data.readers import ReadOptions, find_sources
-    from gazediffusion.data.windows import Windows
+    import gazediffusion as gd
 
     if len(paths) == 1 and paths[0].suffix == ".safetensors":
-        windows = Windows.load(paths[0])
+        windows = gd.Windows.load(paths[0])
         trials = zip(windows.segment_participant, windows.segment_trial, strict=True)
         n_recordings = len(set(trials))
         if not windows.validation:
@@ -54,10 +50,10 @@ def read_real(paths: Sequence[Path], screen: Screen | None, like: ModelDescripti
         nonlocal n_recordings
         n_recordings += 1
 
-    config = PrepareConfig(rate_hz=like.rate_hz, seconds=like.seconds, validation_fraction=0.0)
+    config = gd.PrepareConfig(rate_hz=like.rate_hz, seconds=like.seconds, validation_fraction=0.0)
     # Several files may belong together, as those of BIDS do: then the folder is read.
     given = paths[0] if len(paths) == 1 else paths[0].parent
-    windows = prepare(find_sources([given], ReadOptions(screen=screen)), config, count)
+    windows = gd.prepare(gd.read(given, screen=screen), config, count)
     return RealWindows(windows, None, n_recordings)
 
 
@@ -66,7 +62,7 @@ def describe(real: RealWindows, seconds: float | None = None) -> dict[str, Any]:
     from gazediffusion.evaluation.features import kinematic_features
     from gazediffusion.evaluation.quantities import FEATURES
 
-    windows = evenly_spaced(real.windows, MAX_REAL)
+    windows = some(real.windows, MAX_REAL)
     rate_hz = windows.rate_hz
     if seconds is not None and not 1 <= seconds <= windows.length / rate_hz:
         most = f"{windows.length / rate_hz:g}"
@@ -82,7 +78,7 @@ def describe(real: RealWindows, seconds: float | None = None) -> dict[str, Any]:
         "screens": [asdict(windows.screens[k]) for k in np.unique(real.windows.screen_index)],
         "windows": [
             {**window, "x": window["x"][:n_samples], "y": window["y"][:n_samples]}
-            for window in windows_json(evenly_spaced(windows, MAX_SHOWN))
+            for window in windows_json(some(windows, MAX_SHOWN))
         ],
         "features": {
             name: {
@@ -98,30 +94,28 @@ def describe(real: RealWindows, seconds: float | None = None) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Results of an evaluation, and windows of each set for the report's gallery."""
+    """An evaluation of synthetic windows against recordings, without intervals and slow tests."""
 
-    results: dict[str, Any]
-    shown: dict[str, NDArray[np.float32]]
+    evaluation: gd.Evaluation
 
     @classmethod
-    def of(cls, real: RealWindows, synthetic: Windows) -> Comparison:
-        """The evaluation without intervals and slow tests."""
-        from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
+    def of(cls, real: RealWindows, synthetic: gd.Windows) -> Comparison:
+        """Of at most MAX_REAL real windows."""
+        import gazediffusion as gd
 
-        taken = evenly_spaced(real.windows, MAX_REAL)
-        reference = None if real.reference is None else evenly_spaced(real.reference, MAX_REAL)
-        config = EvaluationConfig(quick=True)
-        results = evaluate(taken, {"synthetic": synthetic}, reference, config)
+        taken = some(real.windows, MAX_REAL)
+        reference = None if real.reference is None else some(real.reference, MAX_REAL)
+        config = gd.EvaluationConfig(quick=True)
+        evaluation = gd.evaluate(taken, {"synthetic": synthetic}, reference, config)
         if len(taken) < len(real.windows):
-            results["about"]["notes"].append(
+            evaluation.results["about"]["notes"].append(
                 f"{len(taken)} of the {len(real.windows)} real windows are compared, evenly spaced"
             )
-        shown = {"real, held out": real.windows, "synthetic": synthetic}
-        return cls(results, {name: evenly_spaced(one, 4).cut() for name, one in shown.items()})
+        return cls(evaluation)
 
     def to_json(self) -> dict[str, Any]:
         """The part of the results that the page draws."""
-        results = self.results
+        results = self.evaluation.results
         sets = results["sets"]
         return {
             "n_real": sets["real"]["n_windows"],
@@ -130,23 +124,19 @@ class Comparison:
             "scalars": results["scalars"],
             "ratios": results["ratios"],
             "main_sequence": results["main_sequence"],
-            "notes": results["about"]["notes"],
+            "notes": [*self.evaluation.warnings, *results["about"]["notes"]],
         }
 
     def to_html(self) -> str:
         """The full report as one page."""
         import matplotlib
 
-        from gazediffusion.evaluation.report import write_report
-
         matplotlib.use("Agg")  # drawn outside the main thread, where no window may open
-        with tempfile.TemporaryDirectory(prefix=PREFIX) as folder:
-            write_report(self.results, Path(folder) / "report", self.shown)
-            return (Path(folder) / "report" / "report.html").read_text(encoding="utf-8")
+        return self.evaluation.to_html()
 
 
-def evenly_spaced(windows: Windows, most: int) -> Windows:
+def some(windows: gd.Windows, at_most: int) -> gd.Windows:
     """At most so many of the windows, evenly spaced."""
-    if len(windows) <= most:
+    if len(windows) <= at_most:
         return windows
-    return windows.select(np.linspace(0, len(windows) - 1, most).round().astype(np.int64))
+    return windows.select(np.linspace(0, len(windows) - 1, at_most).round().astype(np.int64))

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, File, Form, HTTPException, Query, Request, UploadFile
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 
-from gazediffusion.geometry import Screen, parse_screen
+from gazediffusion.geometry import Screen
 from gazediffusion.web.comparison import Comparison, RealWindows, describe, read_real
 from gazediffusion.web.models import ServedModel
 from gazediffusion.web.playground import Play, Playground
@@ -41,7 +41,7 @@ def _screen(
     screen_cm: Annotated[Text, Form(description="As 40x22.5.")] = None,
     distance_cm: Annotated[Number, Form(description="From eye to screen.")] = None,
 ) -> Screen | None:
-    return parse_screen(screen, screen_cm, distance_cm)
+    return Screen.parse(screen, screen_cm, distance_cm)
 
 
 async def _generation(

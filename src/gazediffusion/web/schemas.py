@@ -223,6 +223,9 @@ class EvaluationResponse(BaseModel):
     n_synthetic: int
     quantities: list[QuantityResponse]
     scalars: list[dict[str, Any]]
+    headline: dict[str, Any]
+    compared: str
+    warnings: list[str]
     ratios: dict[str, Any]
     main_sequence: dict[str, Any]
     notes: list[str]

@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +23,6 @@ from gazediffusion.data.recordings import Eye, Recording, require_forward_time, 
 from gazediffusion.errors import GazeError
 from gazediffusion.files import decode_text, read_bytes
 from gazediffusion.geometry import Screen
-
-if TYPE_CHECKING:
-    pass
 
 NAME = "columns"
 

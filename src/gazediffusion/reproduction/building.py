@@ -1,21 +1,21 @@
-"""Making what a plan names: each part is a file, made once, from the parts it needs.
+"""Building the artefacts of a plan: each is a file, written once, from the files it needs.
 
 windows/      position.safetensors, velocity.safetensors
 runs/         one run folder for each network
 sets/         generated windows
 features/RUN/ bottleneck features of a set in that run, for the Frechet Gaze Distance
-histories/    how a run went: losses by epoch, time, device
+histories/    losses by epoch, time and device of a run
 levels/       what a run recovers at each noise level
-evaluations/  sets compared with people
+evaluations/  sets compared with the held-out participants
 
-A part that is there is not made again, and only what is missing asks for what it is made from: with
-the sets at hand no run is needed. So a GPU machine can train and sample, and a laptop do the rest.
+What is there is not built again, and only what is missing asks for what it is built from: with the
+sets at hand no run is needed. So a GPU machine can train and sample, and a laptop do the rest.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,34 +29,34 @@ from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
 from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
 from gazediffusion.evaluation.gaze_sets import GazeSet
-from gazediffusion.evaluation.loading import reference_features
+from gazediffusion.evaluation.loading import bottleneck_features
 from gazediffusion.files import read_json, write_json, written_whole
 from gazediffusion.generation.baselines import fit_baseline
 from gazediffusion.generation.generator import DiffusionGenerator, default_batch_size
-from gazediffusion.models.checkpoint import load_run, read_config, read_metrics
+from gazediffusion.models.checkpoint import Run, WeightsName, load_run, read_config, read_metrics
 from gazediffusion.models.compact import rounded
 from gazediffusion.models.unet import n_parameters
-from gazediffusion.reproduction.artefacts import Artefacts
+from gazediffusion.reproduction.artefacts import Artefacts, Required
 from gazediffusion.reproduction.plan import BASELINES, EvaluationName, Plan
 from gazediffusion.training.concurrent import Job, train_concurrently
 from gazediffusion.training.noise_levels import loss_by_level
 
-PEOPLE = ("real", "train")
-# Seeds of what is not trained: of the windows each set begins with, and of cuts.
-SET_SEED, CUT_SEED = 0, 0
+PARTICIPANTS = ("real", "train")
+# Seeds of what is not trained: of the windows of each set, and of subsampling.
+SET_SEED, SUBSAMPLE_SEED = 0, 0
 _N_SHOWN = 12
 _ENDINGS = {"windows": ".safetensors", "sets": ".safetensors", "runs": "", "features": ".npy"}
 
 
 class Watcher(Protocol):
-    """Hears what is being made."""
+    """Is notified of what is being built."""
 
     def part(self, name: str) -> None:
-        """A part is begun."""
+        """A part begins."""
         ...
 
     def training(self, n_runs: int, n_windows: int) -> AbstractContextManager[Callable[..., None]]:
-        """A bar for several runs; the function hears (run, windows done)."""
+        """A bar for several runs; the function takes (run, windows done)."""
         ...
 
     def generating(self, n: int) -> AbstractContextManager[Callable[[float], None]]:
@@ -64,28 +64,17 @@ class Watcher(Protocol):
         ...
 
     def should_stop(self) -> bool:
-        """Whether training is to be saved and left."""
+        """Whether to save what is trained and stop."""
         ...
 
 
 class StoppedError(Exception):
-    """Training was asked to stop; it is saved, and the same command goes on."""
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """Which parts are asked for."""
-
-    evaluations: Sequence[EvaluationName]
-    features: Sequence[str] = ()
-    histories: Sequence[str] = ()
-    levels: Sequence[str] = ()
-    shown: Sequence[str] = ()
+    """A stop was asked for; what was built is saved, and the same call resumes."""
 
 
 @dataclass
-class Maker:
-    """Makes the parts of a plan in a folder."""
+class Builder:
+    """Builds the artefacts of a plan in a folder."""
 
     plan: Plan
     folder: Path
@@ -94,7 +83,7 @@ class Maker:
     _windows: dict[str, Windows] = field(default_factory=dict)
 
     def path(self, kind: str, name: str) -> Path:
-        """Where a part lies."""
+        """The file, or folder, of an artefact."""
         return self._home(kind) / (name + _ENDINGS.get(kind, ".json"))
 
     def _home(self, kind: str) -> Path:
@@ -107,90 +96,95 @@ class Maker:
             self._windows[representation] = Windows.load(self.path("windows", representation))
         return self._windows[representation]
 
-    def samples(self, wanted: Wanted) -> None:
-        """Make all that needs a trained network, training first what is needed for it."""
-        sets = dict.fromkeys(
-            name for one in wanted.evaluations for name in self.plan.evaluations[one]
-        )
-        sets |= dict.fromkeys(name for name in wanted.shown)
-        missing = {
-            "sets": self._missing("sets", sets),
-            "features": self._missing("features", wanted.features),
-            "histories": self._missing("histories", wanted.histories),
-            "levels": self._missing("levels", wanted.levels),
-        }
-        for name in missing["features"]:
-            if name not in PEOPLE and not self.path("sets", name).is_file():
-                missing["sets"] = list(dict.fromkeys([*missing["sets"], name]))
-        runs = [self.plan.sets[name].run for name in missing["sets"]]
-        runs += missing["histories"] + missing["levels"]
-        runs += [self.plan.reference] if missing["features"] else []
+    def samples(self, required: Required) -> None:
+        """Build all that needs a trained network, training first what is needed for it."""
+        features = self._missing("features", required.features)
+        histories = self._missing("histories", required.histories)
+        levels = self._missing("levels", required.levels)
+        needed = [name for one in required.evaluations for name in self.plan.evaluations[one]]
+        needed += [name for name in features if name not in PARTICIPANTS]
+        sets = self._missing("sets", dict.fromkeys([*needed, *required.shown]))
+        runs = [self.plan.sets[name].run for name in sets]
+        runs += [*histories, *levels, *([self.plan.reference] if features else [])]
         self._train([name for name in dict.fromkeys(runs) if name is not None])
-        for name in missing["histories"]:
+        for name in histories:
             write_json(self.path("histories", name), self._history(name))
-        for name in missing["sets"]:
-            self._make_set(name)
-        self._make_features(missing["features"])
-        for name in missing["levels"]:
-            self._make_levels(name)
+        for name in sets:
+            self._part(f"generating {name}")
+            self._generate(name).save(self.path("sets", name))
+        self._write_features(features)
+        for name in levels:
+            self._part(f"noise levels of {name}")
+            run = self._run(name)
+            windows = self.windows(run.config.recipe.representation)
+            write_json(self.path("levels", name), loss_by_level(run, windows))
 
     def evaluations(self, names: Iterable[EvaluationName]) -> None:
-        """Compare sets with people."""
+        """Compare sets with the held-out participants."""
         for name in names:
             path = self.path("evaluations", name)
-            # One made so far, of fewer seeds, is another evaluation.
+            # One of fewer seeds (`so_far`) is another evaluation.
             is_there = path.is_file() and (
                 list(read_json(path)["sets"]["synthetic"]) == self.plan.evaluations[name]
             )
             if not is_there:
-                self._evaluate(name)
+                write_json(path, self._evaluated(name))
 
-    def artefacts(self, wanted: Wanted, about: dict[str, Any]) -> Artefacts:
-        """Read back what was made."""
+    def artefacts(self, required: Required, about: Mapping[str, Any]) -> Artefacts:
+        """Read back what was built."""
 
         def read(kind: str, names: Iterable[str]) -> dict[str, Any]:
             return {name: read_json(self.path(kind, name)) for name in names}
 
         return Artefacts(
             plan=self.plan,
-            evaluations=read("evaluations", wanted.evaluations),
-            features={name: np.load(self.path("features", name)) for name in wanted.features},
-            histories=read("histories", wanted.histories),
-            levels=read("levels", wanted.levels),
-            shown={name: self._set(name).cut()[:_N_SHOWN] for name in wanted.shown},
+            evaluations=read("evaluations", required.evaluations),
+            features={name: np.load(self.path("features", name)) for name in required.features},
+            histories=read("histories", required.histories),
+            levels=read("levels", required.levels),
+            shown={name: self._set(name).cut()[:_N_SHOWN] for name in required.shown},
             about=about,
         )
 
-    def made(self, kind: str) -> set[str]:
-        """The names of the parts of a kind that are there."""
+    def existing(self, kind: str) -> set[str]:
+        """The names of the artefacts of a kind that are there."""
         ending = _ENDINGS.get(kind, ".json")
         return {path.name.removesuffix(ending) for path in self._home(kind).glob(f"*{ending}")}
 
-    def can_make(self, wanted: Wanted) -> bool:
-        """Whether all of it is there, or can be made without training or sampling a network."""
-        sets = {name for one in wanted.evaluations for name in self.plan.evaluations[one]}
-        sets |= {name for name in wanted.features if name not in PEOPLE}
+    def can_build(self, required: Required) -> bool:
+        """Whether all of it is there, or can be built without training or sampling a network."""
+        sets = {name for one in required.evaluations for name in self.plan.evaluations[one]}
+        sets |= {name for name in required.features if name not in PARTICIPANTS}
         has_reference = (self.path("runs", self.plan.reference) / "best.safetensors").is_file()
         return (
-            sets <= self.made("sets") | set(BASELINES)
-            and (has_reference or set(wanted.features) <= self.made("features"))
-            and set(wanted.histories) <= self.made("histories")
-            and set(wanted.levels) <= self.made("levels")
+            sets <= self.existing("sets") | set(BASELINES)
+            and (has_reference or set(required.features) <= self.existing("features"))
+            and set(required.histories) <= self.existing("histories")
+            and set(required.levels) <= self.existing("levels")
         )
 
     def counts(self, representation: str) -> dict[str, int]:
-        """How many people and windows there are on either side."""
+        """How many participants and windows there are on either side of the split."""
         windows = self.windows(representation)
         train, real = windows.train, windows.held_out
         return {
             "n_train_windows": len(train),
-            "n_train_people": len(np.unique(train.participant)),
+            "n_train_participants": len(np.unique(train.participant)),
             "n_real_windows": len(real),
-            "n_real_people": len(np.unique(real.participant)),
+            "n_real_participants": len(np.unique(real.participant)),
         }
 
     def _missing(self, kind: str, names: Iterable[str]) -> list[str]:
         return [name for name in names if not self.path(kind, name).is_file()]
+
+    def _part(self, name: str) -> None:
+        """Announce a part; a stop that was asked for takes effect between parts."""
+        if self.watcher.should_stop():
+            raise StoppedError
+        self.watcher.part(name)
+
+    def _run(self, name: str, weights: WeightsName = "best") -> Run:
+        return load_run(self.path("runs", name), weights, choose_device(self.device))
 
     def _train(self, names: Sequence[str]) -> None:
         jobs = []
@@ -204,7 +198,7 @@ class Maker:
             n_windows += len(windows.train) * plan.recipe.epochs
         if not jobs:
             return
-        self.watcher.part("training " + ", ".join(job.folder.name for job in jobs))
+        self._part("training " + ", ".join(job.folder.name for job in jobs))
         with self.watcher.training(len(jobs), n_windows) as update:
             epochs = train_concurrently(
                 jobs,
@@ -218,7 +212,7 @@ class Maker:
             raise StoppedError
 
     def _history(self, name: str) -> dict[str, Any]:
-        """How a run went."""
+        """Losses by epoch, time and device of a run."""
         folder = self.path("runs", name)
         config, epochs = read_config(folder), read_metrics(folder)
         best = min(epochs, key=lambda one: one["validation_loss"] or np.inf)
@@ -258,67 +252,52 @@ class Maker:
     def _set(self, name: str) -> Windows:
         return Windows.load(self.path("sets", name))
 
-    def _make_set(self, name: str) -> None:
+    def _generate(self, name: str) -> Windows:
         plan = self.plan.sets[name]
         windows = self.windows(self.plan.representation_of(name))
         n = self._n_windows(windows)
-        self.watcher.part(f"generating {name}")
-        if plan.baseline is not None:
-            made = fit_baseline(plan.baseline, windows).sample(n, SET_SEED)
-        else:
-            assert plan.run is not None
-            on = choose_device(self.device)
-            run = load_run(self.path("runs", plan.run), plan.weights, on)
-            if plan.levels is not None:
-                run.network.load_state_dict(rounded(run.network.state_dict(), plan.levels))
-            generator = DiffusionGenerator(
-                run,
-                steps=plan.steps,
-                eta=plan.eta,
-                batch_size=default_batch_size(run),
-            )
-            with self.watcher.generating(n) as progress:
-                gaze = np.concatenate(list(generator.pieces(0, n, SET_SEED, progress)))
-            made = generator.as_windows(gaze, SET_SEED)
-            made = replace(made, provenance={**made.provenance, "levels": plan.levels})
-        made.save(self.path("sets", name))
+        if plan.run is None:
+            return fit_baseline(plan.baseline, windows).sample(n, SET_SEED)
+        run = self._run(plan.run, plan.weights)
+        if plan.levels is not None:
+            run.network.load_state_dict(rounded(run.network.state_dict(), plan.levels))
+        generator = DiffusionGenerator(
+            run, steps=plan.steps, eta=plan.eta, batch_size=default_batch_size(run)
+        )
+        with self.watcher.generating(n) as progress:
+            gaze = np.concatenate(list(generator.pieces(0, n, SET_SEED, progress)))
+        made = generator.as_windows(gaze, SET_SEED)
+        return replace(made, provenance={**made.provenance, "levels": plan.levels})
 
     def _gaze(self, name: str) -> NDArray[np.float32]:
-        """The windows of a set, or of the people, spread over the tracker's grid."""
+        """The windows of a set, or of participants, dequantized to the tracker's resolution."""
         position = self.windows("position")
         if name == "real":
             return GazeSet.of(name, position.held_out).gaze
         if name == "train":
-            rng = np.random.default_rng(CUT_SEED)
+            rng = np.random.default_rng(SUBSAMPLE_SEED)
             return GazeSet.of(name, position.train).cut(self._n_windows(position), rng).gaze
         return self._set(name).cut()
 
-    def _make_features(self, names: Sequence[str]) -> None:
+    def _write_features(self, names: Sequence[str]) -> None:
         if not names:
             return
-        run = load_run(self.path("runs", self.plan.reference), device=choose_device(self.device))
-        features_of = reference_features(run)
+        features_of = bottleneck_features(self._run(self.plan.reference))
         for name in names:
-            self.watcher.part(f"features of {name}")
+            self._part(f"features of {name}")
             features = features_of(self._gaze(name)).astype(np.float64)
             path = self.path("features", name)
             with written_whole(path) as temporary, open(temporary, "wb") as file:
                 np.save(file, features)
 
-    def _make_levels(self, name: str) -> None:
-        self.watcher.part(f"noise levels of {name}")
-        run = load_run(self.path("runs", name), device=choose_device(self.device))
-        windows = self.windows(run.config.recipe.representation)
-        write_json(self.path("levels", name), loss_by_level(run, windows))
-
-    def _evaluate(self, name: EvaluationName) -> None:
+    def _evaluated(self, name: EvaluationName) -> dict[str, Any]:
         windows = self.windows(self.plan.representation_of(name))
         is_main = name in ("position", "velocity")
-        results = evaluate(
+        result = evaluate(
             windows.held_out,
             {one: self._set(one) for one in self.plan.evaluations[name]},
             windows.train,
             EvaluationConfig(n_bootstrap=self.plan.n_bootstrap, quick=not is_main),
-            progress=lambda part: self.watcher.part(f"{name}: {part}"),
+            progress=lambda part: self._part(f"{name}: {part}"),
         )
-        write_json(self.path("evaluations", name), results)
+        return result.results
