@@ -1,14 +1,14 @@
-// Take home: the shown set as files, and the lines that make the same data elsewhere.
+// Export: the shown windows as files, and the command and program that write the same files.
 
 import { generateFile } from "./api.js";
-import { $, make, say } from "./dom.js";
+import { $, create, say } from "./dom.js";
 import { store } from "./state.js";
 
-const status = $("#takehome-status");
+const status = $("#export-status");
 
 function save({ blob, name }) {
   const url = URL.createObjectURL(blob);
-  const link = make("a", { href: url, download: name });
+  const link = create("a", { href: url, download: name });
   document.body.append(link);
   link.click();
   link.remove();
@@ -19,13 +19,13 @@ function sizeOf(bytes) {
   return bytes < 2 ** 20 ? `${Math.ceil(bytes / 1024)} kB` : `${(bytes / 2 ** 20).toFixed(1)} MB`;
 }
 
-async function take(button) {
+async function download(button) {
   const buttons = [...$("#formats").children];
   for (const one of buttons) one.disabled = true;
   button.classList.add("busy");
   say(status, `Writing ${$("b", button).textContent}…`);
   try {
-    const file = await generateFile(store.get("made").settings, button.dataset.format);
+    const file = await generateFile(store.get("generated").settings, button.dataset.format);
     save(file);
     say(status, `Saved ${file.name}, ${sizeOf(file.blob.size)}.`);
   } catch (error) {
@@ -42,8 +42,8 @@ async function copy(button) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    // Without a secure address there is no clipboard to ask: select the text the old way.
-    const area = make("textarea");
+    // Without a secure address there is no clipboard API: select the text and copy it.
+    const area = create("textarea");
     area.value = text;
     document.body.append(area);
     area.select();
@@ -56,17 +56,17 @@ async function copy(button) {
 }
 
 function show() {
-  const made = store.get("made");
-  $("#takehome-empty").hidden = Boolean(made);
-  $("#takehome-body").hidden = !made;
-  if (!made) return;
-  $("#command").textContent = made.command;
-  $("#python").textContent = made.python;
-  say(status, `The ${made.n} windows you are looking at, seed ${made.settings.seed}.`);
+  const generated = store.get("generated");
+  $("#export-empty").hidden = Boolean(generated);
+  $("#export-body").hidden = !generated;
+  if (!generated) return;
+  $("#command").textContent = generated.command;
+  $("#python").textContent = generated.python;
+  say(status, `The ${generated.n} windows shown in Explore, seed ${generated.settings.seed}.`);
 }
 
-export function startTakeHome() {
-  for (const button of $("#formats").children) button.addEventListener("click", () => take(button));
+export function startExport() {
+  for (const button of $("#formats").children) button.addEventListener("click", () => download(button));
   for (const button of document.querySelectorAll("[data-copy]")) button.addEventListener("click", () => copy(button));
-  store.on("made", show);
+  store.on("generated", show);
 }
