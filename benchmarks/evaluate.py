@@ -2,9 +2,8 @@
 
     python benchmarks/evaluate.py [--windows 1136] [--many 100000]
 
-Simulated windows of 8 s. Times everything but the bootstrap, TSTR and FGD, then the classifier test
-and memorisation alone. With --many, a synthetic set of that many windows is judged as well, and the
-peak memory printed.
+Simulated windows of 8 s. Times measuring, then an evaluation without bootstrap and slow tests. With
+--many, a synthetic set of that many windows is evaluated as well, and the peak memory printed.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ LENGTH = 2000
 
 
 def simulated(n: int, seed: int) -> Windows:
-    """n windows of 8 s of simulated people, blinks bridged by straight lines."""
+    """n windows of 8 s of simulated participants, blinks bridged by straight lines."""
     config = SimulationConfig(
         n_participants=8, minutes=max(1.0, n / 8 * 8 / 60 * 1.1), rate_hz=250, seed=seed,
         binocular=False,
@@ -46,19 +45,19 @@ def main() -> None:
     parser.add_argument("--windows", type=int, default=1136)
     parser.add_argument("--many", type=int, default=0)
     arguments = parser.parse_args()
-    real, made = (simulated(arguments.windows, seed) for seed in (0, 1))
+    real, ours = (simulated(arguments.windows, seed) for seed in (0, 1))
     group = np.zeros(len(real), dtype=np.int64)
     measure(real.cut()[:4], 250.0, real.screen, ("position", "velocity"), group[:4])  # warm up
     begun = time.perf_counter()
     measure(real.cut(), 250.0, real.screen, ("position", "velocity"), group)
     print(f"measuring {len(real)} windows: {time.perf_counter() - begun:.1f} s")
     begun = time.perf_counter()
-    evaluate(real, {"made": made}, None, EvaluationConfig(quick=True))
+    evaluate(real, {"ours": ours}, None, EvaluationConfig(quick=True))
     seconds = time.perf_counter() - begun
-    print(f"{len(real)} against {len(made)} windows, floor included: {seconds:.1f} s")
+    print(f"{len(real)} against {len(ours)} windows, floor included: {seconds:.1f} s")
     if arguments.many:
-        copies = np.resize(np.arange(len(made)), arguments.many)
-        many = made.select(copies)
+        copies = np.resize(np.arange(len(ours)), arguments.many)
+        many = ours.select(copies)
         begun = time.perf_counter()
         evaluate(real, {"many": many}, None, EvaluationConfig(quick=True))
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

@@ -6,7 +6,7 @@
 One task is held away. A model learns everything else for `before` epochs; then ten training people
 of that task are all there is, and two runs of the same number of steps learn them: one begins with
 random weights, one with that model (`train --from`). Both are judged against the held-out people of
-the task, the ten people being the floor (see runs/fidelity.py).
+the task, the ten people being the floor (see `gazediffusion evaluate`).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pathlib import Path
 
 import numpy as np
 
-from fidelity import judge, line
 from gazediffusion.cli.console import training_bar
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
 from gazediffusion.errors import GazeError
-from gazediffusion.files import write_json
+from gazediffusion.evaluation.evaluation import EvaluationConfig
+from gazediffusion.evaluation.loading import evaluate_model
 from gazediffusion.models.checkpoint import Run, read_metrics
 from gazediffusion.models.recipes import Recipe, find_recipe
 from gazediffusion.training.calibration import calibrated
@@ -87,10 +87,9 @@ def main() -> None:
     ways = {"from the start": None, "from a model": model}
     for name, start in ways.items():
         run = learned([few], given.output / name.replace(" ", "-"), short, start)
-        found = judge(run, few, given.n, quick=False, quality="default")
-        write_json(given.output / f"{name.replace(' ', '-')}.json", found)
-        print(line(name, found), flush=True)
-    print(line("a model without fault", judge(None, few, given.n, quick=False)))
+        found = evaluate_model(run, few, given.n, EvaluationConfig(n_bootstrap=0))
+        found.to_json(given.output / f"{name.replace(' ', '-')}.json")
+        print(f"{name}\n{found.headline()}", flush=True)
     print(f"wrote {given.output}")
 
 

@@ -1,4 +1,4 @@
-"""The README's picture of the playground: the real server, a real browser, windows made for it.
+"""The README's picture of the playground: a server, a browser, generated windows.
 
 python runs/playground_picture.py docs/images/playground.png [--model joint --task reading --seed 7]
 """

@@ -2,12 +2,12 @@
 
     python runs/sensitivity.py WINDOWS [-n 500] [--into docs/metrics.md]
 
-Half of the training people's recordings get a defect and are judged as if they were synthetic; the
-other half is the training set, the held-out people are real. The undamaged half is judged too: its
-ratios show what chance does. A cell is the distance over the same distance of the undamaged half;
-bold where it is seen, that is at least 1.5 times and beyond the undamaged half's 95 % interval
-(for tests: beyond what is stated in the row). Prints a Markdown table; with --into, its JS rows and
-tests replace what stands between the two sensitivity marks of a page.
+Half of the training participants' segments get a defect and are evaluated as a synthetic set; the
+other half is the reference, the held-out participants are real. The half without a defect is
+evaluated too: its ratios are those by chance. A cell is the distance over the same distance of the
+half without a defect; bold where the defect is detected, that is at least 1.5 times and beyond that
+half's 95 % interval (for tests: beyond what is stated in the row). Prints a Markdown table; with
+--into, its JS rows and tests replace what stands between the two sensitivity marks of a page.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion import Windows
-from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
+from gazediffusion import EvaluationConfig, Windows, evaluate
 
 Gaze = NDArray[np.float32]
-SEEN = 1.5
+DETECTED = 1.5
 MARKS = ("<!-- sensitivity -->", "<!-- /sensitivity -->")
 
 
@@ -35,7 +34,7 @@ def jitter(gaze: Gaze, rng: np.random.Generator) -> Gaze:
 
 
 def dropped_saccades(gaze: Gaze, rng: np.random.Generator) -> Gaze:
-    """A third of the saccades left out: their steps are not made."""
+    """A third of the saccades removed."""
     step = np.diff(gaze, axis=2)
     fast = np.hypot(step[:, 0], step[:, 1]) > 0.02
     begins = fast & ~np.pad(fast, ((0, 0), (1, 0)))[:, :-1]
@@ -67,7 +66,7 @@ def clipped_peaks(gaze: Gaze, rng: np.random.Generator) -> Gaze:
 
 
 def wrong_rate(gaze: Gaze, rng: np.random.Generator) -> Gaze:
-    """Played at 0.8 times its speed, as gaze of 312 Hz would be if taken for 250 Hz."""
+    """Slowed to 0.8 times its speed, as gaze of 312 Hz read as 250 Hz."""
     length = gaze.shape[2]
     places = np.arange(length) * 0.8
     left = places.astype(int)
@@ -77,7 +76,7 @@ def wrong_rate(gaze: Gaze, rng: np.random.Generator) -> Gaze:
 
 
 def shrunk(gaze: Gaze, rng: np.random.Generator) -> Gaze:
-    """Everything drawn in towards the centre by a third."""
+    """Positions scaled by two thirds."""
     return gaze * np.float32(2 / 3)
 
 
@@ -95,7 +94,7 @@ COPIES = "copied windows"
 
 
 def planted(base: Gaze, training: Gaze, windows: Windows) -> dict[str, Windows]:
-    """The sets to be judged, by defect; copies come from the training half itself."""
+    """The sets to evaluate, by defect; copies come from the reference half itself."""
     rng = np.random.default_rng(0)
     sets = {name: plant(base, rng) for name, plant in DEFECTS.items()}
     sets[COPIES] = training[rng.integers(0, len(training), len(base))]
@@ -106,7 +105,7 @@ def planted(base: Gaze, training: Gaze, windows: Windows) -> dict[str, Windows]:
 
 
 def rows_of(results: dict[str, Any]) -> list[tuple[str, dict[str, float], float]]:
-    """(metric, value by defect, what the undamaged half may reach) for every metric."""
+    """(metric, value by defect, the limit of the half without a defect) for every metric."""
     rows = []
     for row in results["quantities"]:
         for kind in ("js", "ks", "w1"):
@@ -117,12 +116,12 @@ def rows_of(results: dict[str, Any]) -> list[tuple[str, dict[str, float], float]
             rows.append((f"{row['family']}: {row['title']}, {kind.upper()}", values, high))
     for row in results["scalars"]:
         values = {name: cell["value"] for name, cell in row["synthetic"].items()}
-        rows.append((f"temporal: {row['title']}", values, values["none"] * SEEN))
+        rows.append((f"temporal: {row['title']}", values, values["none"] * DETECTED))
     slopes = results["main_sequence"].get("sets", {})
     if "none" in slopes:
         for key in ("slope", "spread"):
-            judged = [name for name in slopes if name not in ("real", "train")]
-            gap = {name: abs(slopes[name][key] - slopes["real"][key]) for name in judged}
+            planted_in = [name for name in slopes if name not in ("real", "train")]
+            gap = {name: abs(slopes[name][key] - slopes["real"][key]) for name in planted_in}
             # Four standard errors of a regression over so many saccades.
             error = slopes["none"]["spread"] / np.sqrt(slopes["none"]["n"])
             rows.append((f"degrees: main sequence, {key}", gap, gap["none"] + 4 * error))
@@ -142,17 +141,17 @@ def rows_of(results: dict[str, Any]) -> list[tuple[str, dict[str, float], float]
 
 
 def main() -> None:
-    """Judge the planted defects and print the table."""
+    """Evaluate the planted defects and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("windows", type=Path)
     parser.add_argument("-n", type=int, default=500)
     parser.add_argument("--into", type=Path)
     arguments = parser.parse_args()
     windows = Windows.load(arguments.windows)
-    people = windows.train
+    whole = windows.train
     rng = np.random.default_rng(0)
-    side = rng.permutation(len(people.segment_starts))[people.segment_of_window] % 2
-    base, training = (people.select(side == number) for number in (0, 1))
+    side = rng.permutation(len(whole.segment_starts))[whole.segment_of_window] % 2
+    base, training = (whole.select(side == number) for number in (0, 1))
     chosen = np.sort(rng.permutation(len(base))[: arguments.n])
     sets = planted(base.dequantized(1).cut(chosen), training.dequantized(2).cut(), windows)
     results = evaluate(
@@ -161,7 +160,7 @@ def main() -> None:
         training,
         EvaluationConfig(n_bootstrap=100),
         progress=lambda name: print(name, file=sys.stderr),
-    )
+    ).results
     lines = table_of(results)
     print("\n".join(lines))
     if arguments.into:
@@ -169,27 +168,27 @@ def main() -> None:
 
 
 def table_of(results: dict[str, Any]) -> list[str]:
-    """The Markdown table, and a last line that names what sees nothing."""
+    """The Markdown table, and a last line that names the metrics that detect no defect."""
     names = [*list(DEFECTS)[1:], COPIES]
     lines = ["| metric | " + " | ".join(names) + " |", "|---|" + "---:|" * len(names)]
-    seen_by: dict[str, bool] = {}
+    detected_by: dict[str, bool] = {}
     for title, values, high in rows_of(results):
         family = title.split(":")[0]
         is_value = family in ("c2st", "memorisation", "coverage", "tstr")
-        cells, is_seen = [], False
+        cells, is_detected = [], False
         for name in names:
             value, clean = values.get(name, np.nan), values["none"]
-            by_far = is_value or "main sequence" in title or value >= SEEN * clean
-            seen = bool(value > high and by_far)
+            by_far = is_value or "main sequence" in title or value >= DETECTED * clean
+            detected = bool(value > high and by_far)
             text = f"{abs(value):.2f}" if is_value else f"{value / clean:.1f}"
-            cells.append(f"**{text}**" if seen else text)
-            is_seen |= seen
+            cells.append(f"**{text}**" if detected else text)
+            is_detected |= detected
         metric = title.removesuffix(", JS").removesuffix(", KS").removesuffix(", W1")
-        seen_by[metric] = seen_by.get(metric, False) or is_seen
+        detected_by[metric] = detected_by.get(metric, False) or is_detected
         lines.append(f"| {title} | " + " | ".join(cells) + " |")
-    blind = [metric for metric, is_seen in seen_by.items() if not is_seen]
-    nobody = "; ".join(blind) or "none, every metric sees at least one defect"
-    return [*lines, "", f"Blind, by JS, KS and W1 alike: {nobody}."]
+    blind = [metric for metric, is_detected in detected_by.items() if not is_detected]
+    nobody = "; ".join(blind) or "none, every metric detects at least one defect"
+    return [*lines, "", f"No defect is detected, by JS, KS or W1, by: {nobody}."]
 
 
 def insert(lines: list[str], page: Path) -> None:

@@ -1,12 +1,12 @@
 """Put a trained run into the package: compact weights, configuration and model card.
 
-    python runs/ship.py RUN NAME [--levels 31] [--fidelity FILE] [--tasks FILE] [--membership FILE]
-        [--copies FILE]
+    python runs/ship.py RUN NAME [--levels 31] [--evaluation RESULTS.json ...] [--tasks FILE]
 
-writes src/gazediffusion/models/NAME. The files are those that runs/fidelity.py, runs/tasks.py,
-runs/membership.py and runs/copies.py write with -o; their numbers go into the card. How many levels
-a model needs: runs/rounding.py, and docs/results, "Rounded weights". Sampling is that of the recipe
-as it is today: its levels and steps may have been chosen after training (docs/log.md).
+writes src/gazediffusion/models/NAME. The evaluations are results.json of `gazediffusion evaluate
+--real WINDOWS --synthetic RUN --by-task --membership -o FOLDER`, one for each windows file, and
+FILE is what runs/tasks.py writes with -o; their numbers go into the card. How many levels a model
+needs: runs/rounding.py, and docs/results, "Rounded weights". Sampling is that of the recipe as it
+is today: its levels and steps may have been chosen after training (docs/log.md).
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from gazediffusion.document import Cell, as_text
+from gazediffusion.evaluation.headline import Headline
 from gazediffusion.files import read_json
 from gazediffusion.models.checkpoint import Run, RunConfig, load_run
 from gazediffusion.models.pretrained import models_folder, ship
@@ -39,33 +41,33 @@ def _other_screens(config: RunConfig) -> str:
 
 
 def fidelity_table(found: Mapping[str, Any]) -> str:
-    """How near the model comes to people it has not seen, file by file and task by task."""
+    """How close the model is to held-out participants, file by file and task by task."""
     rows = [
-        "| people | windows | median ratio | above 1.5 | saccades | path | main sequence | C2ST |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|",
+        "| windows file and task | windows | median ratio | above 1.5 | saccades (%) "
+        "| path length (%) | main sequence (%) | C2ST | largest |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---|",
     ]
-    for people, one in found.items():
-        slope = one.get("main_sequence_percent")
-        accuracy = one.get("c2st_features")
-        rows.append(
-            f"| {people} | {one['n']} | {one['median_ratio']:.2f} "
-            f"| {one['n_above_1.5']} of {one['n_entries']} "
-            f"| {one['saccade_count_percent']:+.1f} % | {one['path_length_percent']:+.1f} % "
-            f"| {'' if slope is None else f'{slope:+.1f} %'} "
-            f"| {'' if accuracy is None else f'{accuracy:.2f}'} |"
-        )
-    worst = "; ".join(
-        f"{people}: " + ", ".join(f"{key} {value:.2f}" for key, value in one["worst"].items())
-        for people, one in found.items()
-    )
+    for label, results in found.items():
+        for name, row in results["headline"].items():
+            one = Headline.of(row)
+            whose = label if name in results["sets"]["synthetic"] else f"{label}, {name}"
+            cells: list[Cell] = [
+                one.n_windows,
+                one.ratio,
+                f"{as_text(one.n_above)} of {one.n_distances}",
+                one.saccade_count_percent,
+                one.path_length_percent,
+                one.main_sequence_percent,
+                one.c2st,
+                f"{one.worst} {as_text(one.worst_ratio)}",
+            ]
+            rows.append(f"| {whose} | {' | '.join(map(as_text, cells))} |")
     return f"""\
-Distances to held-out people, each divided by the training people's own (1 is as near as other
-people are; `runs/fidelity.py`); counts, path length and slope against the training people's; C2ST:
-how often a classifier tells the model's windows from people's (0.5: never).
+Ratios to the floor over 31 distances: 1 is as close to held-out participants as the training
+participants are (`gazediffusion evaluate --by-task`). Counts, path length and slope are in percent
+of the training participants'. C2ST: accuracy of a classifier, 0.5 is chance.
 
-{chr(10).join(rows)}
-
-Largest ratios. {worst}."""
+{chr(10).join(rows)}"""
 
 
 def tasks_table(found: Mapping[str, Any]) -> str:
@@ -91,57 +93,41 @@ people.
 {chr(10).join(rows)}"""
 
 
-def privacy_lines(
-    fidelity: Mapping[str, Any], attack: Mapping[str, Any] | None, near: Mapping[str, Any] | None
-) -> str:
+def privacy_lines(found: Mapping[str, Any]) -> str:
     """Copies of training windows, and the membership attack."""
     lines = []
-    for people, one in fidelity.items():
-        copies = one.get("memorisation")
-        if copies:
-            low, high = copies["share_of_copies_interval"]
+    for label, results in found.items():
+        for copies in results["tests"]["memorisation"].get("synthetic", {}).values():
+            between = copies["between_participants"]["distance_over_spread"]
+            lines += [
+                f"- {label}: {_share(copies, 'share_of_copies_interval')} of the windows are "
+                "nearer to a training window than the nearest 1 % of held-out windows are, "
+                f"{100 * copies['share_below_minimum']:.1f} % nearer than all of them",
+                f"- {label}: relative to a window's own spread, {_share(between, 'interval')} are "
+                "nearer than the nearest 1 % of training windows are to other participants'",
+            ]
+        for attack in results["tests"].get("membership", {}).get("synthetic", {}).values():
+            low, high = attack["interval"]
             lines.append(
-                f"- {people}: {100 * copies['share_of_copies']:.1f} % of the windows "
-                f"[{100 * low:.1f}, {100 * high:.1f}] are nearer to a training window than all but "
-                f"1 % of real held-out ones (1 % by chance), "
-                f"{100 * copies['share_below_minimum']:.1f} % nearer than all of them "
-                f"(`runs/fidelity.py`)"
+                f"- {label}: membership inference by the loss has an AUC of {attack['auc']:.3f} "
+                f"[{low:.3f}, {high:.3f}] over windows, {attack['auc_participants']:.3f} over "
+                f"participants ({attack['n_members']} and {attack['n_others']} windows); 0.5 is "
+                "chance"
             )
-    for people, one in (near or {}).items():
-        found = one["model"]["over its spread"]
-        low, high = found["interval"]
-        lines.append(
-            f"- {people}: over a window's own spread, of which calm gaze has little, "
-            f"{100 * found['share_of_copies']:.1f} % [{100 * low:.1f}, {100 * high:.1f}] are "
-            f"nearer than all but 1 % of training people's windows are to those of other training "
-            f"people, {100 * found['share_below_minimum']:.1f} % nearer than all of them "
-            f"(`runs/copies.py`, {one['model']['n']} windows)"
-        )
-    if attack is not None:
-        low, high = attack["interval"]
-        lines.append(
-            f"- membership: an attack by the model's loss tells training windows from held-out "
-            f"ones with AUC {attack['auc']:.3f} [{low:.3f}, {high:.3f}] over windows, "
-            f"{attack['auc_people']:.3f} over people; 0.5 is a coin (`runs/membership.py`, "
-            f"{attack['n_members']} and {attack['n_others']} windows)"
-        )
     return "\n".join(lines)
 
 
-def evidence_of(
-    fidelity: Mapping[str, Any] | None,
-    tasks: Mapping[str, Any] | None,
-    attack: Mapping[str, Any] | None,
-    near: Mapping[str, Any] | None,
-) -> str:
+def _share(found: Mapping[str, Any], interval: str) -> str:
+    low, high = found[interval]
+    return f"{100 * found['share_of_copies']:.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def evidence_of(found: Mapping[str, Any], tasks: Mapping[str, Any] | None) -> str:
     """The card's part on fidelity and privacy."""
-    if fidelity is None:
-        return """\
-How near its windows come to people nobody trained on, against how near other people come, what it
-gets wrong, and how many of its windows are nearer to a training window than real ones are:
-docs/results/README.md."""
-    parts = [fidelity_table(fidelity), tasks_table(tasks) if tasks else ""]
-    return "\n\n".join(part for part in [*parts, privacy_lines(fidelity, attack, near)] if part)
+    if not found:
+        return "See docs/results/README.md."
+    parts = [fidelity_table(found), tasks_table(tasks) if tasks else "", privacy_lines(found)]
+    return "\n\n".join(part for part in parts if part)
 
 
 def card_of(name: str, run: Run, megabytes: float, levels: int, evidence: str) -> str:
@@ -199,19 +185,20 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("name")
     parser.add_argument("--levels", type=int, default=31)
-    names = ("fidelity", "tasks", "membership", "copies")
-    for name in names:
-        parser.add_argument(f"--{name}", type=Path)
+    parser.add_argument("--evaluation", type=Path, nargs="*", default=[])
+    parser.add_argument("--tasks", type=Path)
     arguments = parser.parse_args()
-    fidelity, tasks, attack, near = (
-        None if (path := getattr(arguments, name)) is None else read_json(path) for name in names
-    )
+    found = {
+        f"{path.parent.name}, {part}": results
+        for path in arguments.evaluation
+        for part, results in read_json(path)["parts"].items()
+    }
     folder = models_folder() / arguments.name
     run = load_run(arguments.run)
     run = replace(run, config=replace(run.config, recipe=sampled_as_today(run.config.recipe)))
     ship(run, folder, arguments.levels)
     megabytes = (folder / "weights.safetensors").stat().st_size / 1e6
-    evidence = evidence_of(fidelity, tasks, attack, near)
+    evidence = evidence_of(found, read_json(arguments.tasks) if arguments.tasks else None)
     card = card_of(arguments.name, run, megabytes, arguments.levels, evidence)
     (folder / "README.md").write_text(card, encoding="utf-8")
     print(f"wrote {folder}: {megabytes:.1f} MB")

@@ -1,6 +1,6 @@
 """Put a summary of real gaze into the package: histograms, mean curves and floors, never rows.
 
-    python runs/summarise.py WINDOWS NAME    # writes src/gazediffusion/summaries/NAME.json
+    python runs/summarise.py WINDOWS NAME    # writes evaluation/summaries/NAME.json
 
 Minutes on one core. What is in it and what is not: docs/metrics.md, "Without recordings".
 """

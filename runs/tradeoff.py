@@ -3,9 +3,9 @@
     python runs/tradeoff.py RUN_OR_MODEL WINDOWS.safetensors ... -o FOLDER [-n 400]
 
 For several samplers and numbers of steps: seconds a window on this machine, and the ratios to the
-floor over the windows files, all families together and the worst (see runs/fidelity.py). Each is
-judged once and kept in FOLDER/tradeoff.json; FOLDER/tradeoff.png shows all, with those marked that
---quality names.
+floor over the windows files, all families together and the worst (see `gazediffusion evaluate`).
+Each is evaluated once and kept in FOLDER/tradeoff.json; FOLDER/tradeoff.png shows all, with those
+marked that --quality names.
 """
 
 from __future__ import annotations
@@ -18,16 +18,18 @@ from typing import Any
 
 import numpy as np
 
-from fidelity import judge
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
 from gazediffusion.diffusion.solvers import evaluations
+from gazediffusion.evaluation.evaluation import EvaluationConfig
+from gazediffusion.evaluation.loading import evaluate_model
 from gazediffusion.files import read_json, write_json
 from gazediffusion.generation.generator import QUALITIES, DiffusionGenerator
 from gazediffusion.models.checkpoint import Run
 from gazediffusion.models.pretrained import load_model
 from gazediffusion.plotting.style import BLUE, GREY, ORANGE, house_style, save_figure
 
+QUICK = EvaluationConfig(quick=True)
 WAYS = [
     *(("multistep", n) for n in (6, 8, 10, 12)),
     *(("unipc", n) for n in (12, 15, 20, 40)),
@@ -49,16 +51,22 @@ def judged(run: Run, way: tuple[str, int], files: list[Windows], n: int) -> dict
     begun = time.perf_counter()
     list(generator.pieces(0, n_timed, 0))
     seconds = (time.perf_counter() - begun) / n_timed
-    found = {windows.tasks[0]: judge(run, windows, n, True, **settings) for windows in files}
+    found = {
+        windows.tasks[0]: evaluate_model(run, windows, n, QUICK, **settings) for windows in files
+    }
+    headlines = [one.headlines["model"] for one in found.values()]
     return {
         "sampler": sampler,
         "steps": steps,
         "evaluations": evaluations(sampler, steps),  # type: ignore[arg-type]
         "bf16": generator.bf16,
         "seconds": seconds,
-        "median": float(np.median([one["median_ratio"] for one in found.values()])),
-        "worst": max(max(one["worst"].values()) for one in found.values()),
-        "files": found,
+        "median": float(np.median([one.ratio.value for one in headlines])),
+        "worst": max(one.worst_ratio.value or 0.0 for one in headlines),
+        "files": {
+            task: {"overall": one.results["ratios"]["overall"]["model"]}
+            for task, one in found.items()
+        },
     }
 
 

@@ -22,13 +22,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from gazediffusion.conditioning.manner import NAMES
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fidelity import compared, line
-from gazediffusion.conditioning.manner import NAMES
 from gazediffusion.data.windows import Windows
 from gazediffusion.diffusion.solvers import unipc
+from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
 from gazediffusion.models.checkpoint import Run
 from gazediffusion.models.pretrained import load_model
 from gazediffusion.training.batches import Batches
@@ -36,6 +36,7 @@ from gazediffusion.training.batches import Batches
 LEVELS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 BEGINS = (0.1, 0.3, 1.0, 3.0, 10.0, 80.0)
 BLOCK, BATCH = 8, 16
+QUICK = EvaluationConfig(quick=True)
 
 
 def drawn(run: Run, windows: Windows, n: int) -> tuple[Tensor, Tensor]:
@@ -154,7 +155,8 @@ def main() -> None:
         x0, told = drawn(run, windows, given.n)
         for begin in BEGINS:
             made = resampled(run, windows, begin, x0, told)
-            print(line(f"{path.stem} from {begin:g}", compared(made, windows, True)), flush=True)
+            found = evaluate(windows.held_out, {"model": made}, windows.train, QUICK)
+            print(f"{path.stem} from {begin:g}\n{found.headline()}", flush=True)
             if run.config.manners is not None:
                 print(f"  {moved(run, made, told)}", flush=True)
 

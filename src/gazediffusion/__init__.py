@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from gazediffusion.data.windows import Windows
     from gazediffusion.description import describe
     from gazediffusion.errors import GazeError, StoppedError
-    from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
-    from gazediffusion.evaluation.result import Evaluation
+    from gazediffusion.evaluation.evaluation import evaluate
+    from gazediffusion.evaluation.loading import evaluate_files
+    from gazediffusion.evaluation.result import Evaluation, EvaluationConfig
     from gazediffusion.generation.baselines import Baseline, fit_baseline
     from gazediffusion.geometry import Screen
     from gazediffusion.model import Model, load, train
@@ -40,7 +41,7 @@ _HOME = {
     "Baseline": "generation.baselines",
     "CleaningConfig": "data.cleaning",
     "Evaluation": "evaluation.result",
-    "EvaluationConfig": "evaluation.evaluation",
+    "EvaluationConfig": "evaluation.result",
     "GazeError": "errors",
     "Model": "model",
     "PrepareConfig": "data.preparing",
@@ -54,6 +55,7 @@ _HOME = {
     "Windows": "data.windows",
     "describe": "description",
     "evaluate": "evaluation.evaluation",
+    "evaluate_files": "evaluation.loading",
     "fit_baseline": "generation.baselines",
     "inspect": "data.inspection",
     "load": "model",
@@ -91,6 +93,7 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "Baseline",
     "EvaluationConfig",
     "evaluate",
+    "evaluate_files",
     "Evaluation",
     "plot_recording",
     "plot_windows",

@@ -11,11 +11,11 @@ Windows(2 of 8 s at 250 Hz, participants: 1, tasks: reading)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from gazediffusion.data.export.windows import format_of
 from gazediffusion.data.windows import Windows
@@ -23,7 +23,7 @@ from gazediffusion.device import choose_device
 from gazediffusion.diffusion.likelihood import Bound
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.generator import DiffusionGenerator, Progress
-from gazediffusion.generation.sets import SetConfig, make_card, windows_done, write_set
+from gazediffusion.generation.sets import SetConfig, set_windows, windows_done, write_set
 from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import Run, RunConfig, WeightsName
 from gazediffusion.models.pretrained import load_model
@@ -98,6 +98,11 @@ class Model:
         return self.config.conditioning.tasks
 
     @property
+    def device(self) -> torch.device:
+        """The device that the network is on."""
+        return next(self.run.network.parameters()).device
+
+    @property
     def is_calibrated(self) -> bool:
         """Whether the conditioning is calibrated, or needs no calibration."""
         return self.config.conditioning.is_calibrated
@@ -132,21 +137,22 @@ class Model:
         n: int,
         *,
         seed: int = 0,
+        seconds: float | None = None,
         progress: Progress = lambda done: None,
         **settings: Any,
     ) -> Windows:
         """The first n windows of a seed, each with its task, screen and resolution.
 
+        seconds: length kept of every window. progress: called with the number of windows done.
         Settings: task (None draws the training mixture), quality (fast, default, best), sampler,
         steps, eta, guidance, precision (auto, fp32, bf16), batch_size. Window k of a seed is always
         the same window.
         """
-        config = SetConfig(n=n, seed=seed)
+        config = SetConfig(n=n, seed=seed, seconds=seconds)
         generator = self.generator(**settings)
+        config.n_samples(generator)  # refuses impossible seconds before anything is generated
         gaze = np.concatenate(list(generator.pieces(0, n, seed, progress)))
-        windows = generator.as_windows(gaze, seed)
-        card = make_card(generator, config)
-        return replace(windows, provenance={**windows.provenance, "card": card})
+        return set_windows(generator, config, gaze)
 
     def sample_to(
         self,
@@ -208,6 +214,6 @@ class Model:
 
         It writes the tables of the run folder; packaged models are calibrated already.
         """
-        device = next(self.run.network.parameters()).device
+        device = self.device
         calibration.calibrate(self.run.path, device, n, rounds, progress, should_stop, say)
         return load(self.run.path, self.run.weights, str(device))

@@ -354,9 +354,10 @@ def test_baselines_are_generated_and_judged_in_one_report(
         f"markov={tmp_path / 'markov.safetensors'}", "-o", tmp_path / "report", "--quick",
     )  # fmt: skip
     assert code == 0, lines
-    assert "overall" in said
+    assert "median ratio" in said
     assert f"wrote {tmp_path / 'report'}" in said
-    results = json.loads((tmp_path / "report" / "results.json").read_text())
+    parts = json.loads((tmp_path / "report" / "results.json").read_text())["parts"]
+    results = parts["all tasks"]
     assert list(results["sets"]["synthetic"]) == ["people", "markov"]
     overall = results["ratios"]["overall"]
     assert overall["people"] < overall["markov"]
@@ -374,8 +375,8 @@ BAD_JUDGEMENTS = {
         ["--real", "WINDOWS", "--synthetic", "PEOPLE", "-o", "OUT/r", "--protocol", "x"],
         "--protocol",
     ),
-    "reference": (
-        ["--real", "WINDOWS", "--synthetic", "PEOPLE", "-o", "OUT/r", "--reference", "OUT"],
+    "feature model": (
+        ["--real", "WINDOWS", "--synthetic", "PEOPLE", "-o", "OUT/r", "--feature-model", "OUT"],
         "no run folder",
     ),
 }  # fmt: skip

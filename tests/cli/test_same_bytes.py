@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,7 +78,7 @@ def test_train_fine_tune_and_calibrate(run: RunCommand, model: gd.Model, tmp_pat
     assert tuned.config.recipe.learning_rate == model.config.recipe.learning_rate / 2
     small = "--recipe position-tiny --batch-size 4 --learning-rate 2e-3 --seed 5"
     assert run(*words.split(), tmp_path / "c", *small.split())[0] == 0
-    settings = {"epochs": 1, "batch_size": 4, "learning_rate": 2e-3, "seed": 5}
+    settings: dict[str, Any] = {"epochs": 1, "batch_size": 4, "learning_rate": 2e-3, "seed": 5}
     gd.train(windows, tmp_path / "d", "position-tiny", device="cpu", **settings)
     assert content(tmp_path / "c") == content(tmp_path / "d")
     assert run(*f"calibrate {tmp_path / 'a'} -n 4 --rounds 1 --device cpu".split())[0] == 0

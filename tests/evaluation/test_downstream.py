@@ -10,11 +10,11 @@ from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.downstream import CountTask, aug, trtr, tstr
 from gazediffusion.evaluation.features import ivt_statistics, kinematic_features
 
-N_PEOPLE = 6
+N_PARTICIPANTS = 6
 
 
-def people(n: int) -> NDArray[np.int64]:
-    return np.arange(n) * N_PEOPLE // n
+def participants(n: int) -> NDArray[np.int64]:
+    return np.arange(n) * N_PARTICIPANTS // n
 
 
 def task(n: int, seed: int, noise: float = 1.0) -> CountTask:
@@ -31,9 +31,9 @@ REAL, TWIN = task(300, 0), task(300, 1)
 def all_three(synthetic: CountTask, seed: int) -> dict[str, dict[str, float]]:
     """The scores of the three ways against the same real windows."""
     return {
-        "trtr": trtr(REAL, people(300), seed),
+        "trtr": trtr(REAL, participants(300), seed),
         "tstr": tstr(REAL, synthetic, seed),
-        "aug": aug(REAL, people(300), synthetic, seed),
+        "aug": aug(REAL, participants(300), synthetic, seed),
     }
 
 
@@ -47,7 +47,7 @@ def test_real_windows_as_synthetic_score_like_real() -> None:
     assert 0.7 < found["trtr"]["mae"] < 1.2
 
 
-def test_the_numbers_of_windows_are_told() -> None:
+def test_the_numbers_of_windows_are_given() -> None:
     found = all_three(task(120, 1), seed=0)
     n = {name: (scores["n_train"], scores["n_test"]) for name, scores in found.items()}
     assert n == {"trtr": (240, 300), "tstr": (120, 300), "aug": (360, 300)}
@@ -65,27 +65,29 @@ def test_features_of_noise_teach_nothing() -> None:
 
 def test_a_wrong_synthetic_set_spoils_augmentation() -> None:
     wrong = CountTask(task(1500, 2).features, task(1500, 2).fixation_count[::-1].copy())
-    assert aug(REAL, people(300), wrong, 0)["r2"] < trtr(REAL, people(300), 0)["r2"] - 0.1
+    assert (
+        aug(REAL, participants(300), wrong, 0)["r2"] < trtr(REAL, participants(300), 0)["r2"] - 0.1
+    )
 
 
-def test_each_person_is_predicted_by_others() -> None:
-    """A count that only the person explains cannot be predicted for a person not seen."""
+def test_each_participant_is_predicted_by_others() -> None:
+    """A count that only the participant explains cannot be predicted for a participant not seen."""
     rng = np.random.default_rng(4)
-    place = rng.normal(0, 1, (N_PEOPLE, 9))[people(300)]
-    count = rng.normal(0, 5, N_PEOPLE)[people(300)] + rng.normal(0, 1, 300)
-    personal = CountTask(place + rng.normal(0, 0.1, (300, 9)), count)
-    assert tstr(personal, personal, 0)["r2"] > 0.9
-    assert trtr(personal, people(300), 0)["r2"] < 0.0
+    place = rng.normal(0, 1, (N_PARTICIPANTS, 9))[participants(300)]
+    count = rng.normal(0, 5, N_PARTICIPANTS)[participants(300)] + rng.normal(0, 1, 300)
+    individual = CountTask(place + rng.normal(0, 0.1, (300, 9)), count)
+    assert tstr(individual, individual, 0)["r2"] > 0.9
+    assert trtr(individual, participants(300), 0)["r2"] < 0.0
 
 
 def test_the_task_is_made_of_the_nine_features_and_the_fixation_count() -> None:
     steps = np.random.default_rng(0).normal(0, 1, (20, 2, 500))
     steps *= np.where(np.random.default_rng(1).random((20, 1, 500)) < 0.02, 0.05, 0.001)
     gaze = np.cumsum(steps, axis=2)
-    made = CountTask.of(gaze, 250.0)
-    assert made.features.shape == (20, 9)
-    np.testing.assert_array_equal(made.features[:, 8], kinematic_features(gaze)["fixation_ratio"])
-    np.testing.assert_array_equal(made.fixation_count, ivt_statistics(gaze, 250.0).fixation_count)
+    found = CountTask.of(gaze, 250.0)
+    assert found.features.shape == (20, 9)
+    np.testing.assert_array_equal(found.features[:, 8], kinematic_features(gaze)["fixation_ratio"])
+    np.testing.assert_array_equal(found.fixation_count, ivt_statistics(gaze, 250.0).fixation_count)
 
 
 def test_the_same_seed_gives_the_same_result() -> None:
@@ -101,12 +103,12 @@ def test_constant_features_and_counts_are_no_obstacle() -> None:
 
 def test_too_few_participants_or_windows_are_refused() -> None:
     with pytest.raises(GazeError, match="TRTR is not computable: 2 real participants"):
-        trtr(REAL, people(300) // 3, 0)
+        trtr(REAL, participants(300) // 3, 0)
     with pytest.raises(GazeError, match="TSTR is not computable: 49 windows"):
         tstr(REAL, task(49, 0), 0)
     with pytest.raises(GazeError, match="AUG is not computable: 49 windows"):
-        aug(REAL, people(300), task(49, 0), 0)
+        aug(REAL, participants(300), task(49, 0), 0)
     with pytest.raises(GazeError, match="200 participant labels"):
-        trtr(REAL, people(200), 0)
+        trtr(REAL, participants(200), 0)
     with pytest.raises(GazeError, match="NaN"):
         tstr(REAL, CountTask(TWIN.features * np.nan, TWIN.fixation_count), 0)

@@ -1,4 +1,4 @@
-"""The whole evaluation on simulated people, whose defects are planted."""
+"""The whole evaluation on simulated participants, with planted defects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
 from gazediffusion.evaluation.gaze_sets import GazeSet, arrange
 from gazediffusion.evaluation.metrics import js_from_counts
-from gazediffusion.evaluation.report import write_report
 from tests.gaze import as_synthetic, simulated_windows, with_noise
 
 QUICK = EvaluationConfig(quick=True)
@@ -28,28 +27,28 @@ def windows() -> Windows:
 
 @pytest.fixture(scope="module")
 def results(windows: Windows) -> dict[str, Any]:
-    """Real people as synthetic, and the same with noise, with intervals and every test."""
-    sets = {"people": as_synthetic(windows.train), "noisy": with_noise(windows.train, 0.03)}
+    """Real windows as synthetic, and the same with noise, with intervals and every test."""
+    sets = {"real again": as_synthetic(windows.train), "noisy": with_noise(windows.train, 0.03)}
     config = EvaluationConfig(n_bootstrap=50)
-    return evaluate(windows.held_out, sets, windows.train, config)
+    return evaluate(windows.held_out, sets, windows.train, config).results
 
 
 def test_results_are_plain_values(results: dict[str, Any]) -> None:
     assert json.loads(json.dumps(results, allow_nan=False)) == results
 
 
-def test_people_judged_as_synthetic_sit_at_the_floor(results: dict[str, Any]) -> None:
-    assert results["ratios"]["overall"]["people"] == pytest.approx(1.0, abs=0.25)
+def test_real_windows_evaluated_as_synthetic_are_at_the_floor(results: dict[str, Any]) -> None:
+    assert results["ratios"]["overall"]["real again"] == pytest.approx(1.0, abs=0.25)
     for family, ratios in results["ratios"]["families"].items():
-        assert ratios["people"] < 2.0, family
+        assert ratios["real again"] < 2.0, family
 
 
 def test_noise_is_far_above_the_floor(results: dict[str, Any]) -> None:
     overall = results["ratios"]["overall"]
-    assert overall["noisy"] > 2 * overall["people"]
+    assert overall["noisy"] > 2 * overall["real again"]
     for family in ("features", "events", "directions", "velocity"):
         ratios = results["ratios"]["families"][family]
-        assert ratios["noisy"] > 2 * ratios["people"]
+        assert ratios["noisy"] > 2 * ratios["real again"]
 
 
 def test_every_quantity_has_floor_halves_value_interval_and_ratio(results: dict[str, Any]) -> None:
@@ -88,7 +87,9 @@ def test_a_ratio_of_js_is_of_two_histograms_in_the_same_bins(results: dict[str, 
     assert np.mean(differ) > 0.2
 
 
-def test_a_half_of_the_same_people_is_nearer_than_other_people(results: dict[str, Any]) -> None:
+def test_a_half_of_the_same_participants_is_nearer_than_other_participants(
+    results: dict[str, Any],
+) -> None:
     features = [row for row in results["quantities"] if row["family"] == "features"]
     floor = np.mean([row["distances"]["js"]["floor"] for row in features])
     halves = np.mean([row["distances"]["js"]["halves"] for row in features])
@@ -106,7 +107,7 @@ def test_means_are_over_eight_and_nine_features(results: dict[str, Any]) -> None
 
 def test_two_different_generators_are_called_different(results: dict[str, Any]) -> None:
     (row,) = results["differences"]
-    assert (row["a"], row["b"]) == ("people", "noisy")
+    assert (row["a"], row["b"]) == ("real again", "noisy")
     assert row["is_different"] is True
     assert row["value"] < 0
 
@@ -114,44 +115,48 @@ def test_two_different_generators_are_called_different(results: dict[str, Any]) 
 def test_equal_generators_are_not_called_different(windows: Windows) -> None:
     sets = {"one": as_synthetic(windows.train, 1), "two": as_synthetic(windows.train, 2)}
     config = EvaluationConfig(n_bootstrap=50, protocols=("position",))
-    rows = evaluate(windows.held_out, sets, windows.train, config)["differences"]
+    rows = evaluate(windows.held_out, sets, windows.train, config).results["differences"]
     assert rows[0]["is_different"] is False
 
 
-def test_the_main_sequence_of_people_is_recovered(results: dict[str, Any]) -> None:
+def test_the_main_sequence_of_real_windows_is_recovered(results: dict[str, Any]) -> None:
     sets = results["main_sequence"]["sets"]
-    assert sets["people"]["slope"] == pytest.approx(sets["real"]["slope"], abs=0.1)
+    assert sets["real again"]["slope"] == pytest.approx(sets["real"]["slope"], abs=0.1)
     assert sets["real"]["n"] > 100
 
 
 def test_the_classifier_and_the_memorisation_are_computed(results: dict[str, Any]) -> None:
     noisy = results["tests"]["c2st"]["synthetic"]["noisy"]
     assert noisy["features_accuracy"] > 0.9
-    assert results["tests"]["coverage"]["synthetic"]["people"]["coverage"] > 0.5
+    assert results["tests"]["coverage"]["synthetic"]["real again"]["coverage"] > 0.5
 
 
 def test_what_cannot_be_computed_says_why_and_the_rest_goes_on(results: dict[str, Any]) -> None:
-    assert "--reference" in results["tests"]["fgd"]["not_computable"]
+    assert "`feature_model`" in results["tests"]["fgd"]["not_computable"]
     assert "synthetic" in results["tests"]["coverage"]
 
 
 def test_quick_leaves_out_intervals_and_slow_tests(windows: Windows) -> None:
-    quick = evaluate(windows.held_out, {"a": as_synthetic(windows.train)}, windows.train, QUICK)
+    quick = evaluate(
+        windows.held_out, {"a": as_synthetic(windows.train)}, windows.train, QUICK
+    ).results
     assert quick["quantities"][0]["distances"]["js"]["synthetic"]["a"]["interval"] is None
-    assert quick["tests"]["tstr"]["not_computable"] == "left out by --quick"
+    assert quick["tests"]["tstr"]["not_computable"] == "left out by `quick`"
     assert quick["differences"] == []
 
 
 def test_one_protocol_leaves_the_other_out(windows: Windows) -> None:
     config = replace(QUICK, protocols=("velocity",))
-    found = evaluate(windows.held_out, {"a": as_synthetic(windows.train)}, windows.train, config)
+    found = evaluate(
+        windows.held_out, {"a": as_synthetic(windows.train)}, windows.train, config
+    ).results
     assert {row["family"] for row in found["quantities"]} == {"velocity", "degrees"}
 
 
-def test_without_training_people_the_floor_is_between_halves(windows: Windows) -> None:
-    found = evaluate(windows.held_out, {"a": as_synthetic(windows.train)}, None, QUICK)
+def test_without_a_reference_the_floor_is_between_halves(windows: Windows) -> None:
+    found = evaluate(windows.held_out, {"a": as_synthetic(windows.train)}, None, QUICK).results
     assert found["sets"]["train"] is None
-    assert any("no training windows" in note for note in found["about"]["notes"])
+    assert any("no reference windows" in note for note in found["about"]["notes"])
     row = found["quantities"][0]["distances"]["js"]
     assert row["floor"] == row["halves"]
 
@@ -159,7 +164,7 @@ def test_without_training_people_the_floor_is_between_halves(windows: Windows) -
 def test_identical_sets_have_no_distance(windows: Windows) -> None:
     plain = replace(windows.held_out.select(np.arange(100)), grid_px=None)
     same = Windows.from_array(plain.cut(), plain.rate_hz, plain.screen)
-    found = evaluate(plain, {"same": same}, windows.train, QUICK)
+    found = evaluate(plain, {"same": same}, windows.train, QUICK).results
     assert found["about"]["n_common"] == len(plain)
     for row in found["quantities"]:
         assert row["distances"]["js"]["synthetic"]["same"]["value"] == pytest.approx(0, abs=1e-9)
@@ -169,7 +174,7 @@ def test_a_set_without_fixations_is_reported_as_farthest(windows: Windows) -> No
     rng = np.random.default_rng(0)
     wild = rng.uniform(-1, 1, (50, 2, windows.length)).astype(np.float32)
     sets = {"wild": Windows.from_array(wild, windows.rate_hz, windows.screen)}
-    found = evaluate(windows.held_out, sets, windows.train, QUICK)
+    found = evaluate(windows.held_out, sets, windows.train, QUICK).results
     rows = {row["name"]: row for row in found["quantities"] if row["family"] == "events"}
     cell = rows["fixation_duration_s"]["distances"]["js"]["synthetic"]["wild"]
     assert cell["value"] == pytest.approx(np.log(2))
@@ -206,10 +211,10 @@ def test_the_halves_share_no_recording(windows: Windows) -> None:
 
 
 def test_participants_are_groups_and_synthetic_windows_blocks(windows: Windows) -> None:
-    people = GazeSet.of("real", windows.held_out)
-    assert people.group.max() + 1 == len(windows.validation)
-    made = GazeSet.of("made", as_synthetic(windows.train), is_synthetic=True)
-    assert made.group.max() > 10
+    real = GazeSet.of("real", windows.held_out)
+    assert real.group.max() + 1 == len(windows.validation)
+    generated = GazeSet.of("ours", as_synthetic(windows.train), is_synthetic=True)
+    assert generated.group.max() > 10
 
 
 @pytest.mark.parametrize(
@@ -239,29 +244,29 @@ def test_nothing_to_evaluate_is_refused(windows: Windows) -> None:
         evaluate(windows.held_out, {}, windows.train)
 
 
-def test_gaze_that_does_not_move_is_judged_without_a_crash(
+def test_gaze_that_does_not_move_is_evaluated_without_a_crash(
     windows: Windows, tmp_path: Path
 ) -> None:
     still = np.zeros((60, 2, windows.length), dtype=np.float32)
     sets = {"still": Windows.from_array(still, windows.rate_hz, windows.screen)}
     config = EvaluationConfig(n_bootstrap=10)
     found = evaluate(windows.held_out, sets, windows.train, config)
-    json.dumps(found, allow_nan=False)
-    assert found["ratios"]["overall"]["still"] > 3
-    assert write_report(found, tmp_path / "report")
+    json.dumps(found.parts, allow_nan=False)
+    assert found.results["ratios"]["overall"]["still"] > 3
+    assert found.save(tmp_path / "report")
 
 
 def test_the_frechet_distance_has_floor_and_interval(windows: Windows) -> None:
     def features(gaze: Any) -> Any:
         return gaze.reshape(len(gaze), 2, 10, -1).mean(axis=3).reshape(len(gaze), -1)
 
-    sets = {"people": as_synthetic(windows.train), "noisy": with_noise(windows.train, 0.1)}
+    sets = {"real again": as_synthetic(windows.train), "noisy": with_noise(windows.train, 0.1)}
     config = EvaluationConfig(n_bootstrap=2, protocols=("position",))
-    found = evaluate(windows.held_out, sets, windows.train, config, reference=features)
+    found = evaluate(windows.held_out, sets, windows.train, config, feature_model=features).results
     fgd = found["tests"]["fgd"]
     assert fgd["floor"]["fgd"] > 0
-    low, high = fgd["synthetic"]["people"]["fgd_interval"]
-    assert low <= fgd["synthetic"]["people"]["fgd"] <= high
+    low, high = fgd["synthetic"]["real again"]["fgd_interval"]
+    assert low <= fgd["synthetic"]["real again"]["fgd"] <= high
 
 
 def test_temporal_distances_have_intervals(results: dict[str, Any]) -> None:

@@ -8,19 +8,24 @@ import pytest
 
 from gazediffusion.data.readers import ReadOptions
 from gazediffusion.errors import GazeError
-from gazediffusion.evaluation.loading import load_set, name_of, reference_features
+from gazediffusion.evaluation.loading import (
+    Side,
+    bottleneck_features,
+    load_set,
+    name_of,
+)
 from gazediffusion.models.checkpoint import load_run
 from tests.conftest import SCREEN
 from tests.gaze import simulated_windows
 from tests.runs import TINY_VELOCITY, saved_windows, trained_run
 
+SIDES: tuple[Side, ...] = ("real", "reference", "synthetic")
 
-def test_of_a_windows_file_held_out_people_are_real_and_the_others_train(tmp_path: Path) -> None:
+
+def test_of_a_windows_file_the_held_out_participants_are_real(tmp_path: Path) -> None:
     windows = simulated_windows()
     windows.save(tmp_path / "w.safetensors")
-    real, train, everything = (
-        load_set(tmp_path / "w.safetensors", side) for side in ("real", "train", "synthetic")
-    )
+    real, train, everything = (load_set(tmp_path / "w.safetensors", side) for side in SIDES)
     assert len(real) == len(windows.held_out)
     assert len(train) == len(windows.train)
     assert len(everything) == len(windows)
@@ -62,18 +67,18 @@ def test_sets_are_named_by_the_user_or_their_file(tmp_path: Path) -> None:
     assert name_of("some/gaze.parquet") == ("gaze", "some/gaze.parquet")
 
 
-def test_reference_features_are_the_mean_bottleneck_at_the_first_step(tmp_path: Path) -> None:
+def test_bottleneck_features_are_the_mean_bottleneck_at_the_first_step(tmp_path: Path) -> None:
     import torch
 
     run = load_run(trained_run(tmp_path / "run"))
     gaze = np.random.default_rng(0).normal(0, 0.3, (5, 2, 64)).astype(np.float32)
-    features = reference_features(run, batch_size=2)(gaze)
+    features = bottleneck_features(run, batch_size=2)(gaze)
     assert features.shape == (5, 24)
     expected = run.network.features(torch.from_numpy(gaze), torch.ones(5, dtype=torch.long))
     np.testing.assert_allclose(features, expected.mean(dim=2).numpy(), atol=1e-5)
 
 
-def test_a_velocity_model_is_no_reference(tmp_path: Path) -> None:
+def test_a_velocity_model_is_no_feature_model(tmp_path: Path) -> None:
     run = load_run(trained_run(tmp_path / "run", TINY_VELOCITY))
     with pytest.raises(GazeError, match="must be a position model"):
-        reference_features(run)
+        bottleneck_features(run)

@@ -1,4 +1,4 @@
-"""Planted copies are found, however turned; independent draws are not taken for copies."""
+"""Planted copies are found, mirrored, reversed or shifted; independent draws are no copies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation import memorisation as module
-from gazediffusion.evaluation.memorisation import memorisation, nearest
+from gazediffusion.evaluation.memorisation import between_participants, memorisation, nearest
 
 Gaze = NDArray[np.float32]
 RATE_HZ = 250.0
@@ -92,7 +92,7 @@ def test_independent_draws_are_near_by_chance_only() -> None:
     assert result["nearest_in_training"] == pytest.approx(0.6, abs=0.105)
 
 
-def test_a_generator_that_only_copies_is_convicted_by_every_number() -> None:
+def test_a_generator_that_only_copies_is_identified_by_every_number() -> None:
     result = memorisation(noisy(TRAINING[:100]), TRAINING, HELD_OUT, RATE_HZ)
     assert result["share_of_copies"] == result["share_below_minimum"] == 1.0
     assert result["auc"] == 1.0
@@ -100,7 +100,7 @@ def test_a_generator_that_only_copies_is_convicted_by_every_number() -> None:
     assert result["nearest_in_training"] == 1.0
 
 
-def test_calm_gaze_is_near_to_everything_and_no_copy() -> None:
+def test_gaze_of_little_movement_is_near_to_everything_and_no_copy() -> None:
     result = memorisation(0.3 * OTHER, TRAINING, HELD_OUT, RATE_HZ)
     assert result["auc"] > 0.9
     assert result["nearest_in_training"] == pytest.approx(0.6, abs=0.105)
@@ -114,9 +114,9 @@ def test_the_distance_equals_a_slow_search_over_its_definition() -> None:
     for k in range(len(windows)):
         slow = np.inf
         for one in b:
-            for turned in (one, one[:, ::-1]):
+            for directed in (one, one[:, ::-1]):
                 for mirror in ([1, 1], [-1, 1], [1, -1], [-1, -1]):
-                    other = turned * np.array(mirror)[:, None]
+                    other = directed * np.array(mirror)[:, None]
                     for s in range(-24, 25, 2):
                         gap = a[k][:, max(0, -s) : 100 - max(0, s)]
                         gap = gap - other[:, max(0, s) : 100 + min(0, s)]
@@ -158,6 +158,22 @@ def test_known_distances_of_the_held_out_are_used() -> None:
     known = nearest(HELD_OUT, TRAINING, RATE_HZ)
     again = memorisation(OTHER, TRAINING, HELD_OUT, RATE_HZ, held_out_nearest=known)
     assert again == memorisation(OTHER, TRAINING, HELD_OUT, RATE_HZ)
+
+
+def test_distances_between_participants_are_a_second_chance_level() -> None:
+    participant = np.arange(len(TRAINING)) % 10
+    between = between_participants(TRAINING, participant, RATE_HZ)
+    slow = nearest(TRAINING[participant == 3], TRAINING[participant != 3], RATE_HZ).distance
+    assert set(slow.round(9)) <= set(between["distance"].round(9))
+    copied = memorisation(TRAINING[:100], TRAINING, HELD_OUT, RATE_HZ, between=between)
+    calm = memorisation(0.3 * OTHER, TRAINING, HELD_OUT, RATE_HZ, between=between)
+    shares = [
+        {key: one["share_of_copies"] for key, one in found["between_participants"].items()}
+        for found in (copied, calm)
+    ]
+    assert shares[0] == {"distance": 1.0, "distance_over_spread": 1.0}
+    assert shares[1]["distance"] > 0.5
+    assert shares[1]["distance_over_spread"] < 0.05
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,9 @@ import pytest
 from gazediffusion.document import Estimate, Table, as_text
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation import report
-from gazediffusion.evaluation.report import lay_out, write_report
+from gazediffusion.evaluation.report import lay_out
+from gazediffusion.evaluation.result import ALL, Evaluation
+from gazediffusion.plotting.evaluation import FIGURES
 from tests.browser import CHROMIUM, FLAGS
 from tests.plotting.test_evaluation import make_results, windows
 
@@ -21,8 +23,8 @@ HOSTILE = ("<script>alert(1)</script>", "a|b*c`d](http://x) \"'&")
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("evaluation") / "report"
-    gallery = {"real, held out": windows(), "position": windows(seed=1)}
-    paths = write_report(make_results(), folder, gallery)
+    shown = {"real, held out": windows(), "position": windows(seed=1)}
+    paths = Evaluation({ALL: make_results()}, shown).save(folder)
     assert set(paths) == {path for path in folder.rglob("*") if path.is_file()}
     return folder
 
@@ -49,7 +51,10 @@ def compared_numbers(results: dict[str, Any]) -> list[float]:
             found += [one["value"], one["ratio"], *one["interval"]]
     found += [v for one in results["quantities"] for v in one["mean"].values()]
     for row in results["means"].values():
-        found += [row["floor"], *row["synthetic"].values()]
+        found += [row["floor"], *row["synthetic"].values(), *row["ratio"].values()]
+    for row in results["headline"].values():
+        found += [row["median_ratio"]["value"], *row["median_ratio"]["interval"]]
+        found += [row["worst"]["value"], *row["saccade_count_percent"]["interval"]]
     for row in [results["ratios"]["overall"], *results["ratios"]["families"].values()]:
         found += row.values()
     for fit in (results["main_sequence"].get("sets") or {}).values():
@@ -82,7 +87,7 @@ def test_every_number_stands_in_the_tables(written: Path, name: str) -> None:
 @pytest.mark.parametrize("with_train", [True, False])
 def test_every_distance_has_its_floor_beside_it(with_train: bool) -> None:
     results = make_results(with_train=with_train)
-    blocks = [block for blocks in lay_out(results).values() for block in blocks]
+    blocks = [block for blocks in lay_out({ALL: results}).values() for block in blocks]
     tables = [block for block in blocks if isinstance(block, Table)]
     compared = [t for t in tables if t.title in (*report.DISTANCES.values(), report.PAIRWISE)]
     assert len(compared) == 5 * 3 + 1
@@ -94,7 +99,15 @@ def test_every_distance_has_its_floor_beside_it(with_train: bool) -> None:
 
 def test_the_page_begins_with_the_headline(written: Path) -> None:
     text = visible((written / "report.html").read_text())
-    order = ["over the floor", "1.73", "Ratio to the floor by family", "JS divergence", "sha256"]
+    order = [
+        "compared with 791 windows",
+        "Warning: position has 12 windows",
+        "1.23",
+        "real, second draw",
+        "Ratio to the floor by family",
+        "JS divergence",
+        "sha256",
+    ]
     places = [text.index(word) for word in order]
     assert places == sorted(places)
 
@@ -104,7 +117,7 @@ def test_what_could_not_be_computed_says_why(tmp_path: Path) -> None:
     results = make_results(with_train=False)
     results["main_sequence"] = {"not_computable": "the screen's size is not known"}
     results["ratios"] = {"definition": "the ratio", "families": {}, "overall": {}}
-    write_report(results, tmp_path / "report")
+    Evaluation({ALL: results}).save(tmp_path / "report")
     for text in (
         (tmp_path / "report" / "report.md").read_text(),
         visible((tmp_path / "report" / "report.html").read_text()),
@@ -123,7 +136,7 @@ def test_what_could_not_be_computed_says_why(tmp_path: Path) -> None:
 def test_names_are_text_and_never_markup(tmp_path: Path) -> None:
     results = make_results(HOSTILE)
     results["about"]["notes"] = ["<img src=x onerror=alert(2)>"]
-    write_report(results, tmp_path / "report", {HOSTILE[0]: windows(1)})
+    Evaluation({ALL: results}, {HOSTILE[0]: windows(1)}).save(tmp_path / "report")
     page = (tmp_path / "report" / "report.html").read_text()
     assert page.count("<script>") == 1
     assert "<img src=x" not in page
@@ -134,6 +147,37 @@ def test_names_are_text_and_never_markup(tmp_path: Path) -> None:
     assert re.search(r"(?<!\\)\]\(http", markdown) is None
     tables = [line for line in markdown.splitlines() if line.startswith("| quantity | floor")]
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in tables} == {6}
+
+
+@pytest.mark.usefixtures("without_figures")
+def test_every_part_has_its_headline_and_its_sections() -> None:
+    evaluation = Evaluation({ALL: make_results(), "reading": make_results()})
+    markdown = evaluation.to_markdown()
+    for words in ("## all tasks: Events", "## reading: Events", "reading: Each synthetic set is"):
+        assert words in markdown
+    assert markdown.count("real, second draw") >= 4
+    assert markdown.index("## Headline") < markdown.index("## all tasks: Ratio to the floor")
+
+
+def test_figures_of_parts_lie_in_folders_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gazediffusion.plotting.evaluation.FIGURES",
+                        {"floor_ratios": FIGURES["floor_ratios"]})  # fmt: skip
+    evaluation = Evaluation({"dots": make_results(), "reading": make_results()})
+    paths = evaluation.save(tmp_path / "report")
+    assert all(path.is_file() for path in paths)
+    assert tmp_path / "report" / "figures" / "reading" / "floor_ratios.png" in paths
+    sources = re.findall(r"\]\(([^)]+)\)", (tmp_path / "report" / "report.md").read_text())
+    assert sources == ["figures/dots/floor_ratios.png", "figures/reading/floor_ratios.png"]
+
+
+def test_the_headline_in_text_names_sets_warnings_and_intervals() -> None:
+    text = Evaluation({ALL: make_results()}).headline()
+    assert text.startswith("warning: position has 12 windows\nEach synthetic set is compared")
+    assert "1.23 [0.987, 1.57]" in text
+    assert "3 of 31 [1, 8]" in text
+    assert "real, second draw" in text
 
 
 def test_the_page_asks_for_nothing_from_outside(written: Path) -> None:
@@ -157,8 +201,9 @@ def test_the_markdown_shows_figures_that_exist(written: Path) -> None:
 
 def test_the_results_come_back_from_json_in_their_order(written: Path) -> None:
     text = (written / "results.json").read_text()
-    assert json.loads(text) == make_results()
-    assert list(json.loads(text)["sets"]["synthetic"]) == ["position", "kinematic-markov"]
+    results = json.loads(text)["parts"][ALL]
+    assert results == make_results()
+    assert list(results["sets"]["synthetic"]) == ["position", "kinematic-markov"]
 
 
 @pytest.mark.usefixtures("without_figures")
@@ -170,8 +215,8 @@ def test_nan_and_arrays_become_json(tmp_path: Path) -> None:
     results["quantities"][1]["mean"]["real"] = np.float32(0.5)
     results["curves"]["speed_spectrum"]["x"] = np.arange(101)
     results["ratios"]["overall"]["position"] = float("inf")
-    write_report(results, tmp_path / "report")
-    loaded = json.loads((tmp_path / "report" / "results.json").read_text())
+    Evaluation({ALL: results}).save(tmp_path / "report")
+    loaded = json.loads((tmp_path / "report" / "results.json").read_text())["parts"][ALL]
     assert loaded["ratios"]["overall"]["position"] is None
     assert loaded["quantities"][1]["mean"]["real"] == 0.5
     assert loaded["curves"]["speed_spectrum"]["x"] == list(range(101))
@@ -184,14 +229,14 @@ def test_a_failure_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(report, "to_markdown", fail)
     with pytest.raises(GazeError, match="No space left"):
-        write_report(make_results(), tmp_path / "report")
+        Evaluation({ALL: make_results()}).save(tmp_path / "report")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(GazeError, match="not empty"):
-        write_report(make_results(), tmp_path)
+        Evaluation({ALL: make_results()}).save(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 

@@ -57,7 +57,7 @@ def _evaluation(names: list[str], quick: bool) -> dict[str, Any]:
     windows = replace(simulated_windows(n_people=10, minutes=0.6), screens=(Screen(1280, 720),))
     sets = {name: with_noise(windows.train, 0.002 * k) for k, name in enumerate(names)}
     config = EvaluationConfig(n_bootstrap=0, quick=quick)
-    return evaluate(windows.held_out, sets, windows.train, config)
+    return evaluate(windows.held_out, sets, windows.train, config).results
 
 
 def _tests_of(names: list[str], like: dict[str, Any]) -> dict[str, Any]:

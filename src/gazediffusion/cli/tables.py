@@ -12,6 +12,7 @@ from gazediffusion.cli.console import out, plain
 if TYPE_CHECKING:
     from gazediffusion.data.inspection import TaskSummary
     from gazediffusion.data.windows import Windows
+    from gazediffusion.evaluation.result import Evaluation
     from gazediffusion.geometry import Screen
 
 
@@ -58,24 +59,9 @@ def print_run(run: Mapping[str, Any]) -> None:
     out.print(f"trained with gazediffusion {versions[0]}, torch {versions[1]}")
 
 
-def print_evaluation(results: Mapping[str, Any]) -> None:
-    """The headline of an evaluation: ratios to the floor by family."""
-    ratios = results["ratios"]
-    names = list(results["sets"]["synthetic"])
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("ratio to the floor")
-    for name in names:
-        table.add_column(plain(name), justify="right")
-    for family, by_name in ratios["families"].items():
-        table.add_row(family, *(f"{by_name[name]:.2f}" for name in names))
-    table.add_section()
-    table.add_row("overall", *(f"{ratios['overall'][name]:.2f}" for name in names))
-    out.print(table)
-    real = results["sets"]["real"]
-    out.print(
-        f"real: {real['n_windows']} windows of {real['n_participants']} people; every other set "
-        f"cut to {results['about']['n_common']} windows; 1.0 is as near as other people"
-    )
+def print_evaluation(evaluation: Evaluation) -> None:
+    """The headline of an evaluation, after its warnings."""
+    out.print(plain(evaluation.headline()), soft_wrap=True)
 
 
 def inspection_table(summaries: list[TaskSummary], seconds: float) -> Table:

@@ -1,10 +1,11 @@
 """Classifier two-sample test: can a classifier tell synthetic windows from real ones?
 
-Accuracy is balanced over the two sides and cross-validated so that no person is in training and
-test at once; 0.5 means indistinguishable, 1 always told apart (Lopez-Paz & Oquab 2017). Below 0.5
-happens with few people, where the tested ones resemble the other side more than their own.
+Accuracy is balanced over the two sides and cross-validated so that no participant is in training
+and test at once; 0.5 means indistinguishable, 1 always distinguished (Lopez-Paz & Oquab 2017). It
+falls below 0.5 where the few tested participants resemble the other side more than their own.
 On features the classifier is scikit-learn's HistGradientBoosting, on raw snippets a ridge over
-random convolutions (ROCKET, Dempster et al. 2020). The floor has training people as synthetic.
+random convolutions (ROCKET, Dempster et al. 2020). For the floor, training participants stand in
+for the synthetic side.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Ints = NDArray[np.integer[Any]]
 Groups = Ints | None
 
 MIN_PARTICIPANTS, MIN_WINDOWS, N_FOLDS = 3, 50, 5
-SNIPPET_STEPS = 125  # 0.5 s at 250 Hz: a fixation with a saccade before or after it
+SNIPPET_STEPS = 125  # 0.5 s at 250 Hz: about a fixation and a saccade
 N_SNIPPETS = 2000  # a side
 # So many kernels for each dilation; nine taps, as in ROCKET, see 9, 17, 33 and 65 steps.
 _KERNELS, _TAPS, _DILATIONS = 32, 9, (1, 2, 4, 8)
@@ -31,7 +32,7 @@ _KERNELS, _TAPS, _DILATIONS = 32, 9, (1, 2, 4, 8)
 
 @dataclass(frozen=True)
 class C2ST:
-    """How well real and synthetic are told apart; 0.5 is the best.
+    """How well real and synthetic are distinguished; 0.5 is the best.
 
     accuracy: mean of the shares of real and of synthetic examples recognised out of fold.
     auc, sd: area under the ROC curve, mean over the folds; the accuracy's SD over the folds.
@@ -54,7 +55,7 @@ def c2st_features(
 
     real_groups (n,) names the participant of each row. Synthetic rows go to the folds in blocks
     of neighbours, or by participant where `synthetic_groups` (m,) is given, as for the floor; a
-    label in both means the same person.
+    label in both means the same participant.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
 
@@ -64,7 +65,7 @@ def c2st_features(
     n = min(len(real), len(synthetic))
     rows, others = (np.sort(rng.choice(len(x), n, replace=False)) for x in (real, synthetic))
     table = np.concatenate([real[rows], synthetic[others]]).astype(np.float64)
-    # Few small trees over few bins: 1,600 rows of nine features hold no more.
+    # Few small trees over few bins suffice for 1,600 rows of nine features.
     options = {"max_iter": 60, "max_leaf_nodes": 15, "max_bins": 64, "class_weight": "balanced"}
     classifier = HistGradientBoostingClassifier(random_state=seed, **options)
     return _tested(what, classifier, table, real_groups[rows], others, synthetic_groups)
@@ -76,7 +77,7 @@ def c2st_snippets(
     """The test on N_SNIPPETS snippets a side, at random places of gaze (window, 2, time).
 
     Groups as in `c2st_features`. The rates must be equal, and gaze on a tracker's grid be
-    dequantized first (`Windows.dequantized`), or a coarse grid gives the real side away.
+    dequantized first (`Windows.dequantized`): a coarse grid would identify the real side.
     """
     from sklearn.linear_model import RidgeClassifier
 
@@ -118,23 +119,23 @@ def _tested(
     from threadpoolctl import threadpool_limits
 
     others = windows if groups is None else groups[windows]
-    n_people, unit = len(np.unique(real_groups)), np.unique(others, return_inverse=True)[1]
-    n_folds = min(N_FOLDS, n_people, unit.max() + 1)
+    n_real, unit = len(np.unique(real_groups)), np.unique(others, return_inverse=True)[1]
+    n_folds = min(N_FOLDS, n_real, unit.max() + 1)
     real_fold = participant_folds(real_groups, n_folds)
     if groups is None:
-        # Blocks, because neighbours in somebody's file may be windows that overlap.
+        # Blocks, because neighbours in a file may be windows that overlap.
         fold = unit * n_folds // (unit.max() + 1)
     else:
         known = dict(zip(real_groups.tolist(), real_fold.tolist(), strict=True))
         fold = participant_folds(others, n_folds, known)
     if n_folds < MIN_PARTICIPANTS or len(np.unique(fold)) < n_folds:
-        few = f"{n_people} real participants, at least {MIN_PARTICIPANTS} are needed on either side"
+        few = f"{n_real} real participants, at least {MIN_PARTICIPANTS} are needed on either side"
         raise GazeError(f"{what} is not computable: {few}")
     fold = np.concatenate([real_fold, fold])
     is_hit, label = np.zeros(len(table), dtype=bool), np.arange(len(table)) >= len(real_groups)
     accuracy, auc = [], []
     for test in (fold == k for k in range(n_folds)):
-        with threadpool_limits(1):  # on tables this small, several threads wait for each other
+        with threadpool_limits(1):  # on tables this small, several threads are slower
             model = make_pipeline(StandardScaler(), classifier).fit(table[~test], label[~test])
             score = model.decision_function(table[test])
         is_hit[test] = (score > 0) == label[test]
@@ -149,7 +150,7 @@ def _tested(
         sd=float(np.std(accuracy, ddof=1)),
         interval=(float(low), float(high)),
         n=int(label.sum()),
-        n_participants=n_people,
+        n_participants=n_real,
     )
 
 

@@ -1,11 +1,11 @@
 """Downstream: is synthetic gaze as good as real gaze for training a predictor? (paper, "TSTR")
 
 A small network (scikit-learn's MLPRegressor, 32 hidden units, L-BFGS) predicts a window's I-VT
-fixation count from its nine features, as in the paper; the fixation ratio, which says much about
-the count, is one of the nine there too. TRTR: trained on real, tested on other real people, five
-folds by participant. TSTR: trained on synthetic, tested on all real (Esteban et al. 2017). AUG:
-as TRTR, with the synthetic windows added to each training part. Higher R2 and lower MAE are
-better; TSTR beside TRTR is good, AUG above TRTR would show that synthetic windows help.
+fixation count from its nine features, as in the paper; the fixation ratio, which is correlated
+with the count, is one of the nine there too. TRTR: trained on real, tested on other real
+participants, five folds by participant. TSTR: trained on synthetic, tested on all real (Esteban et
+al. 2017). AUG: as TRTR, with the synthetic windows added to each training part. Higher R2 and lower
+MAE are better. A TSTR near TRTR is good; an AUG above TRTR means that synthetic windows help.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ from numpy.typing import NDArray
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.classifier import participant_folds
 from gazediffusion.evaluation.features import ivt_statistics, kinematic_features
-from gazediffusion.evaluation.metrics import mae, r2
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 
 MIN_PARTICIPANTS, MIN_WINDOWS, N_FOLDS, N_SEEDS = 3, 50, 5, 3
 _HIDDEN_UNITS = 32
-# The best of 0.1, 0.3, 1, 3, 10 and 30 by TRTR among 791 windows of gazecom's training people.
+# The best of 0.1, 0.3, 1, 3, 10 and 30 by TRTR of 791 windows of gazecom's training participants.
 _WEIGHT_DECAY = 10.0
 _MAX_ITERATIONS = 200
 
@@ -60,7 +59,7 @@ class CountTask:
 
 
 def trtr(real: CountTask, real_groups: Ints, seed: int) -> dict[str, float]:
-    """Trained on real, tested on real people not trained on: r2 and mae with SD over the folds."""
+    """Trained on real, tested on participants not trained on: r2 and mae with SD over the folds."""
     return _over_folds("TRTR", real, real_groups, None, seed)
 
 
@@ -84,11 +83,11 @@ def _over_folds(
     _require(what, real)
     if len(groups) != len(real):
         raise GazeError(f"{what}: {len(groups)} participant labels for {len(real)} real windows")
-    n_people = len(np.unique(groups))
-    if n_people < MIN_PARTICIPANTS:
-        few = f"{n_people} real participants, at least {MIN_PARTICIPANTS} are needed"
+    n_participants = len(np.unique(groups))
+    if n_participants < MIN_PARTICIPANTS:
+        few = f"{n_participants} real participants, at least {MIN_PARTICIPANTS} are needed"
         raise GazeError(f"{what} is not computable: {few}")
-    n_folds = min(N_FOLDS, n_people)
+    n_folds = min(N_FOLDS, n_participants)
     fold = participant_folds(groups, n_folds)
     scores = np.zeros((n_folds, 2))
     n_train = 0
@@ -104,6 +103,7 @@ def _over_folds(
 def _score(train: CountTask, test: CountTask, seed: int) -> tuple[float, float]:
     """R2 and MAE of one network; features and target are standardized on the training part."""
     from sklearn.exceptions import ConvergenceWarning
+    from sklearn.metrics import mean_absolute_error, r2_score
     from sklearn.neural_network import MLPRegressor
     from threadpoolctl import threadpool_limits
 
@@ -117,13 +117,14 @@ def _score(train: CountTask, test: CountTask, seed: int) -> tuple[float, float]:
         max_iter=_MAX_ITERATIONS,
         random_state=seed % 2**32,
     )
-    # One thread: on matrices this small, several wait for each other twenty times as long.
+    # One thread: on matrices this small, several threads take twenty times as long.
     with warnings.catch_warnings(), threadpool_limits(1):
-        # A fixed number of iterations is the budget; the optimum is not asked for.
+        # A fixed number of iterations is the budget; convergence is not required.
         warnings.simplefilter("ignore", ConvergenceWarning)
         network.fit((train.features - centre) / spread, (train.fixation_count - mean) / unit)
     predicted = network.predict((test.features - centre) / spread) * unit + mean
-    return r2(test.fixation_count, predicted), mae(test.fixation_count, predicted)
+    target = test.fixation_count
+    return float(r2_score(target, predicted)), float(mean_absolute_error(target, predicted))
 
 
 def _summary(scores: Floats, n_train: int, n_test: int) -> dict[str, float]:

@@ -1,13 +1,14 @@
-"""Sets of gaze to be compared, cut to one size: real, training people, synthetic, two halves.
+"""Sets of gaze to be compared, cut to one size: real, training, synthetic, two halves.
 
 Histogram distances shrink with the number of windows, so every set but the real one is cut to the
-smallest. The tracker's grid is smoothed away, and every window knows its group: the participant,
-or for synthetic windows a block.
+smallest. The tracker's grid is smoothed away. Every window knows its screen and its group: the
+participant, or for synthetic windows a block.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,13 +17,15 @@ from numpy.typing import NDArray
 from gazediffusion.data.quantization import spread_over_grid
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.evaluation.comparison import synthetic_groups
+from gazediffusion.evaluation.distances import synthetic_groups
 from gazediffusion.evaluation.quantities import Measured
 from gazediffusion.geometry import Screen
 from gazediffusion.seeds import seed_for
 
-# More windows than this change no number that is reported, and would not fit any memory.
+# More windows than this change no number that is reported, and would not fit into memory.
 MAX_WINDOWS = 10_000
+# The reference without fault: a second draw of the training participants' windows.
+SECOND_DRAW = "real, second draw"
 
 
 class Like(Protocol):
@@ -40,7 +43,7 @@ class Like(Protocol):
 
     @property
     def screen(self) -> Screen:
-        """What the real people looked at."""
+        """The screen of the real windows."""
         ...
 
     def __len__(self) -> int:
@@ -50,19 +53,26 @@ class Like(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class GazeSet:
-    """One set of windows under a name: gaze (window, 2, time) and each window's group."""
+    """One set of windows under a name: gaze (window, 2, time), each window's group and screen."""
 
     name: str
     gaze: NDArray[np.float32]
     group: NDArray[np.int64]
+    screens: tuple[Screen, ...]
     described: dict[str, Any]
 
     @classmethod
-    def of(cls, name: str, windows: Windows, is_synthetic: bool = False) -> GazeSet:
+    def of(
+        cls,
+        name: str,
+        windows: Windows,
+        is_synthetic: bool = False,
+        screen_otherwise: Screen | None = None,
+    ) -> GazeSet:
         """Windows with their participants as groups, spread over the tracker's grid cells.
 
         The grid is the tracker's, not the eye's: left in, it would be the largest difference in
-        directions and turning angles.
+        directions and turning angles. screen_otherwise: stands for screens of unknown size.
         """
         gaze = windows.cut()
         is_whole = np.isfinite(gaze).all(axis=(1, 2))
@@ -73,12 +83,11 @@ class GazeSet:
             )
         if windows.grid_px is not None:
             gaze = spread_over_grid(gaze, windows.grid_of_window, seed=0)
-        n_people = len(np.unique(windows.participant))
-        group = synthetic_groups(len(gaze)) if is_synthetic else _dense(windows.participant)
+        of_window = [windows.screens[number] for number in windows.screen_index]
         described = {
             "name": name,
             "n_windows": len(gaze),
-            "n_participants": n_people,
+            "n_participants": len(np.unique(windows.participant)),
             "sha256": windows.provenance.get("data_sha256"),
             "resampled_from": [
                 rate
@@ -86,7 +95,13 @@ class GazeSet:
                 if rate != f"{windows.rate_hz:g} Hz"
             ],
         }
-        return cls(name, gaze, group, described)
+        return cls(
+            name,
+            gaze,
+            synthetic_groups(len(gaze)) if is_synthetic else _dense(windows.participant),
+            tuple(one if one.has_degrees else screen_otherwise or one for one in of_window),
+            described,
+        )
 
     @property
     def notes(self) -> list[str]:
@@ -101,32 +116,41 @@ class GazeSet:
         if n >= len(self.gaze):
             return self
         chosen = np.sort(rng.permutation(len(self.gaze))[:n])
-        return GazeSet(self.name, self.gaze[chosen], _dense(self.group[chosen]), self.described)
+        return replace(
+            self,
+            gaze=self.gaze[chosen],
+            group=_dense(self.group[chosen]),
+            screens=tuple(self.screens[k] for k in chosen),
+        )
 
 
 @dataclass
 class GazeSets:
     """The sets of one evaluation, cut to a common size and measured.
 
-    training: all the training windows, uncut: a copy may be of any of them.
+    training: all the training participants' windows: a copy may be of any of them.
+    uncut: the synthetic sets with all their windows, by name.
+    second_draw: the reference without fault, drawn at the common size.
     """
 
     real: GazeSet
     train: GazeSet | None
     training: GazeSet | None
     synthetic: list[GazeSet]
+    uncut: dict[str, GazeSet]
     halves: tuple[GazeSet, GazeSet]
+    second_draw: GazeSet | None
     n_common: int
     measured: dict[str, Measured] = field(default_factory=dict)
 
     @property
     def all(self) -> list[GazeSet]:
-        """Every set, the halves last."""
-        return [*self.shown, *self.halves]
+        """Every set, the halves and the second draw last."""
+        return [*self.shown, *self.halves, *([self.second_draw] if self.second_draw else [])]
 
     @property
     def shown(self) -> list[GazeSet]:
-        """Every set but the halves."""
+        """The real, the training and the synthetic sets."""
         return [self.real, *([self.train] if self.train else []), *self.synthetic]
 
     @property
@@ -135,11 +159,16 @@ class GazeSets:
         return [one.name for one in self.synthetic]
 
 
-def require_comparable(real: Like, synthetic: dict[str, Windows], train: Windows | None) -> None:
-    """Refuse sets of another rate or length, and sets without windows."""
+def require_comparable(
+    real: Like, synthetic: Mapping[str, Windows], train: Windows | None = None
+) -> None:
+    """Refuse sets of another rate or length, sets without windows, and reserved names."""
     if not synthetic:
         raise GazeError("there is no synthetic set to evaluate")
-    others = dict(synthetic) | ({"the training windows": train} if train is not None else {})
+    for name in ("real", "train", "half a", "half b", SECOND_DRAW):
+        if name in synthetic:
+            raise GazeError(f"a synthetic set cannot be named {name!r}", remedy="choose another")
+    others = dict(synthetic) | ({"the reference windows": train} if train is not None else {})
     given: dict[str, Like] = {"the real windows": real, **others}
     for name, windows in given.items():
         if len(windows) < 2:
@@ -148,12 +177,12 @@ def require_comparable(real: Like, synthetic: dict[str, Windows], train: Windows
             raise GazeError(
                 f"{name} are of {windows.length} samples at {windows.rate_hz:g} Hz, the real ones "
                 f"of {real.length} at {real.rate_hz:g} Hz",
-                remedy="prepare them with the same --rate and --seconds",
+                remedy="prepare them with the same `rate_hz` and `seconds`",
             )
 
 
 def arrange(
-    real: Windows, synthetic: dict[str, Windows], train: Windows | None, seed: int
+    real: Windows, synthetic: Mapping[str, Windows], train: Windows | None, seed: int
 ) -> GazeSets:
     """Cut every set but the real one, the two halves included, to the smallest of them.
 
@@ -164,27 +193,39 @@ def arrange(
         return one.cut(n_common, stream(seed, one.name))
 
     full_real = GazeSet.of("real", real)
-    people = None if train is None else GazeSet.of("train", train)
-    made = synthetic_sets(synthetic, seed)
+    training = None if train is None else GazeSet.of("train", train)
+    known = {screen for screen in full_real.screens if screen.has_degrees}
+    generated = synthetic_sets(synthetic, seed, known.pop() if len(known) == 1 else None)
     first, second = _halves(real if train is None else train, stream(seed, "halves"))
-    others = [*made, first, second, *([people] if people else [])]
+    others = [*generated, first, second, *([training] if training else [])]
     n_common = min(len(one.gaze) for one in others)
     return GazeSets(
         real=full_real,
-        train=cut(people) if people else None,
-        training=people,
-        synthetic=[cut(one) for one in made],
+        train=cut(training) if training else None,
+        training=training,
+        synthetic=[cut(one) for one in generated],
+        uncut={one.name: one for one in generated},
         halves=(cut(first), cut(second)),
+        second_draw=None if train is None else second_draw(train, n_common),
         n_common=n_common,
     )
 
 
-def synthetic_sets(synthetic: dict[str, Windows], seed: int) -> list[GazeSet]:
+def synthetic_sets(
+    synthetic: Mapping[str, Windows], seed: int, screen_otherwise: Screen | None
+) -> list[GazeSet]:
     """The synthetic sets, each of at most MAX_WINDOWS windows."""
     return [
-        GazeSet.of(name, windows.select(_some(len(windows), stream(seed, f"{name}, all"))), True)
+        GazeSet.of(name, windows.select(_some(len(windows), rng)), True, screen_otherwise)
         for name, windows in synthetic.items()
+        for rng in [stream(seed, f"{name}, all")]
     ]
+
+
+def second_draw(train: Windows, n: int) -> GazeSet:
+    """n windows of the training participants, drawn without replacement, as a synthetic set."""
+    chosen = np.random.default_rng(0).permutation(len(train))[:n]
+    return GazeSet.of(SECOND_DRAW, train.dequantized(seed=1).select(chosen), True)
 
 
 def stream(seed: int, name: str) -> np.random.Generator:
@@ -198,7 +239,7 @@ def _some(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
 
 
 def _halves(windows: Windows, rng: np.random.Generator) -> tuple[GazeSet, GazeSet]:
-    """Two sets of the same people: their runs are dealt out, since windows of a run overlap."""
+    """Two sets of the same participants; segments are divided, since their windows overlap."""
     side = rng.permutation(len(windows.segment_starts)) % 2
     is_first = side[windows.segment_of_window] == 0
     if not is_first.any() or is_first.all():

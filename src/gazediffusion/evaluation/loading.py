@@ -1,34 +1,238 @@
-"""Where sets to compare come from: windows files, run folders, or any recordings.
+"""Evaluation of files and models: windows files, recordings, run folders and packaged models.
 
 Real recordings are cleaned and cut as for training. Synthetic ones are taken as they are, because
-cleaning would hide the very defects that are looked for; only samples that are missing are left
-out. A run folder generates its windows on the fly.
+cleaning would hide the defects that are looked for; only missing samples are left out. A model
+generates its windows on the fly, with the training participants' shares of the tasks.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from itertools import pairwise
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gazediffusion.data.cleaning import CleaningConfig
+from gazediffusion.data.splits import split_participants
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
 from gazediffusion.errors import GazeError
+from gazediffusion.evaluation.evaluation import evaluate, evaluate_windows, shown_windows
 from gazediffusion.evaluation.gaze_sets import Like
-from gazediffusion.evaluation.set_tests import FeatureMap
-from gazediffusion.generation.generator import DiffusionGenerator, Progress
+from gazediffusion.evaluation.membership import membership
+from gazediffusion.evaluation.result import ALL, Evaluation, EvaluationConfig
+from gazediffusion.evaluation.set_tests import FeatureMap, Progress
+from gazediffusion.evaluation.summary import DEFAULT, UNLABELLED, find_summary
+from gazediffusion.generation.generator import DiffusionGenerator
+from gazediffusion.generation.sets import read_card
 from gazediffusion.geometry import Screen
-from gazediffusion.models.checkpoint import Run, load_run
+from gazediffusion.models.checkpoint import Run
+from gazediffusion.models.pretrained import load_model, pretrained_models
 
-Side = Literal["real", "train", "synthetic"]
-# Takes out nothing but what is not there.
+Side = Literal["real", "reference", "synthetic"]
+MAX_GENERATED = 2500
+MIN_PARTICIPANTS = 3
+# Removes nothing but missing samples.
 _AS_IT_IS = CleaningConfig(
     blink_before_ms=0.0, blink_after_ms=0.0, frozen_ms=1e12, max_speed_deg_s=1e12
 )
 _SECONDS, _RATE_HZ = 8.0, 250.0
+
+
+def evaluate_files(
+    synthetic: Mapping[str, Path | str],
+    real: Path | str | None = None,
+    reference: Path | str | None = None,
+    config: EvaluationConfig | None = None,
+    *,
+    summary: str | None = None,
+    n: int | None = None,
+    by_task: bool = False,
+    split_seed: int | None = None,
+    feature_model: Path | str | None = None,
+    with_membership: bool = False,
+    read_options: object = None,
+    progress: Progress = lambda name: None,
+) -> Evaluation:
+    """Evaluate files, run folders and packaged models, by name, against real gaze.
+
+    real: a windows file, whose held-out participants are real and the others the reference, or
+        recordings; None compares with `summary`, or the packaged summary of each window's task.
+    reference: the training participants' windows, where they are not in the real windows file.
+    n: windows that a model generates; by default 2,500, at most half as many as the reference has.
+    by_task: also each task by itself that three or more held-out participants did.
+    split_seed: holds out other participants than the windows file does.
+    feature_model: a position model, for the Frechet Gaze Distance.
+    with_membership: also attack the models among the sets (`membership`).
+    """
+    config = config or EvaluationConfig()
+    if real is None:
+        if reference is not None or feature_model is not None:
+            raise GazeError(
+                "`reference` and `feature_model` need recordings", remedy="give them as `real`"
+            )
+        like = find_summary(summary or DEFAULT)
+        sets = {}
+        for name, path in synthetic.items():
+            progress(f"reading {name}")
+            sets[name] = load_set(path, "synthetic", like, read_options, n, None, progress)
+        return evaluate(summary, sets, config=config, progress=progress)
+    if summary is not None:
+        raise GazeError("`summary` is for comparing without `real`", remedy="give one of them")
+    progress(f"reading {real}")
+    held_out, training = _real_sides(real, reference, split_seed, read_options)
+    network = _feature_model(feature_model, synthetic)
+    parts: dict[str, Any] = {}
+    shown: dict[str, NDArray[np.float32]] = {}
+    for task, (one, base) in _parts(held_out, training, by_task).items():
+        sets = {}
+        for name, path in synthetic.items():
+            progress(f"reading {name}")
+            windows = load_set(path, "synthetic", one, read_options, n, base, progress)
+            if task == ALL or task in windows.tasks:
+                sets[name] = windows if task == ALL else windows.of_task(task)
+        if sets:
+            parts[task] = evaluate_windows(one, sets, base, config, network, progress)
+            shown = shown or shown_windows(one, sets)
+    if with_membership:
+        progress("membership")
+        parts[ALL]["tests"]["membership"] = _membership(synthetic, held_out, training)
+    if by_task:
+        parts[ALL]["about"]["warnings"] += [
+            f"the task {task} is not a part of its own: fewer than {MIN_PARTICIPANTS} held-out "
+            "participants did it, or no synthetic window is of it"
+            for task in dict.fromkeys(held_out.tasks[k] for k in held_out.task)
+            if task not in parts
+        ]
+    return Evaluation(parts, shown)
+
+
+def evaluate_model(
+    run: Run,
+    windows: Windows,
+    n: int = MAX_GENERATED,
+    config: EvaluationConfig | None = None,
+    progress: Progress = lambda name: None,
+    **settings: Any,
+) -> Evaluation:
+    """A model against a windows file's held-out participants, with matched tasks.
+
+    n: windows generated, at most half as many as the training participants have. settings: of
+    sampling, as `quality`.
+    """
+    n = min(n, len(windows.train) // 2)
+    generated = matched_windows(run, windows.train, n, progress=progress, **settings)
+    return evaluate(windows.held_out, {"model": generated}, windows.train, config)
+
+
+def _membership(
+    synthetic: Mapping[str, Path | str], held_out: Windows, training: Windows | None
+) -> dict[str, Any]:
+    """Membership inference on the models among the sets."""
+    device = choose_device("auto")
+    if training is None or not any(map(is_model, synthetic.values())):
+        return {"not_computable": "membership needs a model and its training windows"}
+    return {
+        "about": "Area under the ROC curve of an attack that takes windows of low loss for "
+        "training windows. 0.5 is chance; lower is better.",
+        "floor": None,
+        "synthetic": {
+            name: asdict(membership(load_model(path, device=device), [training], [held_out]))
+            for name, path in synthetic.items()
+            if is_model(path)
+        },
+    }
+
+
+def _real_sides(
+    real: Path | str, reference: Path | str | None, split_seed: int | None, read_options: object
+) -> tuple[Windows, Windows | None]:
+    """The held-out and the training participants' windows."""
+    if split_seed is not None:
+        if Path(real).suffix != ".safetensors" or reference is not None:
+            raise GazeError("`split_seed` needs a windows file as `real`, and no `reference`")
+        windows = split_again(Windows.load(real), split_seed)
+        return windows.held_out, windows.train
+    held_out = load_set(real, "real", read_options=read_options)
+    if reference is not None:
+        return held_out, load_set(reference, "reference", read_options=read_options)
+    if Path(real).suffix == ".safetensors" and held_out.validation:
+        return held_out, load_set(real, "reference")
+    return held_out, None
+
+
+def _parts(
+    real: Windows, reference: Windows | None, by_task: bool
+) -> dict[str, tuple[Windows, Windows | None]]:
+    """All tasks, and each that MIN_PARTICIPANTS held-out participants did."""
+    parts: dict[str, tuple[Windows, Windows | None]] = {ALL: (real, reference)}
+    for task in real.tasks if by_task else ():
+        one = real.of_task(task)
+        if len(np.unique(one.participant)) >= MIN_PARTICIPANTS:
+            has_task = reference is not None and task in reference.tasks
+            parts[task] = one, reference.of_task(task) if reference and has_task else None
+    return parts
+
+
+def split_again(windows: Windows, seed: int) -> Windows:
+    """The same windows with other participants held out, as `prepare` does with another seed."""
+    config = windows.provenance["config"]
+    tasks_of: dict[str, set[str]] = {}
+    pairs = set(zip(windows.participant.tolist(), windows.task.tolist(), strict=True))
+    for participant, task in pairs:
+        tasks_of.setdefault(windows.participants[participant], set()).add(windows.tasks[task])
+    # Files of the first version call it same_person.
+    same = config.get("same_participant", config.get("same_person", ()))
+    kept = split_participants(tasks_of, config["validation_fraction"], seed, same)
+    provenance = {**windows.provenance, "config": {**config, "split_seed": seed}}
+    return replace(windows, validation=frozenset(kept), provenance=provenance)
+
+
+def matched_windows(
+    run: Run,
+    reference: Windows,
+    n: int,
+    seed: int = 0,
+    quality: str = "default",
+    progress: Progress = lambda name: None,
+    **settings: Any,
+) -> Windows:
+    """n generated windows with the reference windows' shares of tasks.
+
+    A model that does not know one of the tasks generates its own mixture of tasks.
+    """
+    n_task = np.bincount(reference.task, minlength=len(reference.tasks))
+    stops = np.floor(np.cumsum(n_task) / n_task.sum() * n + 0.5).astype(int)
+    known = run.config.conditioning.tasks
+    is_matched = all(task in known for task, k in zip(reference.tasks, n_task, strict=True) if k)
+    if known and not is_matched:
+        stops = np.array([n])
+    parts = []
+    for number, (first, stop) in enumerate(pairwise([0, *stops.tolist()])):
+        if stop > first:
+            task = reference.tasks[number] if known and is_matched else None
+            generator = DiffusionGenerator.of_quality(run, quality, task=task, **settings)
+            parts.append(_sampled(generator, stop - first, seed + number, progress))
+    return Windows.from_array(
+        np.concatenate([part.cut() for part in parts]),
+        run.config.rate_hz,
+        [part.screens[k] for part in parts for k in part.screen_index],
+        tasks=[part.tasks[k] for part in parts for k in part.task],
+    )
+
+
+def _sampled(generator: DiffusionGenerator, n: int, seed: int, progress: Progress) -> Windows:
+    """The first n windows of a seed, with progress."""
+    pieces: list[NDArray[np.float32]] = []
+    for piece in generator.pieces(0, n, seed):
+        pieces.append(piece)
+        whose = f" of {generator.task}" if generator.task else ""
+        progress(f"generating{whose}: {sum(map(len, pieces))} of {n} windows")
+    return generator.as_windows(np.concatenate(pieces), seed)
 
 
 def load_set(
@@ -36,23 +240,39 @@ def load_set(
     side: Side,
     like: Like | None = None,
     read_options: object = None,
-    progress: Progress = lambda done: None,
+    n: int | None = None,
+    reference: Windows | None = None,
+    progress: Progress = lambda name: None,
 ) -> Windows:
-    """Windows of a set; of a windows file the held-out people are real, the others training.
+    """Windows of a set; of a windows file the held-out participants are real, the others reference.
 
-    like: the real windows, or a summary of them, whose rate and length recordings are brought to,
-    and whose number a run folder generates. read_options: a `ReadOptions` for recordings.
+    like: the real windows, or a summary of them, whose rate and length recordings are brought to.
+    n, reference: how many windows a model generates, and whose shares of tasks it follows; without
+    a reference as many as are real. read_options: a `ReadOptions` for recordings.
     """
+    if is_model(path):
+        if like is None:
+            raise GazeError("a model cannot be the real set", path=Path(path))
+        return _generated(
+            load_model(path, device=choose_device("auto")), like, n, reference, progress
+        )
     path = Path(path)
-    if (path / "config.json").is_file():
-        return _generated(path, like, progress)
     if path.suffix == ".safetensors":
-        return _part(Windows.load(path), side, path)
-    if path.suffix == ".npz":
+        windows = _part(Windows.load(path), side, path)
+    elif path.suffix == ".npz":
         from gazediffusion.data.export.npz import read_npz
 
-        return read_npz(path, _screen_of(like), like.rate_hz if like is not None else None)
-    return _from_recordings(path, side, like, read_options)
+        windows = read_npz(path, _screen_of(like), like.rate_hz if like is not None else None)
+    else:
+        windows = _from_recordings(path, side, like, read_options)
+    return _labelled(windows, path) if side == "synthetic" else windows
+
+
+def is_model(path: Path | str) -> bool:
+    """Whether this is a run folder, or the name of a packaged model."""
+    if Path(path).exists():
+        return (Path(path) / "config.json").is_file()
+    return str(path) in ("default", *pretrained_models())
 
 
 def name_of(given: str) -> tuple[str, str]:
@@ -63,7 +283,7 @@ def name_of(given: str) -> tuple[str, str]:
     return Path(given).stem or Path(given).name, given
 
 
-def reference_features(run: Run, batch_size: int = 16) -> FeatureMap:
+def bottleneck_features(run: Run, batch_size: int = 16) -> FeatureMap:
     """Windows (window, 2, time) to bottleneck features (window, width) of a position network.
 
     The clean window is given to the network at the first diffusion step, t = 1, and the
@@ -72,7 +292,7 @@ def reference_features(run: Run, batch_size: int = 16) -> FeatureMap:
     import torch
 
     if run.config.recipe.representation != "position":
-        raise GazeError("the reference must be a position model", path=run.path)
+        raise GazeError("`feature_model` must be a position model", path=run.path)
     device = next(run.network.parameters()).device
 
     @torch.no_grad()
@@ -87,12 +307,32 @@ def reference_features(run: Run, batch_size: int = 16) -> FeatureMap:
     return features
 
 
-def _generated(path: Path, like: Like | None, progress: Progress) -> Windows:
-    if like is None:
-        raise GazeError("a run folder cannot be the real set", path=path)
-    generator = DiffusionGenerator(load_run(path, device=choose_device("auto")))
-    gaze = np.concatenate(list(generator.pieces(0, len(like), 0, progress)))
-    return generator.as_windows(gaze, 0)
+def _feature_model(
+    given: Path | str | None, synthetic: Mapping[str, Path | str]
+) -> FeatureMap | None:
+    """The network of the Frechet Gaze Distance: as given, or the first position model compared."""
+    device = choose_device("auto")
+    if given is not None:
+        return bottleneck_features(load_model(given, device=device))
+    for path in filter(is_model, synthetic.values()):
+        run = load_model(path, device=device)
+        if run.config.recipe.representation == "position":
+            return bottleneck_features(run)
+    return None
+
+
+def _generated(
+    run: Run, like: Like, n: int | None, reference: Windows | None, progress: Progress
+) -> Windows:
+    if reference is not None:
+        n = min(n or MAX_GENERATED, len(reference) // 2)
+        return matched_windows(run, reference, n, progress=progress)
+    if isinstance(like, Windows):
+        return matched_windows(run, like, n or len(like), progress=progress)
+    task = getattr(like, "task", None)
+    known = task if task in run.config.conditioning.tasks else None
+    generator = DiffusionGenerator.of_quality(run, "default", task=known)
+    return _sampled(generator, n or len(like), 0, progress)
 
 
 def _part(windows: Windows, side: Side, path: Path) -> Windows:
@@ -102,6 +342,14 @@ def _part(windows: Windows, side: Side, path: Path) -> Windows:
     if len(part) == 0:
         raise GazeError(f"there are no {side} windows in this file", path=path)
     return part
+
+
+def _labelled(windows: Windows, path: Path) -> Windows:
+    """Windows without a task have that of the set's card, if it names one."""
+    if not set(windows.tasks) <= set(UNLABELLED):
+        return windows
+    task = (read_card(path) or {}).get("sampling", {}).get("task")
+    return replace(windows, tasks=(task,) * len(windows.tasks)) if task else windows
 
 
 def _screen_of(like: Like | None) -> Screen | None:
@@ -118,6 +366,7 @@ def _from_recordings(path: Path, side: Side, like: Like | None, read_options: ob
 
     options = read_options if isinstance(read_options, ReadOptions) else ReadOptions()
     if options.screen is None and side == "synthetic" and like is not None:
+        # A synthetic file that does not say its screen is on that of the real windows.
         options = replace(options, fallback_screen=_screen_of(like))
     rate_hz = like.rate_hz if like is not None else _RATE_HZ
     seconds = like.length / like.rate_hz if like is not None else _SECONDS

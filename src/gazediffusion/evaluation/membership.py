@@ -1,9 +1,9 @@
-"""Membership: can one tell from a model whether a person's window was among its training windows?
+"""Membership inference: does a model's loss identify the windows it was trained on?
 
-The attack is the simple one that works on diffusion models (Carlini et al. 2023, Matsumoto et al.
-2023): a window the model denoises better is more likely to be a training window. Its strength is
-the area under the ROC curve (AUC): 0.5 is a coin, 1.0 knows everybody. Windows of one person are
-alike, so the interval is drawn over people.
+The attack is the loss threshold that works on diffusion models (Carlini et al. 2023, Matsumoto et
+al. 2023): a window the model denoises better is more likely to be a training window. Its strength
+is the area under the ROC curve (AUC): 0.5 is chance, 1.0 identifies every window. Windows of one
+participant are not independent, so the interval is a bootstrap over participants.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from functools import partial
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
+from gazediffusion.data.subsampling import evenly_spaced
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.evaluation.comparison import drawn_windows
+from gazediffusion.evaluation.distances import drawn_windows
 from gazediffusion.models.checkpoint import Run
 from gazediffusion.seeds import seed_for
 from gazediffusion.training.batches import Batches
+
+Floats = NDArray[np.float64]
 
 _BATCH = 32
 _REPLICATES = 400
@@ -30,15 +32,15 @@ _REPLICATES = 400
 
 @dataclass(frozen=True)
 class Membership:
-    """How well the loss tells training windows from unseen people's.
+    """How well the loss separates training windows from windows of held-out participants.
 
-    auc, interval: over windows, the interval from drawing people. auc_people: over people, each by
-    the mean loss of their windows.
+    auc, interval: over windows, the 95 % interval from drawing participants. auc_participants: over
+    participants, each by the mean loss of their windows.
     """
 
     auc: float
     interval: tuple[float, float]
-    auc_people: float
+    auc_participants: float
     n_members: int
     n_others: int
     n_levels: int
@@ -46,23 +48,25 @@ class Membership:
 
 def membership(
     run: Run,
-    parts: Sequence[Windows],
-    n_windows: int = 500,
-    n_levels: int = 16,
+    training: Sequence[Windows],
+    held_out: Sequence[Windows],
+    n_windows: int = 200,
+    n_levels: int = 8,
     progress: Callable[[float], None] = lambda share: None,
 ) -> Membership:
-    """Attack a run with its own windows files: training people against held-out people.
+    """Attack a run with windows of its training participants and of held-out participants.
 
-    Each window's loss is its mean over noise levels spread as in training, the noise the same for
-    all windows. At most `n_windows` of either side, evenly spread.
+    training, held_out: one part for each windows file it was trained on. Each window's loss is its
+    mean over noise levels distributed as in training, the noise the same for all windows. At most
+    `n_windows` of either side, evenly spaced.
     """
     sides = []
-    for number, side in enumerate(([p.train for p in parts], [p.held_out for p in parts])):
+    for number, side in enumerate((training, held_out)):
         some = [_some(part, side, n_windows) for part in side]
         if sum(len(part) for part in some) < 2:
-            raise GazeError("membership needs windows of training and of held-out people")
-        found = _losses(run, some, n_levels, partial(_tell, progress, number))
-        sides.append((found, _people(some)))
+            raise GazeError("membership needs windows of training and of held-out participants")
+        found = _losses(run, some, n_levels, partial(_report, progress, number))
+        sides.append((found, _participants(some)))
     (members, of_member), (others, of_other) = sides
     rng = np.random.default_rng(0)
     draws = [
@@ -73,32 +77,34 @@ def membership(
     return Membership(
         auc=auc(members, others),
         interval=(float(low), float(high)),
-        auc_people=auc(_by_person(members, of_member), _by_person(others, of_other)),
+        auc_participants=auc(
+            _by_participant(members, of_member), _by_participant(others, of_other)
+        ),
         n_members=len(members),
         n_others=len(others),
         n_levels=n_levels,
     )
 
 
-def auc(members: NDArray[np.float64], others: NDArray[np.float64]) -> float:
-    """The chance that a member's loss is below another's; ties count half."""
-    ranks = rankdata(np.concatenate([members, others]))
-    above = ranks[len(members) :].sum() - len(others) * (len(others) + 1) / 2
-    return float(above / (len(members) * len(others)))
+def auc(members: Floats, others: Floats) -> float:
+    """The probability that a member's loss is below another's; ties count half."""
+    from sklearn.metrics import roc_auc_score
+
+    is_other = np.repeat([False, True], [len(members), len(others)])
+    return float(roc_auc_score(is_other, np.concatenate([members, others])))
 
 
 def _some(part: Windows, chosen: Sequence[Windows], n: int) -> Windows:
-    """This part's share of n windows, evenly spread."""
+    """This part's share of n windows, evenly spaced."""
     total = sum(len(one) for one in chosen)
-    wanted = round(len(part) * min(1.0, n / max(total, 1)))
-    places = np.linspace(0, len(part) - 1, wanted).round().astype(int)
-    return part.dequantized(seed=0).select(places)
+    at_most = round(len(part) * min(1.0, n / max(total, 1)))
+    return part.dequantized(seed=0).select(evenly_spaced(len(part), at_most))
 
 
 @torch.no_grad()
 def _losses(
     run: Run, parts: Sequence[Windows], n_levels: int, progress: Callable[[float], None]
-) -> NDArray[np.float64]:
+) -> Floats:
     """Each window's mean loss, (window,)."""
     device = next(run.network.parameters()).device
     config = run.config
@@ -121,17 +127,18 @@ def _losses(
     return result
 
 
-def _tell(progress: Callable[[float], None], side: int, done: float) -> None:
+def _report(progress: Callable[[float], None], side: int, done: float) -> None:
     progress((side + done) / 2)
 
 
-def _people(parts: Sequence[Windows]) -> NDArray[np.int64]:
-    """A number for each window's person; people of two files are different people."""
+def _participants(parts: Sequence[Windows]) -> NDArray[np.int64]:
+    """A number for each window's participant; those of two files are different participants."""
     names = [
         f"{n} {part.participants[p]}" for n, part in enumerate(parts) for p in part.participant
     ]
     return np.unique(names, return_inverse=True)[1].astype(np.int64)
 
 
-def _by_person(losses: NDArray[np.float64], people: NDArray[np.int64]) -> NDArray[np.float64]:
-    return np.bincount(people, losses) / np.bincount(people)
+def _by_participant(losses: Floats, participant: NDArray[np.int64]) -> Floats:
+    """The mean loss of each participant."""
+    return np.bincount(participant, losses) / np.bincount(participant)

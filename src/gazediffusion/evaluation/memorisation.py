@@ -5,11 +5,12 @@ Distance of windows a, b: with every trajectory averaged over blocks of 40 ms (2
 m mirrors x, y, both or neither, r reverses time or not, s shifts by up to 1 s (windows slide by
 1 s): copies that augmentation could hide. The mean runs over the overlap; nothing is centred. The
 nearest window is sought with s in steps of 80 ms, its distance then taken with s to the sample.
-Held-out people's windows, which no model could copy, say how near is near by chance.
+Windows of held-out participants, which no model could copy, give the distances by chance.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,12 +29,13 @@ MIN_WINDOWS = 50
 QUANTILES = (0.001, 0.01, 0.05, 0.5)
 COPY_QUANTILE = 0.01
 N_PAIRS = 5
+N_CHANCE = 1000  # training windows compared with those of other training participants
 _CHUNK_PAIRS = 2**20  # distances held at once: 4 MB stay in the cache
 
 
 @dataclass(frozen=True, eq=False)
 class Nearest:
-    """The nearest training window of each window, each (window,), and how it is turned.
+    """The nearest training window of each window, each (window,), and its alignment.
 
     distance: in the positions' unit. index: of the training window. shift: s in samples.
     """
@@ -50,6 +52,7 @@ def memorisation(
     held_out: Gaze,
     rate_hz: float = 250.0,
     held_out_nearest: Nearest | None = None,
+    between: Mapping[str, Floats] | None = None,
 ) -> dict[str, Any]:
     """Distances synthetic -> training against held-out -> training of gaze (window, 2, time).
 
@@ -57,13 +60,15 @@ def memorisation(
     held-out (`copy_distance`), 0.01 by chance, with an exact 95 % binomial interval;
     share_below_minimum: nearer than every held-out window. auc: chance that a synthetic window
     is nearer than a held-out one, 0.5 without copying; p_value: one-sided Mann-Whitney, which
-    takes windows for independent and so is too small where held-out ones overlap.
+    treats windows as independent and so is too small where held-out ones overlap.
     nearest_in_training: share of synthetic windows whose nearest real one, of both sets, is a
-    training window; calm gaze is near to everything, and only copying raises this above
-    `nearest_in_training_expected`, the training set's share of the real windows. pairs: the
+    training window; gaze of little movement is near to everything, and only copying raises this
+    above `nearest_in_training_expected`, the training set's share of the real windows. pairs: the
     closest, aligned. `held_out_nearest` is `nearest(held_out, training, rate_hz)` where known.
+    `between`: distances between training participants; with them `between_participants` gives the
+    shares of copies against that second chance level.
     """
-    from scipy.stats import binomtest, mannwhitneyu
+    from scipy.stats import mannwhitneyu
 
     for name, gaze in (("synthetic", synthetic), ("training", training), ("held-out", held_out)):
         if len(gaze) < MIN_WINDOWS:
@@ -76,8 +81,7 @@ def memorisation(
     found = nearest(synthetic, training, rate_hz)
     to_held_out = nearest(synthetic, held_out, rate_hz).distance
     n = len(synthetic)
-    n_copies = int((found.distance < copy_distance).sum())
-    interval = binomtest(n_copies, n).proportion_ci()
+    copies = share_of_copies(found.distance, chance.distance)
     test = mannwhitneyu(found.distance, chance.distance, alternative="less")
     return {
         "n_synthetic": n,
@@ -87,15 +91,60 @@ def memorisation(
         "synthetic_quantiles": np.quantile(found.distance, QUANTILES).tolist(),
         "held_out_quantiles": np.quantile(chance.distance, QUANTILES).tolist(),
         "copy_distance": copy_distance,
-        "share_of_copies": n_copies / n,
-        "share_of_copies_interval": [float(interval.low), float(interval.high)],
+        "share_of_copies": copies["share_of_copies"],
+        "share_of_copies_interval": copies["interval"],
         "share_of_copies_expected": COPY_QUANTILE,
-        "share_below_minimum": float((found.distance < chance.distance.min()).mean()),
+        "share_below_minimum": copies["share_below_minimum"],
         "auc": 1.0 - float(test.statistic) / (n * len(held_out)),
         "p_value": float(test.pvalue),
         "nearest_in_training": float((found.distance < to_held_out).mean()),
         "nearest_in_training_expected": len(training) / (len(training) + len(held_out)),
+        "between_participants": {
+            key: share_of_copies(of_set, (between or {})[key])
+            for key, of_set in _both_distances(found, synthetic).items()
+            if key in (between or {})
+        },
         "pairs": _closest_pairs(found, synthetic, training, rate_hz),
+    }
+
+
+def share_of_copies(found: Floats, chance: Floats) -> dict[str, Any]:
+    """The share of distances below the 1 % quantile of those by chance, and below all of them."""
+    from scipy.stats import binomtest
+
+    n_copies = int((found < np.quantile(chance, COPY_QUANTILE)).sum())
+    interval = binomtest(n_copies, len(found)).proportion_ci()
+    return {
+        "share_of_copies": n_copies / len(found),
+        "interval": [float(interval.low), float(interval.high)],
+        "share_below_minimum": float((found < chance.min()).mean()),
+    }
+
+
+def between_participants(
+    training: Gaze, participant: NDArray[np.integer[Any]], rate_hz: float = 250.0, seed: int = 0
+) -> dict[str, Floats]:
+    """Distances of N_CHANCE training windows to the nearest of another training participant.
+
+    A second chance level: few held-out participants may move less than the training participants,
+    and gaze of little movement is near to everything. Both the distance and the distance over the
+    window's own spread, which corrects for that, each (window,).
+    """
+    chosen = np.random.default_rng(seed).permutation(len(training))[:N_CHANCE]
+    found = []
+    for one in np.unique(participant[chosen]):
+        windows = training[chosen[participant[chosen] == one]]
+        others = training[participant != one]
+        found.append(_both_distances(nearest(windows, others, rate_hz), windows))
+    return {key: np.concatenate([one[key] for one in found]) for key in found[0]}
+
+
+def _both_distances(found: Nearest, windows: Gaze) -> dict[str, Floats]:
+    """The distance, and the distance over the window's own spread, each (window,)."""
+    spread = np.sqrt(windows.var(axis=2, dtype=np.float64).sum(axis=1))
+    return {
+        "distance": found.distance,
+        "distance_over_spread": found.distance / np.maximum(spread, 1e-6),
     }
 
 
@@ -146,9 +195,9 @@ def _search(
     best = np.full(n, np.inf)
     index, shift = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
     is_reversed = np.zeros(n, dtype=bool)
-    for turn in (False, True):
-        turned = training[:, :, ::-1] if turn else training
-        b = np.ascontiguousarray(turned.transpose(1, 0, 2), dtype=np.float32)
+    for backwards in (False, True):
+        directed = training[:, :, ::-1] if backwards else training
+        b = np.ascontiguousarray(directed.transpose(1, 0, 2), dtype=np.float32)
         for s in range(-_MAX_SHIFT, _MAX_SHIFT + 1, 2):
             a_seen = a[..., max(0, -s) : length - max(0, s)]
             b_seen = b[..., max(0, s) : length + min(0, s)]
@@ -161,7 +210,7 @@ def _search(
             square /= a_seen.shape[2]
             is_better = square < best
             best[is_better], index[is_better] = square[is_better], row_best[is_better]
-            shift[is_better], is_reversed[is_better] = s, turn
+            shift[is_better], is_reversed[is_better] = s, backwards
     return index, shift, is_reversed
 
 
@@ -170,9 +219,9 @@ def _aligned(
 ) -> tuple[Floats, Floats]:
     """The thinned overlap (2, block) of two windows, the training one mirrored to fit best."""
     whole = training[:, : training.shape[1] // size * size]
-    turned = whole[:, ::-1] if is_reversed else whole
+    directed = whole[:, ::-1] if is_reversed else whole
     skipped = -(min(0, shift) // size) * size  # whole blocks of the window with no partner
-    b = _thinned(turned[:, skipped + shift :], size)
+    b = _thinned(directed[:, skipped + shift :], size)
     a = _thinned(window[:, skipped:], size)[:, : b.shape[1]]
     b = b[:, : a.shape[1]]
     return a, np.where((a * b).sum(axis=1, keepdims=True) < 0, -b, b)

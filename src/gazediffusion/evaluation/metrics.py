@@ -1,9 +1,9 @@
 """Metrics: distances between real and synthetic, as pure functions of arrays.
 
 The paper's KS, JS and W1 of feature distributions and its Frechet distance (section "Evaluation
-protocols"), and what it lacks: coverage and diversity. JS is in nats. Each distance also comes
-from histogram counts where that is needed for a bootstrap: counts of participants add up, values
-do not have to be kept. Empty input and NaN are refused with a GazeError; constants are data.
+protocols"), and coverage and diversity, which it does not report. JS is in nats. Each distance is
+also computed from histogram counts for the bootstrap: counts of participants add up. Empty input
+and NaN are refused with a GazeError.
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ def ks_from_counts(p: Counts, q: Counts) -> Floats:
 def w1_from_counts(p: Counts, q: Counts, edges: Floats) -> Floats:
     """W1 over the last axis of counts (..., bins), each value moved to its bin's centre.
 
-    Off by at most the widest bin where all values lie between the edges; values folded into the
-    end bins lose what they stand out.
+    Off by at most the widest bin where all values lie between the edges; values beyond the edges
+    count at the centres of the end bins.
     """
     gap = np.cumsum(_shares(p) - _shares(q), axis=-1)[..., :-1]
     centres = (edges[1:] + edges[:-1]) / 2.0
@@ -131,7 +131,7 @@ def frechet(mean1: Floats, cov1: Floats, mean2: Floats, cov2: Floats) -> float:
 
 
 def frechet_of(features1: NDArray[np.floating[Any]], features2: NDArray[np.floating[Any]]) -> float:
-    """Frechet distance of two sets of features (n, d), each taken for a Gaussian."""
+    """Frechet distance of two sets of features (n, d), each modelled as a Gaussian."""
     moments = []
     for features in (features1, features2):
         table = _table(features, at_least=2)
@@ -145,28 +145,9 @@ def _symmetric_root(matrix: Floats) -> Floats:
     return np.asarray((vectors * np.sqrt(np.maximum(eigenvalues, 0.0))) @ vectors.T)
 
 
-def r2(target: ArrayLike, predicted: ArrayLike) -> float:
-    """Coefficient of determination, at most 1, higher is better.
-
-    For a constant target 1 if met exactly and 0 otherwise, as scikit-learn has it.
-    """
-    y, z = _pair(target, predicted)
-    missed = float(((y - z) ** 2).sum())
-    total = float(((y - y.mean()) ** 2).sum())
-    if total == 0.0:
-        return float(missed == 0.0)
-    return 1.0 - missed / total
-
-
-def mae(target: ArrayLike, predicted: ArrayLike) -> float:
-    """Mean absolute error, in the target's unit, lower is better."""
-    y, z = _pair(target, predicted)
-    return float(np.abs(y - z).mean())
-
-
 @dataclass(frozen=True)
 class Coverage:
-    """Does the synthetic set look real, and does it reach everything that is real?
+    """Fidelity and diversity of a synthetic set by nearest neighbours.
 
     A ball around a point reaches to its k-th neighbour in its own set.
     precision: share of synthetic points in some real ball; recall: share of real points in some
@@ -235,14 +216,6 @@ def _values(values: ArrayLike) -> Floats:
     if not np.isfinite(flat).all():
         raise GazeError("no values can be compared with NaN or infinity")
     return flat
-
-
-def _pair(a: ArrayLike, b: ArrayLike) -> tuple[Floats, Floats]:
-    """Values that belong together one by one."""
-    first, second = _values(a), _values(b)
-    if first.size != second.size:
-        raise GazeError(f"{first.size} values cannot be paired with {second.size}")
-    return first, second
 
 
 def _table(features: NDArray[np.floating[Any]], at_least: int) -> Floats:

@@ -1,19 +1,20 @@
 """Quantities: everything that is compared, computed once per set of windows.
 
-A quantity is a bag of numbers with the window each came from: one per window (a feature, a
-count), or many (every step, every event), pooled. Distances, floors and intervals then need only
-the numbers, whatever they mean.
+A quantity is a sample of numbers with the window each came from: one per window (a feature, a
+count), or many (every step, every event), pooled. Distances, floors and intervals need the numbers
+only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gazediffusion.data.subsampling import evenly_spaced
 from gazediffusion.evaluation.degree_events import DegreeEvents, degree_events
 from gazediffusion.evaluation.features import (
     autocorrelation,
@@ -30,43 +31,43 @@ Floats = NDArray[np.float64]
 Level = Literal["window", "pooled"]
 Protocol = Literal["position", "velocity"]
 
-# Sample-level quantities are pooled from at most this many windows, evenly chosen: eight million
-# numbers are enough for any histogram, and memory stays bounded for any set.
+# Sample-level quantities are pooled from at most this many windows, evenly spaced: eight million
+# numbers suffice for a histogram, and memory stays bounded.
 MAX_POOLED_WINDOWS = 4096
 AUTOCORRELATION_MS = 400.0
 TEMPORAL = ("v_x", "v_y", "speed", "log_speed")
 
 # name -> (title, unit), by family
 FEATURES = {
-    "mean_speed": ("mean speed", "1/sample"),
-    "max_speed": ("max speed", "1/sample"),
-    "path_length": ("path length", "screen halves"),
-    "x_range": ("x range", "screen halves"),
-    "y_range": ("y range", "screen halves"),
-    "x_std": ("x std", "screen halves"),
-    "y_std": ("y std", "screen halves"),
-    "displacement": ("displacement", "screen halves"),
+    "mean_speed": ("mean speed", "normalized units per sample"),
+    "max_speed": ("max speed", "normalized units per sample"),
+    "path_length": ("path length", "normalized units"),
+    "x_range": ("x range", "normalized units"),
+    "y_range": ("y range", "normalized units"),
+    "x_std": ("x std", "normalized units"),
+    "y_std": ("y std", "normalized units"),
+    "displacement": ("displacement", "normalized units"),
     "fixation_ratio": ("fixation ratio", ""),
 }
 EVENTS = {
     "fixation_duration_s": ("fixation duration", "s"),
-    "fixation_dispersion": ("fixation dispersion", "screen halves"),
+    "fixation_dispersion": ("fixation dispersion", "normalized units"),
     "fixation_count": ("fixations per window", ""),
-    "saccade_amplitude": ("saccade amplitude", "screen halves"),
-    "saccade_peak_speed": ("saccade peak speed", "1/sample"),
+    "saccade_amplitude": ("saccade amplitude", "normalized units"),
+    "saccade_peak_speed": ("saccade peak speed", "normalized units per sample"),
     "saccade_duration_s": ("saccade duration", "s"),
     "saccade_count": ("saccades per window", ""),
 }
 DIRECTIONS = {
-    "speed": ("speed", "1/sample"),
+    "speed": ("speed", "normalized units per sample"),
     "direction": ("movement direction", "rad"),
     "turning_angle": ("turning angle", "rad"),
 }
 VELOCITY = {
-    "v_x": ("horizontal velocity", "1/s"),
-    "v_y": ("vertical velocity", "1/s"),
-    "speed": ("speed", "1/s"),
-    "log_speed": ("log speed", "ln 1/s"),
+    "v_x": ("horizontal velocity", "normalized units/s"),
+    "v_y": ("vertical velocity", "normalized units/s"),
+    "speed": ("speed", "normalized units/s"),
+    "log_speed": ("log speed", "ln normalized units/s"),
     "turning_angle": ("signed turning angle", "rad"),
 }
 DEGREES = {
@@ -141,18 +142,20 @@ class Measured:
 def measure(
     gaze: NDArray[np.float32],
     rate_hz: float,
-    screen: Screen,
+    screens: Screen | Sequence[Screen],
     protocols: tuple[Protocol, ...],
     group: NDArray[np.int64],
 ) -> Measured:
     """Measure windows (window, 2, time) of normalized gaze, each of a group (window,).
 
-    Keys of `quantities` are `family.name`. Degrees are left out where the screen's size is not
-    known.
+    screens: one for all windows or one for each; degrees are left out where none has a size.
+    Keys of `quantities` are `family.name`.
     """
-    chosen = evenly(len(gaze), MAX_POOLED_WINDOWS)
+    chosen = evenly_spaced(len(gaze), MAX_POOLED_WINDOWS)
     features = kinematic_features(gaze)
-    degrees = degree_events(gaze, screen, rate_hz) if screen.has_degrees else None
+    known = [screens] if isinstance(screens, Screen) else screens
+    has_degrees = any(screen.has_degrees for screen in known)
+    degrees = degree_events(gaze, screens, rate_hz) if has_degrees else None
     found: list[Quantity] = []
     if "position" in protocols:
         found += _per_window("features", FEATURES, features)
@@ -161,7 +164,7 @@ def measure(
     velocity = velocity_quantities(gaze[chosen], rate_hz)
     if "velocity" in protocols:
         found += _pooled("velocity", VELOCITY, velocity, chosen)
-        path = {"path_length": ("reconstructed path length", "screen halves")}
+        path = {"path_length": ("reconstructed path length", "normalized units")}
         found += _per_window("velocity", path, features)
     if degrees is not None:
         found += _degrees(degrees)
@@ -171,11 +174,6 @@ def measure(
         features=np.stack([features[name] for name in FEATURES], axis=1),
         degrees=degrees,
     )
-
-
-def evenly(n: int, at_most: int) -> NDArray[np.int64]:
-    """At most so many indices out of n, evenly spread."""
-    return np.unique(np.linspace(0, n - 1, min(n, at_most)).round().astype(np.int64))
 
 
 def _per_window(

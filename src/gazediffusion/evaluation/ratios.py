@@ -1,7 +1,7 @@
-"""Judgements: what the distances of many quantities say together.
+"""Ratios to the floor by family and overall, means over the paper's features, differences.
 
-Ratios to the floor by family and overall, means over the paper's features, differences between
-synthetic sets.
+The one definition of the ratio to the floor: two distances to the same held-out participants, at
+the same number of windows; Jensen-Shannon divergences both in the bins of the floor.
 """
 
 from __future__ import annotations
@@ -12,18 +12,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.evaluation.comparison import interval_around
+from gazediffusion.evaluation.distances import interval_around
 
 RATIO = (
-    "Ratio to the floor: distance(synthetic, held-out people) / distance(training people, held-out "
-    "people), at the same number of windows, Jensen-Shannon divergences both in the bins of the "
-    "second. A family's ratio is the geometric mean over its "
-    "Jensen-Shannon divergences (and, for the temporal family, its scalar distances); the overall "
-    "ratio is the geometric mean over families. 1.0 is as near as other people; lower is better."
+    "Ratio to the floor: distance(synthetic, held-out participants) / distance(training "
+    "participants, held-out participants), at the same number of windows, Jensen-Shannon "
+    "divergences both in the bins of the second. A family's ratio is the geometric mean over its "
+    "Jensen-Shannon divergences (for the temporal family, its scalar distances); the overall ratio "
+    "is the geometric mean over families. At 1.0 a set is as close to held-out participants as the "
+    "training participants are; lower is better."
 )
 
 
-# Stands for a family in which a set has nothing that could be compared.
+# Of a family in which a set has nothing that can be compared.
 _FARTHEST = 1000.0
 
 
@@ -50,7 +51,7 @@ def ratios_of(
 
 
 def _geometric_mean(logs: Sequence[float]) -> float:
-    """Of the ratios that exist; a set of which none exists is as far away as can be."""
+    """Of the ratios that exist; _FARTHEST where none exists."""
     defined = [value for value in logs if np.isfinite(value)]
     return float(np.exp(np.mean(defined))) if defined else _FARTHEST
 
@@ -74,20 +75,29 @@ def means_of(quantities: list[dict[str, Any]], names: Sequence[str]) -> dict[str
         for label, rows in (("8", eight), ("9", nine)):
             if rows:
                 found = [row["distances"][kind] for row in rows]
+                floor = float(np.mean([one["floor"] for one in found]))
                 means[f"{kind}_{label}"] = {
-                    "floor": float(np.mean([one["floor"] for one in found])),
+                    "floor": floor,
                     "synthetic": {
                         name: float(np.mean([one["synthetic"][name]["value"] for one in found]))
                         for name in names
                     },
+                    "ratio": {name: _ratio_of_means(found, name, floor) for name in names},
                 }
     return means
+
+
+def _ratio_of_means(distances: Sequence[dict[str, Any]], name: str, floor: float) -> float | None:
+    """The mean distance over the mean floor, JS in the floors' bins as in every ratio."""
+    found = [(one["synthetic"][name]["ratio"], one["floor"]) for one in distances]
+    defined = [value * own for value, own in found if value is not None]
+    return ratio(float(np.mean(defined)), floor) if len(defined) == len(found) else None
 
 
 def differences_of(
     replicates: dict[str, NDArray[np.float64]], means: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """Whether two synthetic sets differ in their mean JS, draw by draw of the same people."""
+    """Whether two synthetic sets differ in their mean JS, draw by draw of the same participants."""
     names = list(replicates)
     rows = []
     for place, a in enumerate(names):

@@ -1,18 +1,15 @@
-"""The report of an evaluation: results.json, report.md, report.html and the figures, whole or not.
+"""The report of an evaluation: the layout of report.md and report.html, and the headline as text.
 
-The results are laid out once as sections of text, tables and pictures; Markdown and HTML only
-write that layout down, so they cannot disagree. The page is one file that asks for nothing from
-outside (its content security policy forbids it): styles, script and figures are inside it.
-Every number that compares real with synthetic stands beside its floor.
+The results are laid out once as sections of text, tables and pictures, which document.py writes as
+Markdown or HTML. The headline stands first. Every number that compares real with synthetic stands
+beside its floor. An evaluation of several parts has the sections of each part.
 """
 
 from __future__ import annotations
 
-import json
-import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from gazediffusion.document import (
     TIMES,
@@ -27,11 +24,16 @@ from gazediffusion.document import (
     to_html,
     to_markdown,
 )
-from gazediffusion.files import written_whole
+from gazediffusion.evaluation.gaze_sets import SECOND_DRAW
+from gazediffusion.evaluation.headline import LIMIT, Headline
 from gazediffusion.plotting.evaluation import Gaze, Results, closest_pairs, draw_all, set_styles
+from gazediffusion.plotting.style import GREY
 
-TITLE = "How near synthetic gaze comes to people"
-PAIRWISE = "One number for a pair of sets"
+Parts = Mapping[str, Results]
+Figures = Mapping[str, Sequence[Path]]
+
+TITLE = "Evaluation of synthetic gaze"
+PAIRWISE = "Distances between mean curves"
 DISTANCES = {"js": "JS divergence (nats)", "ks": "KS statistic", "w1": "Wasserstein-1 distance"}
 FAMILIES = {
     "features": ("Features of windows", "The paper's nine kinematic features."),
@@ -39,7 +41,10 @@ FAMILIES = {
     "directions": ("Directions", "The four-metric framework: speed, direction, turning angle."),
     "velocity": ("Velocity", "The paper's velocity protocol."),
     "temporal": ("Temporal structure", "Delta rho1, D_PSD and the autocorrelation of speed."),
-    "degrees": ("Degrees of visual angle", "Events by pymovements' detectors; main sequence."),
+    "degrees": (
+        "Degrees of visual angle",
+        "Fixations by I-VT, saccades by Engbert and Kliegl's detector; main sequence.",
+    ),
 }
 TESTS = {
     "c2st": "Classifier two-sample test",
@@ -47,71 +52,159 @@ TESTS = {
     "coverage": "Coverage and diversity",
     "tstr": "Train on synthetic, test on real",
     "fgd": "Frechet gaze distance",
+    "membership": "Membership inference",
 }
 HOW_TO_READ = (
-    "Lower is better. Floor: training people against held-out people. Halves: halves of the same "
-    f"people. Each set: its distance to held-out people, {TIMES} how many times the floor that is, "
-    "[its bootstrap interval over participants]."
+    "Lower is better. Floor: training against held-out participants. Halves: two halves of the "
+    f"training participants' recordings. Each set: its distance to held-out participants, {TIMES} "
+    "its ratio to the floor, [its bootstrap interval over participants]."
+)
+HEADLINE = (
+    "Median ratio: over the distances of features, events, directions, velocity and temporal "
+    "structure; 1 is as close to held-out participants as the training participants are. Counts, "
+    "path length and main-sequence slope: in percent of those of the training participants. C2ST: "
+    f"accuracy of a classifier, 0.5 is chance. {SECOND_DRAW}: a second draw of the training "
+    "participants' windows, evaluated like a synthetic set; a generator without fault would be "
+    "there. In brackets: 95 % intervals over participants."
+)
+_COLUMNS = (
+    "set",
+    "median ratio",
+    f"above {LIMIT:g}",
+    "worst",
+    "saccades (%)",
+    "fixations (%)",
+    "path length (%)",
+    "main sequence (%)",
+    "C2ST",
+    "windows",
 )
 
 
-def write_report(
-    results: Results, folder: Path, gallery: Mapping[str, Gaze] | None = None
-) -> list[Path]:
-    """Write results.json, report.md, report.html and figures/ into a new folder.
-
-    Keys keep their order in results.json: the order of the synthetic sets is the user's.
-    gallery: windows (window, 2, time) to show, by name of the set.
-    """
-    folder = Path(folder)
-    plain: Results = _plain(results)
-    with written_whole(folder) as temporary:
-        temporary.mkdir()
-        figures = draw_all(plain, temporary / "figures", gallery)
-        sections = lay_out(plain)
-        texts = {
-            "report.html": to_html(TITLE, sections, figures),
-            "report.md": to_markdown(TITLE, sections, figures),
-            "results.json": json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False),
-        }
-        for name, text in texts.items():
-            (temporary / name).write_text(text, encoding="utf-8")
-    pictures = [folder / "figures" / path.name for both in figures.values() for path in both]
-    return [*(folder / name for name in texts), *pictures]
+def html_report(parts: Parts, figures: Figures) -> str:
+    """The report as one page."""
+    return to_html(TITLE, lay_out(parts), figures)
 
 
-def _plain(value: Any) -> Any:
-    """What JSON can hold: arrays as lists, and null for NaN and infinity, which it lacks."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def markdown_report(parts: Parts, figures: Figures) -> str:
+    """The report in Markdown; pictures are those of the figures folder beside it."""
+    return to_markdown(TITLE, lay_out(parts), figures)
 
 
-def lay_out(results: Results) -> Sections:
+def draw_figures(
+    parts: Parts, folder: Path, gallery: Mapping[str, Gaze] | None
+) -> dict[str, list[Path]]:
+    """Write every figure that can be drawn as PNG and SVG; name -> the paths, PNG first."""
+    if len(parts) == 1:
+        return draw_all(next(iter(parts.values())), folder, gallery)
+    drawn: dict[str, list[Path]] = {}
+    for number, (part, results) in enumerate(parts.items()):
+        home = _home(part)
+        found = draw_all(results, folder / home, gallery if number == 0 else None)
+        drawn |= {f"{home}/{name}": paths for name, paths in found.items()}
+    return drawn
+
+
+def _home(part: str) -> str:
+    """The folder of a part's figures."""
+    return re.sub(r"[^\w-]+", "-", part)
+
+
+def headline_text(parts: Parts) -> str:
+    """Warnings, what is compared, and the headline as a table of text."""
+    lines = [f"warning: {one}" for one in _warnings(parts)]
+    for part, results in parts.items():
+        lines.append(_compared(part, results, len(parts) > 1))
+        columns = [_COLUMNS, *([as_text(cell) for cell in row] for row in _rows(results))]
+        widths = [max(map(len, column)) for column in columns]
+        lines += [
+            "  ".join(map(str.ljust, row, widths)).rstrip() for row in zip(*columns, strict=True)
+        ]
+    return "\n".join(lines)
+
+
+def lay_out(parts: Parts) -> Sections:
     """The report as title -> blocks, in reading order."""
-    sections = {"Ratio to the floor": list(_headline(results))}
+    sections: Sections = {"Headline": list(_headline(parts))}
+    for part, results in parts.items():
+        is_one = len(parts) == 1
+        for title, blocks in _sections(results).items():
+            if not is_one:
+                home = _home(part)
+                blocks = [
+                    Picture(f"{home}/{one.name}", one.caption) if isinstance(one, Picture) else one
+                    for one in blocks
+                ]
+            sections[title if is_one else f"{part}: {title}"] = blocks
+    return sections
+
+
+def _sections(results: Results) -> Sections:
+    """The sections of one part."""
+    sections = {"Ratio to the floor": list(_ratios(results))}
     for name, (title, about) in FAMILIES.items():
         sections[title] = list(_family(results, name, about))
     for name, test in (results.get("tests") or {}).items():
         sections[TESTS.get(name, name)] = list(_test(name, test))
     sections["Differences between generators"] = list(_differences(results))
-    sections["Real beside synthetic"] = [Picture("gallery", "The first windows of each set.")]
-    sections["How this was made"] = list(_about(results))
+    sections["Real and synthetic windows"] = [Picture("gallery", "The first windows of each set.")]
+    sections["Settings"] = list(_about(results))
     return sections
 
 
-def _headline(results: Results) -> Iterator[Block]:
+def _headline(parts: Parts) -> Iterator[Block]:
+    for part, results in parts.items():
+        yield _compared(part, results, len(parts) > 1)
+    yield from (f"Warning: {one}" for one in _warnings(parts))
+    several = len(parts) > 1
+    bars: dict[str, tuple[float | None, str]] = {}
+    for part, results in parts.items():
+        colours = {name: style.colour for name, style in set_styles(results).items()}
+        for name, row in results["headline"].items():
+            label = f"{part}: {name}" if several else name
+            bars[label] = Headline.of(row).ratio.value, colours.get(name, GREY)
+    if any(ratio for ratio, _ in bars.values()):
+        yield Bars(bars)
+    yield HEADLINE
+    for part, results in parts.items():
+        title = f"Headline, {part}" if several else "Headline"
+        yield Table(title, _COLUMNS, list(_rows(results)))
+
+
+def _warnings(parts: Parts) -> list[str]:
+    return list(dict.fromkeys(one for part in parts.values() for one in part["about"]["warnings"]))
+
+
+def _compared(part: str, results: Results, is_named: bool) -> str:
+    return (f"{part}: " if is_named else "") + str(results["about"]["compared"])
+
+
+def _rows(results: Results) -> Iterator[list[Cell]]:
+    """The rows of the headline table."""
+    for name, row in results["headline"].items():
+        one = Headline.of(row)
+        n_above, *interval = as_text(one.n_above).split(" ", 1)
+        yield [
+            name,
+            one.ratio,
+            " ".join([n_above, "of", str(one.n_distances), *interval]),
+            f"{one.worst} {as_text(one.worst_ratio)}",
+            one.saccade_count_percent,
+            one.fixation_count_percent,
+            one.path_length_percent,
+            one.main_sequence_percent,
+            one.c2st,
+            one.n_windows,
+        ]
+
+
+def _ratios(results: Results) -> Iterator[Block]:
     ratios, names = results["ratios"], list(results["sets"]["synthetic"])
     yield str(ratios.get("definition", ""))
     overall = ratios.get("overall") or {}
     if not any(overall.values()):
         yield f"Not computable: {ratios.get('not_computable') or 'there is no floor'}"
         return
-    yield Bars({name: (overall.get(name), set_styles(results)[name].colour) for name in names})
     rows = [[family, *map(of.get, names)] for family, of in ratios.get("families", {}).items()]
     foot = [["overall", *map(overall.get, names)]]
     yield Table("Ratio to the floor by family (the floor is 1)", ["family", *names], rows, foot)
@@ -125,25 +218,24 @@ def _family(results: Results, family: str, about: str) -> Iterator[Block]:
     if not (quantities or scalars or sequence):
         return
     yield about
-    yield Picture(family, f"{about} Values beyond the range of real people are in the end bins.")
+    yield Picture(family, f"{about} Values beyond the range of real gaze are in the end bins.")
     names = list(results["sets"]["synthetic"])
     if quantities:
-        people = ["real", "train"] if results["sets"].get("train") else ["real"]
-        rows = [[_named(one), *map(one["mean"].get, [*people, *names])] for one in quantities]
-        yield Table("Means", ["quantity", *map(_role, people), *names], rows)
+        real = ["real", "train"] if results["sets"].get("train") else ["real"]
+        rows = [[_named(one), *map(one["mean"].get, [*real, *names])] for one in quantities]
+        yield Table("Means", ["quantity", *map(_role, real), *names], rows)
     yield HOW_TO_READ
     columns = ["quantity", "floor", "halves", *names]
     for kind, title in DISTANCES.items():
-        rows = [[_named(one), *_compared(one["distances"][kind], names)] for one in quantities]
+        rows = [[_named(one), *_cells(one["distances"][kind], names)] for one in quantities]
         # Path length is mean speed times a constant: the paper's mean leaves it out.
         words = {8: "mean over eight (without path length)", 9: "mean over nine"}
         means = {n: (results.get("means") or {}).get(f"{kind}_{n}") for n in words}
-        foot = [[words[n], *_compared(one, names)] for n, one in means.items() if one]
+        foot = [[words[n], *_cells(one, names)] for n, one in means.items() if one]
         if rows:
             yield Table(title, columns, rows, foot if family == "features" else ())
     if scalars:
-        rows = [[_named(one), *_compared(one, names)] for one in scalars]
-        yield Table(PAIRWISE, columns, rows)
+        yield Table(PAIRWISE, columns, [[_named(one), *_cells(one, names)] for one in scalars])
     if "not_computable" in sequence:
         yield f"Main sequence: not computable: {sequence['not_computable']}"
     elif sequence.get("sets"):
@@ -162,15 +254,15 @@ def _role(key: str) -> str:
     return {"real": "real, held out", "train": "real, training"}.get(key, key)
 
 
-def _compared(distance: Results, names: Sequence[str]) -> list[Cell]:
+def _cells(distance: Results, names: Sequence[str]) -> list[Cell]:
     """Floor, halves, and each set's estimate."""
     cells: list[Cell] = [distance.get("floor"), distance.get("halves")]
     for name in names:
         found = distance["synthetic"].get(name)
-        if not isinstance(found, Mapping):
-            floor = distance.get("floor")
-            found = {"value": found, "ratio": found / floor if found and floor else None}
-        cells.append(Estimate(found["value"], found.get("interval"), found.get("ratio")))
+        if isinstance(found, Mapping):
+            cells.append(Estimate(found["value"], found.get("interval"), found.get("ratio")))
+        else:  # means over features
+            cells.append(Estimate(found, ratio=(distance.get("ratio") or {}).get(name)))
     return cells
 
 
@@ -215,17 +307,18 @@ def _differences(results: Results) -> Iterator[Block]:
         gap, different = Estimate(one["value"], one["interval"]), ("no", "yes")[one["is_different"]]
         rows.append([one["a"], one["b"], one["quantity"], gap, different])
     if rows:
-        yield "Below zero the first generator is better; different: the interval leaves out zero."
+        yield "Below zero the first generator is better; different: the interval excludes zero."
         yield Table("Differences", ["first", "second", "quantity", "difference", "different"], rows)
 
 
 def _about(results: Results) -> Iterator[Block]:
-    sets, about = results["sets"], results.get("about") or {}
+    sets, about = results["sets"], results["about"]
     roles = {"real": sets.get("real"), "train": sets.get("train"), **sets["synthetic"]}
     keys = ("name", "n_windows", "n_participants", "sha256")
     rows = [[_role(key), *map(one.get, keys)] for key, one in roles.items() if one]
-    yield Table("Sets", ["set", "file", "windows", "participants", "sha256"], rows)
-    settings = _flat({key: value for key, value in about.items() if key != "notes"})
+    yield Table("Sets", ["set", "name", "windows", "participants", "sha256"], rows)
+    text = ("notes", "warnings", "compared")
+    settings = _flat({key: value for key, value in about.items() if key not in text})
     listed = [[key.replace("_", " "), as_text(value)] for key, value in settings.items()]
     yield Table("Settings and versions", ["setting", "value"], listed)
     yield from (f"Note: {note}" for note in about.get("notes") or [])

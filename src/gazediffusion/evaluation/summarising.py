@@ -1,7 +1,7 @@
-"""Summarising real gaze: what a windows file comes to in numbers that may travel.
+"""Summarising real gaze: a windows file as histograms, mean curves and floors.
 
-No number is of fewer than three people, also after taking the tasks' numbers from all tasks'. How a
-summary is read and judged by: real_summary.py.
+No number is of fewer than three participants, also after subtracting the tasks' numbers from those
+of all tasks. How a summary is used: summary.py. The words of the file are those of its format.
 """
 
 from __future__ import annotations
@@ -14,17 +14,12 @@ import numpy as np
 
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.evaluation.comparison import bins_of
-from gazediffusion.evaluation.evaluation import (
-    curves_of,
-    main_sequence_of,
-    plain_values,
-    scalar_curves,
-)
+from gazediffusion.evaluation.curves import curves_of, main_sequence_of, scalar_curves
+from gazediffusion.evaluation.distances import bins_of
 from gazediffusion.evaluation.gaze_sets import GazeSet, GazeSets, arrange
 from gazediffusion.evaluation.quantities import Measured, Protocol, Quantity, measure
+from gazediffusion.evaluation.result import ALL, plain_values
 from gazediffusion.evaluation.summary import (
-    ALL,
     AMPLITUDE,
     SHOWN_CURVES,
     SUMMARY_FORMAT,
@@ -34,23 +29,26 @@ from gazediffusion.evaluation.summary import (
 )
 from gazediffusion.version import __version__
 
-MIN_PEOPLE = 3
-# Numbers of windows that floors are kept for, up to what the training people give.
+MIN_PARTICIPANTS = 3
+# Numbers of windows that floors are kept for, up to those of the training participants.
 _SIZES = (25, 50, 100, 200, 400, 800, 1600)
 # A floor is the mean over several draws, of at most so many windows together.
 _DRAWN_WINDOWS = 1600
+DIGITS = 5  # significant digits of the numbers in a file
 _PROTOCOLS: tuple[Protocol, ...] = ("position", "velocity")
 
 
 def summarise(
     windows: Windows, name: str, citation: str, n_draws: int = 8, seed: int = 0
 ) -> dict[str, Any]:
-    """What a windows file comes to in numbers, for all tasks and for each, as plain values.
+    """A windows file as numbers, for all tasks and for each, as plain values.
 
-    n_draws: how many draws of the training people a floor at few windows is the mean of.
+    n_draws: how many draws of the training participants a floor at few windows is the mean of.
     """
     if reason := _too_few(windows):
-        raise GazeError(f"a summary needs {MIN_PEOPLE} people in each group, not {reason}")
+        raise GazeError(
+            f"a summary needs {MIN_PARTICIPANTS} participants on either side, not {reason}"
+        )
     left_out = _left_out(windows)
     parts = {ALL: windows}
     if len(windows.tasks) > 1:
@@ -73,15 +71,15 @@ def summarise(
         "left_out": left_out,
         "parts": found,
     }
-    rounded: dict[str, Any] = plain_values(_rounded(summary))
+    rounded: dict[str, Any] = plain_values(summary, digits=DIGITS)
     return rounded
 
 
 def _left_out(windows: Windows) -> dict[str, str]:
     """The tasks that have no part of their own, and why.
 
-    What the parts leave of all tasks can be computed from them, so that must be of enough people
-    as well: where it is not, the smallest tasks are left out until it is.
+    What the parts leave of all tasks can be computed from them, so that must be of enough
+    participants as well: where it is not, the smallest tasks are left out until it is.
     """
     by_task = {task: windows.of_task(task) for task in windows.tasks}
     left_out = {task: reason for task, part in by_task.items() if (reason := _too_few(part))}
@@ -96,36 +94,36 @@ def _left_out(windows: Windows) -> dict[str, str]:
 
 
 def _too_few(windows: Windows) -> str:
-    """The numbers of people in words where one is too small, and nothing where both will do."""
-    n_held_out, n_train = map(_n_people, (windows.held_out, windows.train))
-    is_enough = min(n_held_out, n_train) >= MIN_PEOPLE
-    return "" if is_enough else f"{n_held_out} held-out and {n_train} training people"
+    """The numbers of participants in words where one is too small, and nothing otherwise."""
+    n_held_out, n_train = map(_n_participants, (windows.held_out, windows.train))
+    is_enough = min(n_held_out, n_train) >= MIN_PARTICIPANTS
+    return "" if is_enough else f"{n_held_out} held-out and {n_train} training participants"
 
 
-def _n_people(windows: Windows) -> int:
+def _n_participants(windows: Windows) -> int:
     return len(np.unique(windows.participant))
 
 
 def _summarise_part(windows: Windows, n_draws: int, seed: int) -> dict[str, Any]:
     sets = arrange(windows.held_out, {}, windows.train, seed)
     assert sets.train is not None
-    people = {"real": sets.real, "train": sets.train}
-    measured = {name: _measure(one, windows) for name, one in people.items()}
-    n_people = {
-        key: min(_people_behind(measured[name].quantities[key], people[name]) for name in people)
+    both_sets = {"real": sets.real, "train": sets.train}
+    measured = {name: _measure(one, windows.rate_hz) for name, one in both_sets.items()}
+    n_participants = {
+        key: min(_n_behind(measured[name].quantities[key], one) for name, one in both_sets.items())
         for key in measured["real"].quantities
     }
     kept = {
         key: tuple(one.quantities[key] for one in measured.values())
-        for key, n in n_people.items()
-        if n >= MIN_PEOPLE
+        for key, n in n_participants.items()
+        if n >= MIN_PARTICIPANTS
     }
     edges = {key: _edges(*both) for key, both in kept.items()}
     sketches = {name: Sketch.of(one, edges) for name, one in measured.items()}
     sizes = [*(size for size in _SIZES if size < sets.n_common), sets.n_common]
     given = (sketches["real"], edges, n_draws, seed)
-    floors = [_floors(sets, windows, size, *given) for size in sizes]
-    # Some people of a small draw may have none of it, no microsaccade say.
+    floors = [_floors(sets, windows.rate_hz, size, *given) for size in sizes]
+    # The participants of a small draw may have no value, for example no microsaccade.
     kept = {key: both for key, both in kept.items() if _is_known(floors, key)}
 
     def by_size(key: str) -> dict[str, Any]:
@@ -135,16 +133,19 @@ def _summarise_part(windows: Windows, n_draws: int, seed: int) -> dict[str, Any]
         }
 
     curves = curves_of(measured)
-    fits = main_sequence_of(measured, windows.screen).get("sets", {})
+    fits = main_sequence_of(measured).get("sets", {})
     return {
         "sets": {
             "real": {
                 "n_windows": len(windows.held_out),
-                "n_participants": _n_people(windows.held_out),
+                "n_participants": _n_participants(windows.held_out),
             },
-            "train": {"n_windows": len(windows.train), "n_participants": _n_people(windows.train)},
+            "train": {
+                "n_windows": len(windows.train),
+                "n_participants": _n_participants(windows.train),
+            },
         },
-        "fewest_people": min(n_people[key] for key in kept),
+        "fewest_people": min(n_participants[key] for key in kept),
         "sizes": sizes,
         "quantities": {
             key: {
@@ -179,36 +180,38 @@ def _summarise_part(windows: Windows, n_draws: int, seed: int) -> dict[str, Any]
     }
 
 
-def _measure(one: GazeSet, windows: Windows) -> Measured:
-    return measure(one.gaze, windows.rate_hz, windows.screen, _PROTOCOLS, one.group)
+def _measure(one: GazeSet, rate_hz: float) -> Measured:
+    return measure(one.gaze, rate_hz, one.screens, _PROTOCOLS, one.group)
 
 
-def _people_behind(quantity: Quantity, one: GazeSet) -> int:
+def _n_behind(quantity: Quantity, one: GazeSet) -> int:
+    """The number of participants that have values of a quantity."""
     return len(np.unique(one.group[quantity.window]))
 
 
 def _edges(real: Quantity, train: Quantity) -> Floats:
-    """Edges (bin + 1,) over the range of the people, their ends as they will be read again."""
+    """Edges (bin + 1,) over the range of the real gaze, their ends rounded as in the file."""
     edges = bins_of(real, train)
-    return np.linspace(_rounded(edges[0]), _rounded(edges[-1]), len(edges))
+    low, high = plain_values(edges[[0, -1]], digits=DIGITS)
+    return np.linspace(low, high, len(edges))
 
 
 def _floors(
     sets: GazeSets,
-    windows: Windows,
+    rate_hz: float,
     size: int,
     real: Sketch,
     edges: Mapping[str, Floats],
     n_draws: int,
     seed: int,
 ) -> dict[str, Numbers]:
-    """Distances of training to held-out people, and between halves, at so many windows a set."""
+    """Distances of training to held-out participants, and between halves, at `size` windows."""
     assert sets.training is not None
     rng = np.random.default_rng([seed, size])
     found: dict[str, list[Numbers]] = {"floor": [], "halves": []}
     for _ in range(min(n_draws, max(1, _DRAWN_WINDOWS // size))):
         train, first, second = (
-            Sketch.of(_measure(one.cut(size, rng), windows), edges)
+            Sketch.of(_measure(one.cut(size, rng), rate_hz), edges)
             for one in (sets.training, *sets.halves)
         )
         found["floor"].append(real.distances(train, edges))
@@ -225,12 +228,3 @@ def _mean_of(draws: list[Numbers]) -> Numbers:
         key: {kind: float(np.mean([draw[key][kind] for draw in draws])) for kind in kinds}
         for key, kinds in draws[0].items()
     }
-
-
-def _rounded(value: Any) -> Any:
-    """Numbers to five digits, arrays as lists: a summary says no more than it knows."""
-    if isinstance(value, dict):
-        return {key: _rounded(item) for key, item in value.items()}
-    if isinstance(value, list | np.ndarray):
-        return [_rounded(item) for item in value]
-    return float(f"{value:.5g}") if isinstance(value, float) else value

@@ -1,10 +1,9 @@
 """Summaries of real gaze: histograms, mean curves and floors, never rows.
 
-Recordings of people stay where they are, but what they come to in numbers may travel: with a
-summary inside the package, synthetic gaze is judged against people by a user who has none of
-their recordings. All sets are counted in the same bins, those of the real people, so every
-distance between a synthetic set and the held-out people is one of two histograms. The floor is
-kept for several numbers of windows, because histogram distances shrink with n.
+Recordings stay with their owners; a summary inside the package lets a user who has none of them
+evaluate synthetic gaze. All sets are counted in the same bins, those of the real gaze, so every
+distance between a synthetic set and the held-out participants is one of two histograms. The floor
+is kept for several numbers of windows, because histogram distances shrink with n.
 """
 
 from __future__ import annotations
@@ -18,42 +17,39 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gazediffusion.data.recordings import UNKNOWN_TASK
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError, suggestion
-from gazediffusion.evaluation.comparison import FARTHEST, even_counts
-from gazediffusion.evaluation.evaluation import (
-    FORMAT,
-    EvaluationConfig,
-    about_of,
-    curves_of,
-    main_sequence_of,
-    plain_values,
-    scalar_curves,
-)
-from gazediffusion.evaluation.gaze_sets import (
-    GazeSet,
-    require_comparable,
-    stream,
-    synthetic_sets,
+from gazediffusion.evaluation.curves import curves_of, main_sequence_of, scalar_curves
+from gazediffusion.evaluation.distances import FARTHEST, even_counts
+from gazediffusion.evaluation.gaze_sets import GazeSet, require_comparable, stream, synthetic_sets
+from gazediffusion.evaluation.headline import (
+    Counted,
+    percentages,
+    ratio_entries,
+    summarised_ratios,
 )
 from gazediffusion.evaluation.metrics import js_from_counts, ks_from_counts, w1_from_counts
 from gazediffusion.evaluation.quantities import Measured, measure
 from gazediffusion.evaluation.ratios import means_of, ratio, ratios_of
+from gazediffusion.evaluation.result import ALL, FORMAT, EvaluationConfig, about_of
 from gazediffusion.evaluation.set_tests import Progress
 from gazediffusion.files import read_json
 from gazediffusion.geometry import Screen
 
 Floats = NDArray[np.float64]
 Numbers = dict[str, dict[str, float]]
+Results = dict[str, Any]
 
 SUMMARY_FORMAT = "gazediffusion-real-summary"
-ALL = "all tasks"
 DEFAULT = "gazecom"
-NEEDS_RECORDINGS = "needs recordings, not a summary of them; give --real"
+NEEDS_RECORDINGS = "needs recordings, not a summary of them; give `real`"
 TESTS = ("coverage", "c2st", "memorisation", "tstr", "fgd")
 AMPLITUDE = "degrees.saccade_amplitude_deg"
 # The curves of a report that are kept as curves of temporal distances.
 SHOWN_CURVES = {"speed_autocorrelation": "autocorrelation", "speed_spectrum": "psd_speed"}
+# What windows are labelled with where nobody said their task.
+UNLABELLED = ("synthetic", UNKNOWN_TASK)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,52 +90,59 @@ class Sketch:
 
 
 @dataclass(frozen=True)
-class Summarised:
-    """The people of a summary who did one task, or any (task None), and what they come to."""
+class Summary:
+    """A summary of real gaze in one task, or in all (task None); `content` is its file."""
 
-    summary: Mapping[str, Any]
+    content: Mapping[str, Any]
     task: str | None = None
 
     def __post_init__(self) -> None:
-        if self.task is None or self.task in self.summary["parts"]:
+        if self.task is None or self.task in self.content["parts"]:
             return
-        if [self.task] == self.summary["tasks"]:
+        if [self.task] == self.content["tasks"]:
             return
-        known = [key for key in self.summary["parts"] if key != ALL]
-        reason = self.summary["left_out"].get(self.task)
+        known = [key for key in self.content["parts"] if key != ALL]
+        reason = self.content["left_out"].get(self.task)
         raise GazeError(
-            f"the summary {self.summary['name']} holds no task {self.task!r}",
-            remedy=f"too few people did it ({reason})" if reason else suggestion(self.task, known),
+            f"the summary {self.content['name']} holds no task {self.task!r}",
+            remedy=f"too few participants did it ({reason.replace('people', 'participants')})"
+            if reason
+            else suggestion(self.task, known),
         )
 
     @property
     def part(self) -> dict[str, Any]:
-        """Their numbers."""
-        parts: dict[str, dict[str, Any]] = self.summary["parts"]
+        """The numbers of the task."""
+        parts: dict[str, dict[str, Any]] = self.content["parts"]
         return parts.get(self.task or ALL, parts[ALL])
 
     @property
     def name(self) -> str:
         """As `gazecom` or `gazecom/movies`."""
-        return "/".join(filter(None, (self.summary["name"], self.task)))
+        return "/".join(filter(None, (self.content["name"], self.task)))
 
     @property
     def length(self) -> int:
         """Samples of a window."""
-        return int(self.summary["length"])
+        return int(self.content["length"])
 
     @property
     def rate_hz(self) -> float:
         """Samples per second."""
-        return float(self.summary["rate_hz"])
+        return float(self.content["rate_hz"])
 
     @property
     def screen(self) -> Screen:
-        """What they looked at."""
-        return Screen(**self.summary["screen"])
+        """The screen of the recordings."""
+        return Screen(**self.content["screen"])
+
+    @property
+    def fewest_windows(self) -> int:
+        """The smallest number of windows that has a floor."""
+        return int(self.part["sizes"][0])
 
     def __len__(self) -> int:
-        """Windows of the held-out people."""
+        """Windows of the held-out participants."""
         return int(self.part["sets"]["real"]["n_windows"])
 
     def edges(self, key: str) -> Floats:
@@ -149,17 +152,32 @@ class Summarised:
 
     @property
     def sketch(self) -> Sketch:
-        """Of the held-out people."""
+        """Of the held-out participants."""
         return Sketch(
             {key: np.asarray(row["real"]) for key, row in self.part["quantities"].items()},
             {name: np.asarray(row["real"]) for name, row in self.part["temporal"].items()},
         )
 
+    @property
+    def counts(self) -> dict[str, float]:
+        """Mean counts, path length and slope of the training participants."""
+        part = self.part
+        keys = {"saccade_count": "events.saccade_count", "fixation_count": "events.fixation_count",
+                "path_length": "features.path_length"}  # fmt: skip
+        found = {
+            name: part["quantities"][key]["mean"]["train"]
+            for name, key in keys.items()
+            if key in part["quantities"]
+        }
+        if fit := part["main_sequence"].get("train"):
+            found["main_sequence"] = fit["slope"]
+        return found
+
     def floors(self, key: str, n: int) -> dict[str, dict[str, float]]:
         """Floor and halves at n windows a set, by kind of distance.
 
         Between the numbers that are kept, straight in 1/n: the excess of a histogram distance
-        over that of endless sets is (bins - 1) / 8n.
+        over that of infinite sets is (bins - 1) / 8n.
         """
         row = (self.part["quantities"] | self.part["temporal"])[key]
         one_over_n = 1 / np.array(self.part["sizes"][::-1])
@@ -172,111 +190,181 @@ class Summarised:
         }
 
 
-def evaluate_against(
-    summary: Mapping[str, Any],
-    synthetic: dict[str, Windows],
-    config: EvaluationConfig | None = None,
-    task: str | None = None,
-    progress: Progress = lambda name: None,
-) -> dict[str, Any]:
-    """Compare synthetic sets with a summary of real people; returns what `evaluate` does.
+def compare_by_task(
+    synthetic: Mapping[str, Windows], config: EvaluationConfig, progress: Progress
+) -> tuple[dict[str, Results], list[str]]:
+    """Compare each window with the summary of its own task: results by task, and warnings.
 
-    task: the people's task; None is all tasks. Intervals and the tests of whole sets need
-    recordings and are left out.
+    Windows without a known task are compared with the default summary. Windows of a task that no
+    summary holds, or too few of a task, are left out and named in a warning.
     """
-    config = replace(config or EvaluationConfig(), n_bootstrap=0)
-    people = Summarised(summary, task)
-    require_comparable(people, synthetic, None)
-    made = _cut_to_size(people, synthetic, config.seed)
-    n_common = len(made[0].gaze)
+    parts: dict[str, Results] = {}
+    warnings: list[str] = []
+    for task, sets in _by_task(synthetic).items():
+        summary = find_summary(DEFAULT) if task == ALL else summary_of_task(task)
+        if summary is None:
+            warnings.append(f"no summary holds the task {task!r}: {_counted_words(sets)} left out")
+            continue
+        require_comparable(summary, sets)
+        few = {name: one for name, one in sets.items() if len(one) < summary.fewest_windows}
+        if few:
+            warnings.append(
+                f"the summary {summary.name} needs {summary.fewest_windows} windows: "
+                f"{_counted_words(few)} left out"
+            )
+        kept = {name: one for name, one in sets.items() if name not in few}
+        if kept:
+            if task == ALL:
+                warnings.append(
+                    f"the task of {_counted_words(kept)} is not known: compared with {DEFAULT}"
+                )
+            parts[task] = compare_with(summary, kept, config, progress)
+    if not parts:
+        raise GazeError(
+            "nothing can be compared with the packaged summaries: " + "; ".join(warnings),
+            remedy="generate more windows, or give `real`",
+        )
+    return parts, warnings
+
+
+def _by_task(synthetic: Mapping[str, Windows]) -> dict[str, dict[str, Windows]]:
+    """Windows by task and set; those of no known task under ALL."""
+    found: dict[str, dict[str, Windows]] = {}
+    for name, windows in synthetic.items():
+        if len(windows) == 0:
+            raise GazeError(f"{name} holds no windows")
+        labels = np.array(
+            [ALL if task in UNLABELLED else task for task in windows.tasks], dtype=object
+        )
+        of_window = labels[windows.task]
+        for task in dict.fromkeys(of_window.tolist()):
+            found.setdefault(task, {})[name] = windows.select(of_window == task)
+    return found
+
+
+def _counted_words(sets: Mapping[str, Windows]) -> str:
+    return ", ".join(f"{len(windows)} windows of {name}" for name, windows in sets.items())
+
+
+def compare_with(
+    summary: Summary,
+    synthetic: Mapping[str, Windows],
+    config: EvaluationConfig,
+    progress: Progress = lambda name: None,
+) -> Results:
+    """Compare synthetic sets with a summary of real gaze; the results have the same form.
+
+    Intervals and the tests of whole sets need recordings and are left out.
+    """
+    config = replace(config, n_bootstrap=0)
+    require_comparable(summary, synthetic)
+    uncut = synthetic_sets(synthetic, config.seed, summary.screen)
+    sets = _cut_to_size(summary, uncut, config.seed)
+    n_common = len(sets[0].gaze)
     measured = {}
-    for one in made:
+    for one in sets:
         progress(f"measuring {one.name}")
-        given = (people.rate_hz, people.screen, config.protocols, one.group)
-        measured[one.name] = measure(one.gaze, *given)
+        measured[one.name] = measure(
+            one.gaze, summary.rate_hz, one.screens, config.protocols, one.group
+        )
     progress("distances")
-    keys = [key for key in measured[made[0].name].quantities if key in people.part["quantities"]]
-    edges = {key: people.edges(key) for key in keys}
-    real = people.sketch
+    keys = [key for key in measured[sets[0].name].quantities if key in summary.part["quantities"]]
+    edges = {key: summary.edges(key) for key in keys}
+    real = summary.sketch
     sketches = {name: Sketch.of(one, edges) for name, one in measured.items()}
     apart = {name: real.distances(one, edges) for name, one in sketches.items()}
     quantities = [
         {
-            **_described(people, measured, key),
-            "distances": _cells(people, apart, key, n_common),
-            "histogram": _histogram(people, sketches, key),
+            **_described(summary, measured, key),
+            "distances": _cells(summary, apart, key, n_common),
+            "histogram": _histogram(summary, sketches, key),
         }
         for key in keys
     ]
     scalars = [
         {"name": name, "title": title, "family": "temporal", "unit": ""}
-        | _cells(people, apart, name, n_common)["l1"]
+        | _cells(summary, apart, name, n_common)["l1"]
         for name, title, _ in scalar_curves()
     ]
     names = list(measured)
     described = {
-        who: {"name": f"summary {people.name}", **found, "sha256": summary["data_sha256"]}
-        for who, found in people.part["sets"].items()
+        who: {"name": f"summary {summary.name}", **found, "sha256": summary.content["data_sha256"]}
+        for who, found in summary.part["sets"].items()
     }
-    results: dict[str, Any] = {
+    results: Results = {
         "format": FORMAT,
         "format_version": 1,
-        "about": about_of(config, n_common, _notes(people, made)),
-        "sets": {**described, "synthetic": {one.name: one.described for one in made}},
+        "about": about_of(config, n_common, _compared(summary, n_common), _notes(summary, sets)),
+        "sets": {**described, "synthetic": {one.name: one.described for one in sets}},
+        "headline": {},
         "quantities": quantities,
         "scalars": scalars,
-        "curves": _curves(people, measured),
-        "main_sequence": _main_sequence(people, measured),
+        "curves": _curves(summary, measured),
+        "main_sequence": _main_sequence(summary, measured),
         "ratios": ratios_of(quantities, scalars, names),
         "means": means_of(quantities, names),
         "differences": [],
         "tests": {name: {"not_computable": NEEDS_RECORDINGS} for name in TESTS},
     }
-    plain: dict[str, Any] = plain_values(results)
-    return plain
+    titles = {row["name"]: row["title"] for row in [*quantities, *scalars]}
+    for one in uncut:
+        counted = Counted.of(one.gaze, one.screens, summary.rate_hz, one.group)
+        results["headline"][one.name] = {
+            **summarised_ratios(ratio_entries(results, one.name), {}, titles),
+            **percentages(counted.values, summary.counts),
+            "n_windows": n_common,
+        }
+    return results
 
 
-def _cut_to_size(people: Summarised, synthetic: dict[str, Windows], seed: int) -> list[GazeSet]:
+def _cut_to_size(summary: Summary, uncut: list[GazeSet], seed: int) -> list[GazeSet]:
     """The synthetic sets, cut to the smallest, and to the most windows that have a floor."""
-    made = synthetic_sets(synthetic, seed)
-    fewest, most = people.part["sizes"][0], people.part["sizes"][-1]
-    for one in made:
-        if len(one.gaze) < fewest:
+    for one in uncut:
+        if len(one.gaze) < summary.fewest_windows:
             raise GazeError(
                 f"{one.name} holds {len(one.gaze)} windows, and a comparison with the summary "
-                f"{people.name} needs {fewest}",
+                f"{summary.name} needs {summary.fewest_windows}",
                 remedy="generate more",
             )
-    n_common = min(most, *(len(one.gaze) for one in made))
-    return [one.cut(n_common, stream(seed, one.name)) for one in made]
+    n_common = min(summary.part["sizes"][-1], *(len(one.gaze) for one in uncut))
+    return [one.cut(n_common, stream(seed, one.name)) for one in uncut]
 
 
-def _notes(people: Summarised, made: list[GazeSet]) -> list[str]:
-    counts = {who: found["n_participants"] for who, found in people.part["sets"].items()}
+def _compared(summary: Summary, n: int) -> str:
+    real, train = (summary.part["sets"][who] for who in ("real", "train"))
+    return (
+        f"Each synthetic set is compared with the summary {summary.name}: {real['n_windows']:,} "
+        f"windows of {real['n_participants']} held-out participants, at {n:,} windows a set; the "
+        f"floor is the same distance for {n:,} of the {train['n_windows']:,} windows of "
+        f"{train['n_participants']} training participants."
+    )
+
+
+def _notes(summary: Summary, sets: list[GazeSet]) -> list[str]:
     return [
-        *(note for one in made for note in one.notes),
-        f"the real people are those of the summary {people.name}: {counts['real']} held out, "
-        f"{counts['train']} training; please cite: {people.summary['citation']}",
-        "all sets are counted in the bins of the real people: KS and W1 see no finer, and values "
+        *(note for one in sets for note in one.notes),
+        f"real gaze is that of the summary {summary.name}; please cite: "
+        f"{summary.content['citation']}",
+        "all sets are counted in the bins of the real gaze: KS and W1 resolve no finer, and values "
         "beyond the bins count in the end bins",
         "intervals need recordings, and are left out",
     ]
 
 
-def _described(people: Summarised, measured: Mapping[str, Measured], key: str) -> dict[str, Any]:
+def _described(summary: Summary, measured: Mapping[str, Measured], key: str) -> dict[str, Any]:
     """What the quantity is, and its mean in each set."""
     of = {name: one.quantities[key] for name, one in measured.items()}
     first = next(iter(of.values()))
     means = {name: float(np.mean(q.values)) if len(q.values) else None for name, q in of.items()}
     words = {word: getattr(first, word) for word in ("name", "title", "family", "unit", "level")}
-    return {**words, "mean": {**people.part["quantities"][key]["mean"], **means}}
+    return {**words, "mean": {**summary.part["quantities"][key]["mean"], **means}}
 
 
 def _cells(
-    people: Summarised, apart: Mapping[str, Numbers], key: str, n: int
+    summary: Summary, apart: Mapping[str, Numbers], key: str, n: int
 ) -> dict[str, dict[str, Any]]:
     """By kind of distance: floor, halves, and each set's value and ratio."""
-    floors = people.floors(key, n)
+    floors = summary.floors(key, n)
     return {
         kind: {
             "floor": floor,
@@ -295,34 +383,34 @@ def _cells(
 
 
 def _histogram(
-    people: Summarised, sketches: Mapping[str, Sketch], key: str
+    summary: Summary, sketches: Mapping[str, Sketch], key: str
 ) -> dict[str, list[float]]:
     """Densities for the figures."""
-    edges, row = people.edges(key), people.part["quantities"][key]
+    edges, row = summary.edges(key), summary.part["quantities"][key]
     shares = {who: np.asarray(row[who]) for who in ("real", "train")}
     shares |= {name: one.shares[key] for name, one in sketches.items() if key in one.shares}
     width = edges[1] - edges[0]
     return {"edges": edges.tolist()} | {name: (p / width).tolist() for name, p in shares.items()}
 
 
-def _curves(people: Summarised, measured: Mapping[str, Measured]) -> dict[str, Any]:
+def _curves(summary: Summary, measured: Mapping[str, Measured]) -> dict[str, Any]:
     curves = curves_of(measured)
-    kept = {name: people.part["temporal"][key] for name, key in SHOWN_CURVES.items()}
-    kept["mean_speed_profile"] = people.part["speed_profile"]
+    kept = {name: summary.part["temporal"][key] for name, key in SHOWN_CURVES.items()}
+    kept["mean_speed_profile"] = summary.part["speed_profile"]
     for name, row in kept.items():
         curves[name]["sets"] = {who: row[who] for who in ("real", "train")} | curves[name]["sets"]
     return curves
 
 
-def _main_sequence(people: Summarised, measured: Mapping[str, Measured]) -> dict[str, Any]:
-    """The fits; of the real people only the ends of the line are known, no saccades."""
-    found = main_sequence_of(measured, people.screen)
+def _main_sequence(summary: Summary, measured: Mapping[str, Measured]) -> dict[str, Any]:
+    """The fits; of the real gaze only the ends of the line are known, no saccades."""
+    found = main_sequence_of(measured)
     rows = {}
-    for who, fit in people.part["main_sequence"].items():
-        ends = people.edges(AMPLITUDE)[[1, -1]]
+    for who, fit in summary.part["main_sequence"].items():
+        ends = summary.edges(AMPLITUDE)[[1, -1]]
         peaks = 10.0 ** (fit["intercept"] + fit["slope"] * np.log10(ends))
         rows[who] = {**fit, "amplitude_deg": ends.tolist(), "peak_deg_s": peaks.tolist()}
-    return {"sets": {**rows, **found["sets"]}} if rows else found
+    return {"sets": {**rows, **found.get("sets", {})}} if rows else found
 
 
 def summaries_folder() -> Path:
@@ -330,29 +418,28 @@ def summaries_folder() -> Path:
     return Path(str(files("gazediffusion.evaluation"))) / "summaries"
 
 
-def shipped_summaries() -> list[str]:
+def packaged_summaries() -> list[str]:
     """Names of the summaries inside the package."""
     return sorted(path.stem for path in summaries_folder().glob("*.json"))
 
 
-def find_summary(name: str) -> Summarised:
+def find_summary(name: str) -> Summary:
     """A summary inside the package, as NAME or NAME/task."""
     stem, _, task = name.partition("/")
-    known = shipped_summaries()
+    known = packaged_summaries()
     if stem not in known:
         raise GazeError(
             f"the package holds no summary {stem!r}",
-            remedy=suggestion(stem, known) if known else "give --real",
+            remedy=suggestion(stem, known) if known else "give `real`",
         )
-    return Summarised(read_json(summaries_folder() / f"{stem}.json"), task or None)
+    return Summary(read_json(summaries_folder() / f"{stem}.json"), task or None)
 
 
-def summary_for(tasks: set[str]) -> str:
-    """The summary of people who did what synthetic windows do, as NAME or NAME/task."""
-    matching: Iterator[str] = (
-        f"{name}/{task}"
-        for name in shipped_summaries()
-        for task in find_summary(name).summary["parts"]
-        if tasks == {task}
+def summary_of_task(task: str) -> Summary | None:
+    """The packaged summary that holds a task, if any does."""
+    matching: Iterator[Summary] = (
+        Summary(summary.content, task)
+        for summary in map(find_summary, packaged_summaries())
+        if task in summary.content["parts"]
     )
-    return next(matching, DEFAULT)
+    return next(matching, None)

@@ -11,7 +11,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -41,6 +41,8 @@ __all__ = [
     "make_card",
     "read_card",
     "readme_of",
+    "require_sizes",
+    "set_windows",
     "windows_done",
     "write_set",
 ]
@@ -125,7 +127,7 @@ def write_set(
     require_free(output, config.format)
     require_writable(output)
     card = make_card(generator, config)
-    _require_sizes(generator, config)
+    require_sizes(generator, config)
     work = _work_folder(output, card)
     try:
         work.mkdir(parents=True, exist_ok=True)
@@ -172,7 +174,20 @@ def make_card(generator: SetGenerator, config: SetConfig) -> dict[str, Any]:
     }
 
 
-def _require_sizes(generator: SetGenerator, config: SetConfig) -> None:
+def set_windows(
+    generator: SetGenerator, config: SetConfig, gaze: NDArray[np.float32], first: int = 0
+) -> Windows:
+    """Gaze (window, 2, time) of windows first.. as windows of the set, with its card.
+
+    They are cut to the seconds of the set; saved, they give the files of `write_set`.
+    """
+    kept = gaze[:, :, : config.n_samples(generator)]
+    windows = generator.as_windows(kept, config.seed, first)
+    card = make_card(generator, config)
+    return replace(windows, provenance={**windows.provenance, "card": card})
+
+
+def require_sizes(generator: SetGenerator, config: SetConfig) -> None:
     """Refuse BIDS without the size of a screen before anything is generated."""
     screens = [config.screen] if config.screen else generator.describe()["screens"].values()
     if config.format == "bids" and not all(screen.has_degrees for screen in screens):

@@ -1,9 +1,9 @@
 """Figures of an evaluation: what results.json says, drawn.
 
 The functions named `draw_*` take data and axes and return the axes; those that lay out a whole
-figure take the results and return None where nothing can be drawn, so that a test that was not
-computable costs its picture and nothing else. Real gaze is black, the training people grey, and
-each synthetic set keeps one colour of Okabe and Ito's and one line style in every figure.
+figure take the results and return None where nothing can be drawn. Real gaze is black, the training
+participants grey, and each synthetic set keeps one colour of Okabe and Ito's and one line style in
+every figure.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class SetStyle:
 def set_styles(results: Results) -> dict[str, SetStyle]:
     """The look of each set, by its key in the results; a set's place decides, not its name."""
     styles = {
-        "train": SetStyle("real, training people", LIGHT_GREY, "-", "x", 1.8),
+        "train": SetStyle("real, training", LIGHT_GREY, "-", "x", 1.8),
         "real": SetStyle("real, held out", "black", "-", "+", 1.3),
     }
     for number, name in enumerate(results.get("sets", {}).get("synthetic", {})):
@@ -154,7 +154,7 @@ def draw_floor_ratios(ratios: Results, styles: Styles, axes: Axes) -> Axes:
         np.arange(1, len(rows)) - 0.5, 0, 1, "#e6e6e6", transform=axes.get_yaxis_transform()
     )
     axes.set(xscale="log", ylim=(len(rows) - 0.5, -0.5))
-    axes.set_xlabel("distance to held-out people / floor (1 = as close as other people are)")
+    axes.set_xlabel("distance to held-out participants / that of training participants")
     axes.set_yticks(range(len(rows)), [family.replace("_", " ") for family in rows])
     axes.grid(visible=False, axis="y")
     low, high = _span(values.values() for values in rows.values()) or (1.0, 1.0)

@@ -85,9 +85,9 @@ def recording_overview(
     velocity = np.diff(segment, axis=1, prepend=segment[:, :1]) * rate_hz
     rows = (
         ("(b) position", [("x", segment[0], BLUE), ("y", segment[1], ORANGE)], ""),
-        ("(c) horizontal velocity", [("$v_x$", velocity[0], BLUE)], "1/s"),
-        ("(d) vertical velocity", [("$v_y$", velocity[1], ORANGE)], "1/s"),
-        ("(e) speed", [("speed", np.hypot(*velocity), GREEN)], "1/s"),
+        ("(c) horizontal velocity", [("$v_x$", velocity[0], BLUE)], "normalized units/s"),
+        ("(d) vertical velocity", [("$v_y$", velocity[1], ORANGE)], "normalized units/s"),
+        ("(e) speed", [("speed", np.hypot(*velocity), GREEN)], "normalized units/s"),
     )
     shared: Axes | None = None
     for row, (name, traces, unit) in enumerate(rows):

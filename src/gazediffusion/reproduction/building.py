@@ -30,7 +30,7 @@ from gazediffusion.device import choose_device
 from gazediffusion.errors import StoppedError
 from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
 from gazediffusion.evaluation.gaze_sets import GazeSet
-from gazediffusion.evaluation.loading import reference_features
+from gazediffusion.evaluation.loading import bottleneck_features
 from gazediffusion.files import read_json, write_json, written_whole
 from gazediffusion.generation.baselines import fit_baseline
 from gazediffusion.generation.generator import DiffusionGenerator, default_batch_size
@@ -281,7 +281,7 @@ class Builder:
     def _write_features(self, names: Sequence[str]) -> None:
         if not names:
             return
-        features_of = reference_features(self._run(self.plan.reference))
+        features_of = bottleneck_features(self._run(self.plan.reference))
         for name in names:
             self._part(f"features of {name}")
             features = features_of(self._gaze(name)).astype(np.float64)
@@ -292,10 +292,11 @@ class Builder:
     def _evaluated(self, name: EvaluationName) -> dict[str, Any]:
         windows = self.windows(self.plan.representation_of(name))
         is_main = name in ("position", "velocity")
-        return evaluate(
+        result = evaluate(
             windows.held_out,
             {one: self._set(one) for one in self.plan.evaluations[name]},
             windows.train,
             EvaluationConfig(n_bootstrap=self.plan.n_bootstrap, quick=not is_main),
             progress=lambda part: self._part(f"{name}: {part}"),
         )
+        return result.results

@@ -295,7 +295,7 @@ def test_bids_gaze_is_a_headerless_table_with_na_for_lost_samples(tmp_path: Path
 
 
 def test_bids_needs_the_screen_in_centimetres(tmp_path: Path) -> None:
-    with pytest.raises(GazeError, match="give `screen` with its size in cm"):
+    with pytest.raises(GazeError, match="give `screen` with its size"):
         write_recordings([make_recording(screen=Screen(1280, 720))], tmp_path / "out", "bids")
     assert list(tmp_path.iterdir()) == []
 

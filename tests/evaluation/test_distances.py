@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gazediffusion.evaluation.comparison import (
+from gazediffusion.evaluation.distances import (
     Draws,
     distances,
     distances_with_intervals,
@@ -52,7 +52,7 @@ def test_drawing_every_group_once_gives_the_value_itself() -> None:
     assert found["w1"].replicates[0] == pytest.approx(found["w1"].value, rel=0.05)
 
 
-def test_intervals_are_wide_when_people_differ_and_narrow_when_they_do_not() -> None:
+def test_intervals_are_wide_when_participants_differ_and_narrow_when_they_do_not() -> None:
     groups = np.arange(800) % 8
     alike = RNG.normal(0, 1, 800)
     apart = RNG.normal(0, 1, 800) + 2.0 * groups
@@ -76,7 +76,7 @@ def test_weights_draw_as_many_groups_as_there_are() -> None:
     assert weights.max() > 1
 
 
-def test_a_set_without_a_value_is_as_far_as_can_be() -> None:
+def test_a_set_without_a_value_has_the_largest_distance() -> None:
     found = distances_with_intervals(
         quantity(RNG.normal(0, 1, 50)), quantity(np.empty(0)), np.zeros(50, int), np.zeros(0, int),
         None,

@@ -1,6 +1,6 @@
-"""The API described: names of models and tasks in the OpenAPI schema, and a page that shows it.
+"""The description of the API: models and tasks in the OpenAPI schema, and a page that shows it.
 
-The page is written here because the usual ones load their scripts from elsewhere.
+The page is written here because the usual ones load their scripts from other servers.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ dt{font-weight:600}dd{margin:0 0 .3rem 1.5rem}"""
 
 
 def add_names(app: FastAPI, play: Playground) -> None:
-    """Let the OpenAPI description say which models and tasks there are, and the limits."""
+    """State models, tasks and limits in the OpenAPI description."""
     describe = app.openapi
-    offers = play.models.offers
-    tasks = sorted({task for offer in offers.values() for task in offer.tasks})
-    most_s = max(offer.length / offer.rate_hz for offer in offers.values())
+    served = play.models.served
+    tasks = sorted({task for model in served.values() for task in model.about.tasks})
+    most_s = max(model.about.seconds for model in served.values())
     facts: dict[str, dict[str, Any]] = {
-        "model": {"enum": [*offers, None]},
+        "model": {"enum": [*served, None]},
         "task": {"enum": [*tasks, None]},
         "n": {"maximum": play.settings.limits.max_windows},
         "seconds": {"minimum": 1, "maximum": most_s},
@@ -44,11 +44,11 @@ def add_names(app: FastAPI, play: Playground) -> None:
 
 
 def _fields(schema: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Every field that a request may have, with its schema."""
+    """Every field of a request, with its schema."""
     bodies = [
         (name, field)
         for title, one in schema["components"]["schemas"].items()
-        if title.startswith(("Asked", "Body"))
+        if title.startswith(("Generate", "Body")) and "Response" not in title
         for name, field in one["properties"].items()
     ]
     queries = [
@@ -69,7 +69,7 @@ def docs_page(schema: dict[str, Any]) -> str:
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{info["title"]} API'
         f'</title><meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<style>{_STYLE}</style></head><body><h1>{info['title']} {info['version']}: HTTP API</h1>"
-        f'<p>{about}</p><p>For machines: <a href="openapi.json">openapi.json</a>.</p>'
+        f'<p>{about}</p><p>Machine-readable: <a href="openapi.json">openapi.json</a>.</p>'
         f"{''.join(parts)}</body></html>"
     )
 
@@ -94,21 +94,21 @@ def _operation(schema: dict[str, Any], path: str, method: str, one: dict[str, An
         f"<dt><code>{escape(name)}</code></dt><dd>{escape(_words(field))}</dd>"
         for name, field in inputs.items()
     )
-    answers = "".join(
-        f"<dt>{status}</dt><dd>{escape(answer['description'])}</dd>"
-        for status, answer in one["responses"].items()
+    responses = "".join(
+        f"<dt>{status}</dt><dd>{escape(response['description'])}</dd>"
+        for status, response in one["responses"].items()
     )
     example = f"<pre>{escape(one['example'])}</pre>" if "example" in one else ""
     return (
         f"<h2><code>{method.upper()} {escape(path)}</code></h2><p>{escape(one['summary'])}. "
         f"{escape(one['description'])}</p>"
         + (f"<h3>Fields</h3><dl>{listed}</dl>{example}" if listed else "")
-        + f"<h3>Answers</h3><dl>{answers}</dl>"
+        + f"<h3>Responses</h3><dl>{responses}</dl>"
     )
 
 
 def _words(field: dict[str, Any]) -> str:
-    """What a field is: its description, the values it may have, its default."""
+    """A field: its description, its possible values and its default."""
     inner = field.get("schema", field)
     words = [str(field.get("description") or inner.get("description") or inner.get("title", ""))]
     if "enum" in inner:

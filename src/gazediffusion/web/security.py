@@ -1,8 +1,8 @@
-"""Who may ask and how much: host, origin, token, size of the body; and the headers of answers.
+"""Access: host name, origin, token and size of a request; security headers of every response.
 
-A page from elsewhere can make a browser on this machine send requests here, under a foreign name
-that points to 127.0.0.1 (DNS rebinding) or straight from its scripts. On loopback, only loopback
-names are answered, and requests that a browser marks as coming from another site are refused.
+A page of another site can make a browser on this machine send requests here, under a host name
+that resolves to 127.0.0.1 (DNS rebinding) or from its scripts. On loopback, only loopback names are
+accepted, and requests that a browser marks as coming from another site are refused.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 
 def page_policy() -> str:
-    """What the page may load: its own files, and the script inside the report it opens."""
+    """What the page may load: its own files, and the script of the report that it opens."""
     script = files("gazediffusion").joinpath("document.js").read_text("utf-8")
     digest = hashlib.sha256(f"\n{script}".encode()).digest()
     report = base64.b64encode(digest).decode()
@@ -40,8 +40,8 @@ def page_policy() -> str:
     )
 
 
-class Guard:
-    """Stands before the application and refuses what it must not see."""
+class SecurityMiddleware:
+    """Refuses requests before the application receives them, and adds headers to responses."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app = app
@@ -55,11 +55,11 @@ class Guard:
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or answer why not."""
+        """Pass a request on, or refuse it with one line."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        send = self._dressed(scope, send)
+        send = self._with_headers(scope, send)
         refusal = self._refusal(scope, Headers(scope=scope))
         if refusal is not None:
             await refusal(scope, receive, send)
@@ -73,7 +73,7 @@ class Guard:
 
     def _refusal(self, scope: Scope, headers: Headers) -> JSONResponse | None:
         if self.settings.is_loopback and not self._is_local_name(headers.get("host", "")):
-            return _refused(421, f"this server is not {headers.get('host', 'without a name')!r}")
+            return _refused(421, f"this server is not named {headers.get('host', '')!r}")
         if not str(scope["path"]).startswith("/api"):
             return None
         if _is_foreign(headers):
@@ -84,7 +84,7 @@ class Guard:
         if scope["path"] in UPLOADS and self.n_uploads >= self.settings.limits.max_jobs:
             return queue_full(self.settings.limits)
         length = headers.get("content-length", "")
-        if length.isdecimal() and int(length) > self._most(scope):
+        if length.isdecimal() and int(length) > self._max_bytes(scope):
             return _refused(413, self._too_large(scope))
         return None
 
@@ -104,32 +104,32 @@ class Guard:
         expected = str(self.settings.token).encode()
         return any(secrets.compare_digest(one, expected) for one in given)
 
-    def _most(self, scope: Scope) -> int:
+    def _max_bytes(self, scope: Scope) -> int:
         if scope["path"] in UPLOADS:
             return self.settings.limits.max_upload_bytes + _MULTIPART
         return MAX_BODY
 
     def _too_large(self, scope: Scope) -> str:
         if scope["path"] in UPLOADS:
-            return f"uploads may have {self.settings.limits.max_upload_mb} MB together"
+            return f"an upload may have {self.settings.limits.max_upload_mb} MB in total"
         return f"the body of this request may have {MAX_BODY // 1024} kB"
 
     def _bounded(self, scope: Scope, receive: Receive) -> Receive:
-        """Count the body as it comes in, and stop at the limit."""
+        """Count the body during the upload, and stop at the limit."""
         received = 0
 
         async def counted() -> Message:
             nonlocal received
             message = await receive()
             received += len(message.get("body", b""))
-            if received > self._most(scope):
+            if received > self._max_bytes(scope):
                 raise HTTPException(413, self._too_large(scope))
             return message
 
         return counted
 
-    def _dressed(self, scope: Scope, send: Send) -> Send:
-        """Add the headers that every answer has."""
+    def _with_headers(self, scope: Scope, send: Send) -> Send:
+        """Add the headers that every response has."""
 
         async def add(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -144,7 +144,7 @@ class Guard:
 
 
 def _is_foreign(headers: Headers) -> bool:
-    """Whether a browser says that another site's page sends this."""
+    """Whether a browser states that a page of another site sent this."""
     if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
         return True
     origin = headers.get("origin")
@@ -152,8 +152,8 @@ def _is_foreign(headers: Headers) -> bool:
 
 
 def queue_full(limits: Limits) -> JSONResponse:
-    """The answer to one too many."""
-    line = f"{limits.max_jobs} jobs are running or waiting, and no more are taken; try again soon"
+    """The response where no more jobs are accepted."""
+    line = f"the queue is full ({limits.max_jobs} jobs are running or waiting); try again later"
     return _refused(429, line, {"Retry-After": str(RETRY_AFTER_S)})
 
 

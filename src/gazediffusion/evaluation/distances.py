@@ -1,0 +1,164 @@
+"""Distances between two samples of a quantity, with bootstrap intervals.
+
+Distances are those of metrics.py. Intervals are bootstrap percentiles over participants: windows
+of one participant are not independent, so participants are drawn with replacement, not windows.
+All replicates share one set of draws, so that two synthetic sets can be compared draw by draw.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazediffusion.evaluation.metrics import (
+    histogram_edges,
+    js_from_counts,
+    ks_and_wasserstein1,
+    ks_from_counts,
+    w1_from_counts,
+)
+from gazediffusion.evaluation.quantities import Quantity
+
+Floats = NDArray[np.float64]
+DISTANCES = ("js", "ks", "w1")
+BINS = {"window": 50, "pooled": 100}
+# Of a set that has no value of a quantity, for example no fixation.
+FARTHEST = {"js": math.log(2), "ks": 1.0, "w1": math.inf}
+# Percentiles, KS and W1 of millions of numbers are computed from so many of them, evenly chosen;
+# the error of KS is then below 0.005.
+MAX_SORTED = 100_000
+_FINE_BINS = 256
+# Synthetic windows have no participants; blocks of them stand in.
+_SYNTHETIC_BLOCKS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Bootstrap weights: how often each group of a set is drawn, (replicate, group)."""
+
+    real: NDArray[np.float64]
+    other: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Distance:
+    """One distance with its bootstrap replicates (replicate,), empty without a bootstrap."""
+
+    value: float
+    replicates: Floats
+
+    def interval(self) -> list[float] | None:
+        """The 95 % interval; a distance is never below zero."""
+        interval = interval_around(self.value, self.replicates)
+        return None if interval is None else [max(0.0, interval[0]), interval[1]]
+
+
+def interval_around(value: float, replicates: Floats) -> list[float] | None:
+    """The central 95 % of bootstrap replicates, moved to have the value as their median.
+
+    Drawing with replacement makes histograms rougher and distances larger; the shift removes that
+    bias and keeps the spread. None without replicates.
+    """
+    if len(replicates) == 0 or not np.isfinite(replicates).all():
+        return None
+    low, middle, high = np.percentile(replicates, [2.5, 50, 97.5])
+    return [float(low - middle + value), float(high - middle + value)]
+
+
+def draw_weights(n_groups: int, n_replicates: int, rng: np.random.Generator) -> Floats:
+    """Multinomial weights (replicate, group) of drawing groups with replacement."""
+    return rng.multinomial(n_groups, np.full(n_groups, 1 / n_groups), n_replicates).astype(float)
+
+
+def drawn_windows(group: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """The windows of as many groups as there are, drawn with replacement; `group` is (window,)."""
+    n_groups = group.max() + 1
+    drawn = rng.integers(0, n_groups, n_groups)
+    return np.concatenate([np.flatnonzero(group == number) for number in drawn])
+
+
+def synthetic_groups(n_windows: int) -> NDArray[np.int64]:
+    """A block number for each of n windows, (window,)."""
+    return np.arange(n_windows) * min(_SYNTHETIC_BLOCKS, n_windows) // max(n_windows, 1)
+
+
+def distances(a: Quantity, b: Quantity) -> dict[str, float]:
+    """JS, KS and W1 of two quantities, without intervals."""
+    edges = bins_of(a, b)
+    js = js_from_counts(even_counts(a.values, edges), even_counts(b.values, edges))
+    ks, w1 = ks_and_wasserstein1(share(a.values), share(b.values))
+    return {"js": float(js), "ks": ks, "w1": w1}
+
+
+def bins_of(a: Quantity, b: Quantity) -> Floats:
+    """Edges of the histograms in which the two are compared."""
+    return histogram_edges(share(a.values), share(b.values), BINS[a.level])
+
+
+def distances_with_intervals(
+    real: Quantity,
+    other: Quantity,
+    real_groups: NDArray[np.int64],
+    other_groups: NDArray[np.int64],
+    draws: Draws | None,
+) -> dict[str, Distance]:
+    """JS, KS and W1 of a real and another quantity; groups are given per window, (window,).
+
+    A set without a value of the quantity has the largest distance.
+    """
+    if len(other.values) == 0:
+        n = 0 if draws is None else len(draws.real)
+        return {name: Distance(value, np.full(n, value)) for name, value in FARTHEST.items()}
+    values = distances(real, other)
+    if draws is None:
+        return {name: Distance(value, np.empty(0)) for name, value in values.items()}
+    edges = bins_of(real, other)
+    fine = histogram_edges(share(real.values), share(other.values), _FINE_BINS)
+    p, fine_p = (drawn_counts(real, one, real_groups, draws.real) for one in (edges, fine))
+    q, fine_q = (drawn_counts(other, one, other_groups, draws.other) for one in (edges, fine))
+    if not (p.any(axis=1) & q.any(axis=1)).all():
+        # Some draw has no value at all, so there is no interval.
+        return {name: Distance(value, np.full(len(p), np.nan)) for name, value in values.items()}
+    replicates = {
+        "js": js_from_counts(p, q),
+        "ks": ks_from_counts(fine_p, fine_q),
+        "w1": w1_from_counts(fine_p, fine_q, fine),
+    }
+    return {name: Distance(values[name], replicates[name]) for name in DISTANCES}
+
+
+def drawn_counts(
+    quantity: Quantity, edges: Floats, groups: NDArray[np.int64], weights: Floats
+) -> Floats:
+    """Histogram counts (replicate, bin) of drawn groups; values outside count in the end bins.
+
+    groups: of each window, (window,). weights: how often each group is drawn, (replicate, group).
+    """
+    n_groups, n_bins = weights.shape[1], len(edges) - 1
+    flat = groups[quantity.window] * n_bins + _places(quantity.values, edges)
+    counts = np.bincount(flat, minlength=n_groups * n_bins).reshape(n_groups, n_bins)
+    return np.asarray(weights @ counts.astype(float))
+
+
+def even_counts(values: Floats, edges: Floats) -> NDArray[np.int64]:
+    """Counts (bin,) in bins of equal width; values outside count in the end bins."""
+    return np.bincount(_places(values, edges), minlength=len(edges) - 1)
+
+
+def _places(values: Floats, edges: Floats) -> NDArray[np.int64]:
+    """The bin of each value, by arithmetic: faster than a search for millions of values."""
+    n_bins = len(edges) - 1
+    width = (edges[-1] - edges[0]) / n_bins
+    if not width > 0:
+        return np.zeros(len(values), dtype=np.int64)
+    scaled = (values - edges[0]) * (1 / width)
+    return np.asarray(np.clip(scaled, 0, n_bins - 1, out=scaled), dtype=np.int64)
+
+
+def share(values: Floats) -> Floats:
+    """At most MAX_SORTED of the values, evenly chosen."""
+    step = max(1, -(-len(values) // MAX_SORTED))
+    return values[::step]

@@ -1,0 +1,230 @@
+"""The headline of an evaluation: what a set comes to in a few numbers, with intervals.
+
+The ratio to the floor of every distance (features, events, directions, velocity and temporal
+structure: 31 numbers) gives the median, how many exceed 1.5, and the worst. Event counts, path
+length and the slope of the main sequence are in percent of those of all windows of the training
+participants. Intervals are 95 % bootstrap percentiles: training participants and blocks of
+synthetic windows are drawn with replacement, for ratios held-out participants too, the same in
+numerator and denominator. Drawing makes distances larger; replicates are therefore moved, in
+logarithms for ratios, to have the value as their median.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazediffusion.document import Estimate
+from gazediffusion.errors import GazeError
+from gazediffusion.evaluation.degree_events import degree_events, main_sequence_fit
+from gazediffusion.evaluation.distances import draw_weights, interval_around
+from gazediffusion.evaluation.features import ivt_statistics, kinematic_features
+from gazediffusion.evaluation.quantities import GroupMeans
+from gazediffusion.geometry import Screen
+
+Floats = NDArray[np.float64]
+Results = Mapping[str, Any]
+
+FAMILIES = ("features", "events", "directions", "velocity")
+LIMIT = 1.5
+SLOPE_WINDOWS = 2000
+COUNTS = ("saccade_count", "fixation_count", "path_length", "main_sequence")
+
+
+@dataclass(frozen=True)
+class Headline:
+    """What a set comes to. Percentages are against the training participants.
+
+    ratio: median over `n_distances` ratios to the floor; n_above: how many of these exceed 1.5.
+    worst, worst_ratio: the largest of them. c2st: accuracy of a classifier on features, 0.5 is
+    chance. An estimate without a value was not computed.
+    """
+
+    ratio: Estimate
+    n_above: Estimate
+    n_distances: int
+    worst: str
+    worst_ratio: Estimate
+    saccade_count_percent: Estimate
+    fixation_count_percent: Estimate
+    path_length_percent: Estimate
+    main_sequence_percent: Estimate
+    c2st: Estimate
+    n_windows: int
+
+    @classmethod
+    def of(cls, row: Results) -> Headline:
+        """As it stands in results."""
+
+        def estimate(key: str) -> Estimate:
+            cell = row.get(key) or {"value": None}
+            return Estimate(cell["value"], cell.get("interval"))
+
+        return cls(
+            ratio=estimate("median_ratio"),
+            n_above=estimate("n_above"),
+            n_distances=row["n_distances"],
+            worst=row["worst"]["title"] if row["worst"] else "",
+            worst_ratio=estimate("worst"),
+            saccade_count_percent=estimate("saccade_count_percent"),
+            fixation_count_percent=estimate("fixation_count_percent"),
+            path_length_percent=estimate("path_length_percent"),
+            main_sequence_percent=estimate("main_sequence_percent"),
+            c2st=estimate("c2st"),
+            n_windows=row["n_windows"],
+        )
+
+
+def ratio_entries(results: Results, name: str) -> dict[str, float]:
+    """The ratios to the floor that a set's median is taken over, by name of the distance.
+
+    Speed, turning angle and path length are in two protocols and count once.
+    """
+    entries = {
+        row["name"]: row["distances"]["js"]["synthetic"][name]["ratio"]
+        for row in results["quantities"]
+        if row["family"] in FAMILIES
+    }
+    entries |= {row["name"]: row["synthetic"][name]["ratio"] for row in results["scalars"]}
+    return {key: value for key, value in entries.items() if value is not None}
+
+
+def summarised_ratios(
+    ratios: Mapping[str, float], replicates: Mapping[str, Floats], titles: Mapping[str, str]
+) -> dict[str, Any]:
+    """Median, number above 1.5 and worst of the ratios; replicates (replicate,) by distance."""
+    if not ratios:
+        nothing = {"value": None, "interval": None}
+        return {"median_ratio": nothing, "n_above": nothing, "n_distances": 0, "worst": None}
+    values = np.array(list(ratios.values()))
+    worst = max(ratios, key=lambda key: ratios[key])
+    found: dict[str, Any] = {
+        "median_ratio": {"value": float(np.median(values)), "interval": None},
+        "n_above": {"value": int((values > LIMIT).sum()), "interval": None},
+        "n_distances": len(ratios),
+        "worst": {
+            "name": worst,
+            "title": titles[worst],
+            "value": ratios[worst],
+            "interval": None,
+        },
+    }
+    drawn = {
+        key: np.log(replicates[key])
+        for key, value in ratios.items()
+        if value > 0 and key in replicates and _is_positive(replicates[key])
+    }
+    if drawn and found["median_ratio"]["value"] > 0:
+        logs = np.stack(list(drawn.values()), axis=1)
+        interval = interval_around(
+            float(np.log(found["median_ratio"]["value"])), np.log(np.median(np.exp(logs), axis=1))
+        )
+        found["median_ratio"]["interval"] = None if interval is None else np.exp(interval).tolist()
+        moved = logs - np.median(logs, axis=0) + np.log([ratios[key] for key in drawn])
+        n_above = (moved > np.log(LIMIT)).sum(axis=1)
+        found["n_above"]["interval"] = (
+            np.percentile(n_above, [2.5, 97.5]).round().astype(int).tolist()
+        )
+        if worst in drawn:
+            of_worst = np.percentile(moved[:, list(drawn).index(worst)], [2.5, 97.5])
+            found["worst"]["interval"] = np.exp(of_worst).tolist()
+    return found
+
+
+def _is_positive(replicates: Floats) -> bool:
+    return len(replicates) > 0 and bool((np.isfinite(replicates) & (replicates > 0)).all())
+
+
+@dataclass(frozen=True, eq=False)
+class _Line:
+    """Sums of a regression by group (group, 5): n, x, y, x^2, x y of the main sequence."""
+
+    sums: Floats
+
+    @classmethod
+    def of(
+        cls, amplitude_deg: Floats, peak_deg_s: Floats, group: NDArray[np.int64], n_groups: int
+    ) -> _Line:
+        has_logarithm = (amplitude_deg > 0) & (peak_deg_s > 0)
+        x, y = np.log10(amplitude_deg[has_logarithm]), np.log10(peak_deg_s[has_logarithm])
+        sums = [
+            np.bincount(group[has_logarithm], weights=column, minlength=n_groups)
+            for column in (np.ones_like(x), x, y, x * x, x * y)
+        ]
+        return cls(np.stack(sums, axis=1))
+
+    def slope(self, weights: Floats) -> Floats:
+        """Of drawn groups, (replicate,)."""
+        n, x, y, xx, xy = (weights @ self.sums).T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray((n * xy - x * y) / (n * xx - x * x))
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Mean counts, path length and slope of a set, and what is needed to draw its groups."""
+
+    values: dict[str, float]
+    means: dict[str, GroupMeans]
+    line: _Line | None
+    n_groups: int
+
+    @classmethod
+    def of(
+        cls,
+        gaze: NDArray[np.float32],
+        screens: Sequence[Screen],
+        rate_hz: float,
+        group: NDArray[np.int64],
+    ) -> Counted:
+        """Of windows (window, 2, time), each of a screen and a group (window,)."""
+        events = ivt_statistics(gaze, rate_hz)
+        found: dict[str, NDArray[Any]] = {
+            "saccade_count": events.saccade_count,
+            "fixation_count": events.fixation_count,
+            "path_length": kinematic_features(gaze)["path_length"],
+        }
+        values = {name: float(rows.mean()) for name, rows in found.items()}
+        means = {name: GroupMeans.of(rows.astype(float), group) for name, rows in found.items()}
+        n_groups, line = int(group.max()) + 1, None
+        if any(screen.has_degrees for screen in screens):
+            moved = degree_events(gaze, screens, rate_hz, SLOPE_WINDOWS)
+            saccades = moved.saccade_amplitude_deg, moved.saccade_peak_deg_s
+            try:
+                values["main_sequence"] = main_sequence_fit(*saccades).slope
+                line = _Line.of(*saccades, group[moved.saccade_window], n_groups)
+            except GazeError:
+                pass  # too few saccades for a line
+        return cls(values, means, line, n_groups)
+
+    def drawn(self, n_replicates: int, rng: np.random.Generator) -> dict[str, Floats]:
+        """Means and slope of drawn groups, (replicate,) each."""
+        weights = draw_weights(self.n_groups, n_replicates, rng)
+        found = {name: one.mean(weights)[:, 0] for name, one in self.means.items()}
+        return found | ({} if self.line is None else {"main_sequence": self.line.slope(weights)})
+
+
+def percentages(
+    values: Mapping[str, float],
+    reference: Mapping[str, float],
+    drawn: Mapping[str, Floats] | None = None,
+    reference_drawn: Mapping[str, Floats] | None = None,
+) -> dict[str, Any]:
+    """Counts, path length and slope in percent of the reference's, with intervals where drawn."""
+    found = {}
+    for name in COUNTS:
+        value, of_reference = values.get(name), reference.get(name)
+        if value is None or not of_reference:
+            continue
+        percent = 100 * (value / of_reference - 1)
+        interval = None
+        if drawn and reference_drawn and name in drawn and name in reference_drawn:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                replicates = 100 * (drawn[name] / reference_drawn[name] - 1)
+            interval = interval_around(percent, replicates)
+        found[f"{name}_percent"] = {"value": percent, "interval": interval}
+    return found

@@ -1,0 +1,252 @@
+"""The result of an evaluation: a typed object over plain values, by part (all tasks, or a task).
+
+`Evaluation` gives the ratio to the floor, the headline, a tidy table and the report. Its parts are
+plain values, as results.json holds them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazediffusion.errors import GazeError
+from gazediffusion.evaluation import report
+from gazediffusion.evaluation.distances import BINS
+from gazediffusion.evaluation.headline import Headline, ratio_entries
+from gazediffusion.evaluation.quantities import Protocol
+from gazediffusion.files import written_whole
+from gazediffusion.version import __version__
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Results = dict[str, Any]
+
+FORMAT = "gazediffusion-evaluation"
+ALL = "all tasks"
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """What is computed. `quick` leaves out the bootstrap and the slow tests."""
+
+    protocols: tuple[Protocol, ...] = ("position", "velocity")
+    n_bootstrap: int = 200
+    quick: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.protocols or set(self.protocols) - {"position", "velocity"}:
+            raise GazeError(
+                f"`protocols` must be position, velocity or both, not {self.protocols!r}"
+            )
+        for name in ("n_bootstrap", "seed"):
+            if getattr(self, name) < 0:
+                raise GazeError(f"`{name}` must be 0 or more, not {getattr(self, name)}")
+
+    @property
+    def n_replicates(self) -> int:
+        """Bootstrap replicates in force."""
+        return 0 if self.quick else self.n_bootstrap
+
+
+def about_of(
+    config: EvaluationConfig, n_common: int, compared: str, notes: list[str]
+) -> dict[str, Any]:
+    """How results were obtained: settings, versions, the windows of each set, notes."""
+    return {
+        "gazediffusion_version": __version__,
+        "protocols": list(config.protocols),
+        "quick": config.quick,
+        "seed": config.seed,
+        "n_bootstrap": config.n_replicates,
+        "bins": dict(BINS),
+        "n_common": n_common,
+        "versions": {name: _version(name) for name in ("numpy", "scipy", "torch", "scikit-learn")},
+        "compared": compared,
+        "warnings": [],
+        "notes": notes,
+    }
+
+
+def _version(name: str) -> str | None:
+    """Of an installed package."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def plain_values(value: Any, digits: int | None = None) -> Any:
+    """What JSON can hold: arrays as lists, and None for NaN and infinity, which it lacks.
+
+    digits: significant digits that numbers are rounded to; None keeps all.
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain_values(one, digits) for key, one in value.items()}
+    if hasattr(value, "tolist"):
+        return plain_values(value.tolist(), digits)
+    if isinstance(value, list | tuple):
+        return [plain_values(one, digits) for one in value]
+    if not isinstance(value, float):
+        return value
+    if not math.isfinite(value):
+        return None
+    return value if digits is None else float(f"{value:.{digits}g}")
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Evaluation:
+    """How close synthetic sets are to real gaze, against the real-vs-real floor.
+
+    parts: plain results by part: "all tasks", or the name of a task.
+    shown: some windows (window, 2, time) of each set, for the gallery of the report.
+    """
+
+    parts: dict[str, Results]
+    shown: dict[str, NDArray[np.float32]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", plain_values(self.parts))
+
+    @property
+    def results(self) -> Results:
+        """The plain results of the only part, or of all tasks together."""
+        if ALL in self.parts or len(self.parts) == 1:
+            return self.parts.get(ALL) or next(iter(self.parts.values()))
+        raise GazeError(
+            f"this evaluation has {len(self.parts)} parts ({', '.join(self.parts)})",
+            remedy="choose one with parts[name]",
+        )
+
+    @property
+    def headlines(self) -> dict[str, Headline]:
+        """The headline of each synthetic set and of the second draw of real gaze.
+
+        With several parts the names are `part: set`.
+        """
+        return {
+            name if len(self.parts) == 1 else f"{part}: {name}": Headline.of(row)
+            for part, results in self.parts.items()
+            for name, row in results["headline"].items()
+        }
+
+    @property
+    def ratios(self) -> dict[str, float]:
+        """Median ratio to the floor of each synthetic set, pooled over tasks.
+
+        1.0: as close to held-out participants as the training participants are.
+        """
+        parts = [self.parts[ALL]] if ALL in self.parts else list(self.parts.values())
+        pooled: dict[str, list[float]] = {}
+        for results in parts:
+            for name in results["sets"]["synthetic"]:
+                pooled.setdefault(name, []).extend(ratio_entries(results, name).values())
+        return {name: float(np.median(values or [np.nan])) for name, values in pooled.items()}
+
+    @property
+    def ratio(self) -> float:
+        """Median ratio to the floor of the only synthetic set."""
+        ratios = self.ratios
+        if len(ratios) != 1:
+            raise GazeError(
+                f"there are {len(ratios)} synthetic sets ({', '.join(ratios)})",
+                remedy="choose one of ratios",
+            )
+        return next(iter(ratios.values()))
+
+    @property
+    def warnings(self) -> list[str]:
+        """What limits the results, such as few windows or tasks that do not match."""
+        found = (one for results in self.parts.values() for one in results["about"]["warnings"])
+        return list(dict.fromkeys(found))
+
+    def __repr__(self) -> str:
+        ratios = ", ".join(f"{name} {ratio:.2f}" for name, ratio in self.ratios.items())
+        parts = "" if len(self.parts) == 1 else f", parts: {', '.join(self.parts)}"
+        n_warnings = f", {len(self.warnings)} warnings" if self.warnings else ""
+        return f"Evaluation(ratio to the floor: {ratios}{parts}{n_warnings})"
+
+    def table(self) -> pl.DataFrame:
+        """Every distance of every set, tidy: a row for each part, set, quantity and distance.
+
+        Distances: js (nats), ks, w1 (the quantity's unit), l1 (of curves).
+        """
+        import polars as pl
+
+        schema = {
+            **dict.fromkeys(("part", "set", "family", "quantity", "unit", "distance"), pl.String),
+            **dict.fromkeys(("value", "low", "high", "floor", "halves", "ratio"), pl.Float64),
+            "n_windows": pl.Int64,
+        }
+        rows = [row for part, results in self.parts.items() for row in _rows(part, results)]
+        return pl.DataFrame(rows, schema=schema, orient="row")
+
+    def headline(self) -> str:
+        """The headline as a text table, with the sentence that says what is compared."""
+        return report.headline_text(self.parts)
+
+    def to_json(self, path: Path | str | None = None) -> str:
+        """All results as JSON; written to a file where one is named."""
+        values = {"format": FORMAT, "format_version": 2, "parts": self.parts}
+        text = json.dumps(plain_values(values), indent=1, ensure_ascii=False, allow_nan=False)
+        if path is not None:
+            with written_whole(Path(path)) as temporary:
+                temporary.write_text(text, encoding="utf-8")
+        return text
+
+    def to_markdown(self) -> str:
+        """The report in Markdown, without figures."""
+        return report.markdown_report(self.parts, {})
+
+    def to_html(self, path: Path | str | None = None) -> str:
+        """The report as one page with its figures; written to a file where one is named."""
+        with tempfile.TemporaryDirectory(prefix="gazediffusion-") as folder:
+            figures = report.draw_figures(self.parts, Path(folder), self.shown)
+            text = report.html_report(self.parts, figures)
+        if path is not None:
+            with written_whole(Path(path)) as temporary:
+                temporary.write_text(text, encoding="utf-8")
+        return text
+
+    def save(self, folder: Path | str) -> list[Path]:
+        """Write report.html, report.md, results.json and figures/ into a new folder."""
+        folder = Path(folder)
+        with written_whole(folder) as temporary:
+            temporary.mkdir()
+            figures = report.draw_figures(self.parts, temporary / "figures", self.shown)
+            texts = {
+                "report.html": report.html_report(self.parts, figures),
+                "report.md": report.markdown_report(self.parts, figures),
+                "results.json": self.to_json(),
+            }
+            for name, text in texts.items():
+                (temporary / name).write_text(text, encoding="utf-8")
+            pictures = [one.relative_to(temporary) for both in figures.values() for one in both]
+        return [*(folder / name for name in texts), *(folder / picture for picture in pictures)]
+
+
+def _rows(part: str, results: Results) -> Iterator[tuple[Any, ...]]:
+    """The rows of the tidy table."""
+    found = [
+        (row, kind, distance)
+        for row in results["quantities"]
+        for kind, distance in row["distances"].items()
+    ]
+    found += [(row, "l1", row) for row in results["scalars"]]
+    for row, kind, distance in found:
+        for name, cell in distance["synthetic"].items():
+            low, high = cell["interval"] or (None, None)
+            yield (
+                part, name, row["family"], row["name"], row["unit"], kind, cell["value"], low, high,
+                distance["floor"], distance["halves"], cell["ratio"], results["about"]["n_common"],
+            )  # fmt: skip
