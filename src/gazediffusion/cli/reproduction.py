@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from gazediffusion.cli import progress
-from gazediffusion.cli.console import out, plain
+from gazediffusion.cli.console import exit_stopped, out, plain
 from gazediffusion.cli.options import (
     Columns,
     DataDir,
@@ -21,7 +21,7 @@ from gazediffusion.cli.options import (
     Tasks,
     read_options_of,
 )
-from gazediffusion.errors import GazeError
+from gazediffusion.errors import GazeError, StoppedError
 from gazediffusion.files import require_writable
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def reproduce(
     Example: [bold]gazediffusion reproduce --data study/ --screen 1280x720 --screen-cm 40x22.5
     --distance-cm 45 -o reproduction[/bold]
     """
-    from gazediffusion.reproduction import PAPER, TINY, StoppedError
+    from gazediffusion.reproduction import PAPER, TINY
     from gazediffusion.reproduction import reproduce as run
 
     require_writable(output)
@@ -114,10 +114,8 @@ def reproduce(
                 so_far=so_far,
                 device=device,
             )
-        except StoppedError:
-            saved = f"all finished parts are saved in {plain(output)}"
-            out.print(f"stopped; {saved}; the same command resumes", soft_wrap=True)
-            raise typer.Exit(130) from None
+        except StoppedError as stop:
+            exit_stopped(stop)
     out.print(f"wrote {plain(results or output)}" + ("" if results else f": all up to {until}"))
 
 

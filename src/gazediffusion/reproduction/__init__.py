@@ -16,7 +16,7 @@ from typing import Any, Literal
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.files import read_json, write_json, written_whole
-from gazediffusion.reproduction.building import Builder, StoppedError, Watcher
+from gazediffusion.reproduction.building import Builder, Watcher
 from gazediffusion.reproduction.figures import draw_figures
 from gazediffusion.reproduction.page import render
 from gazediffusion.reproduction.plan import PAPER, TINY, Plan
@@ -30,7 +30,6 @@ __all__ = [
     "TINY",
     "Data",
     "Plan",
-    "StoppedError",
     "Watcher",
     "reproduce",
 ]
@@ -68,6 +67,7 @@ def reproduce(
     read: gives the windows; it is called only if they are not yet in the folder.
     only: names of tables; all of them if empty. until: the stage after which to stop.
     so_far: train and sample nothing, and write the tables that the sets at hand allow.
+    Raises StoppedError when the watcher asks for a stop; the same call resumes.
     """
     _require_known(only, until)
     _require_same_plan(folder, plan)
