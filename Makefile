@@ -1,4 +1,4 @@
-# Two commands do everything: `make demo` and `make test`. Each sets up .venv first.
+# The two main commands are `make demo` and `make test`. Each creates .venv first.
 VENV := .venv
 PYTHON ?= python3
 RUN := $(VENV)/bin
@@ -12,10 +12,10 @@ $(STAMP): pyproject.toml constraints.txt
 	$(RUN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test]"
 	@touch $@
 
-demo: $(STAMP)  ## generate with the model inside the package, judge it, draw a picture
+demo: $(STAMP)  ## generate with the packaged model, evaluate, draw a figure
 	$(RUN)/python examples/demo.py demo
 
-test: $(STAMP) lint  ## lint, types and the whole test suite
+test: $(STAMP) lint  ## lint, types and all tests
 	$(RUN)/python -m pytest
 
 quick: $(STAMP) lint  ## the same without the slowest tests
@@ -26,8 +26,9 @@ lint: $(STAMP)
 	$(RUN)/ruff format --check .
 	$(RUN)/mypy
 
-bench: $(STAMP)  ## the measured speeds of docs/benchmarks.md
+bench: $(STAMP)  ## speeds on a CPU as in the README, section Speed; others: benchmarks/
 	$(RUN)/python benchmarks/prepare.py
+	$(RUN)/python benchmarks/generate.py -n 4
 
 clean:
 	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from gazediffusion.device import choose_device
-from gazediffusion.generation.generator import QUALITIES, DiffusionGenerator, usual_batch
+from gazediffusion.generation.generator import QUALITIES, DiffusionGenerator, default_batch_size
 from gazediffusion.models.checkpoint import Run
 from gazediffusion.models.pretrained import load_model
 
@@ -96,7 +96,8 @@ def main() -> None:
     device = choose_device(arguments.device)
     paper, joint = (load_model(name, device=device) for name in ("position", arguments.model))
     n, n_joint = (
-        arguments.n or (usual_batch(run) if device.type == "cuda" else 4) for run in (paper, joint)
+        arguments.n or (default_batch_size(run) if device.type == "cuda" else 4)
+        for run in (paper, joint)
     )
     ways: dict[str, tuple[Callable[[int], object] | None, int]] = {
         "paper: 19.35 M, DDIM 100": (by_generator(DiffusionGenerator(paper, batch_size=n)), n),

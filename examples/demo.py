@@ -1,53 +1,41 @@
-"""What the package does with nothing but itself: generate gaze, evaluate it, look at it.
+"""Generate gaze of two tasks with the packaged model, evaluate it and draw it.
 
     python examples/demo.py [FOLDER] [-n 100]
 
-The model inside the package generates two tasks; each set is compared with the summary of real
-gaze in that task, and its report written. The picture shows windows of both.
+Each set is compared with the packaged summary of participants who did the same task. No recordings
+are needed.
 """
 
 from __future__ import annotations
 
 import argparse
 import shutil
+import sys
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
-from gazediffusion import DiffusionGenerator, SetConfig, evaluate_files, write_set
-from gazediffusion.cli.console import generation_bar, out, print_evaluation, steps_line
-from gazediffusion.device import choose_device
-from gazediffusion.models.pretrained import load_model
-from gazediffusion.plotting.style import house_style, save_figure, window_gallery
+import gazediffusion as gd
 
 TASKS = ("movies", "reading")
 
 
-def main(folder: Path, n_windows: int = 100) -> None:
+def main(folder: Path, n: int = 100) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-    device = choose_device("auto")
-    model = load_model("default", device=device)
-    shown: dict[str, NDArray[np.float32]] = {}
+    model = gd.load("default")
+    shown = {}
     for task in TASKS:
-        generator = DiffusionGenerator.of_quality(model, "default", task=task)
-        file = folder / f"{task}.parquet"
-        with generation_bar(n_windows) as progress:
-            write_set(generator, SetConfig(n_windows), file, progress)
 
-        with steps_line() as step:
-            evaluation = evaluate_files({task: file}, progress=step)
-            evaluation.save(folder / f"report-{task}")
-        shown |= evaluation.shown
-        print_evaluation(evaluation)
+        def progress(done: float, task: str = task) -> None:
+            print(f"\r{task}: {done:.0f} of {n} windows", end="", file=sys.stderr)
 
-    title = "Synthetic gaze by the model inside the package"
-    with house_style():
-        gallery = window_gallery(shown, model.config.rate_hz, model.config.screen, title)
-        save_figure(gallery, folder / "gallery.png")
-    for task in TASKS:
-        out.print(f"wrote {folder / task}.parquet, {folder / f'report-{task}'}/report.html")
-    out.print(f"wrote {folder / 'gallery.png'}")
+        shown[task] = model.sample(n, task=task, progress=progress)
+        print(file=sys.stderr)
+        shown[task].save(folder / f"{task}.parquet")
+        result = gd.evaluate(synthetic={task: shown[task]})
+        result.save(folder / f"report-{task}")
+        print(result.headline())
+        print(f"wrote {folder / task}.parquet, {folder / f'report-{task}'}/report.html")
+    picture = gd.plot_windows(shown, folder / "gallery.png", "Synthetic gaze, packaged model")
+    print(f"wrote {picture}")
 
 
 if __name__ == "__main__":

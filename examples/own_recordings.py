@@ -1,92 +1,51 @@
-"""The whole way on simulated recordings with a tiny model: simulate, prepare, train, generate.
+"""From recordings to synthetic gaze with a small model: simulate, prepare, train, generate.
 
     python examples/own_recordings.py [FOLDER] [--epochs 40 --windows 8]
 
-The tiny model learns for a minute and is no model of gaze; it shows that the way works.
+Replace the simulated recordings by a folder of your own. The tiny recipe trains for a minute on a
+laptop and only shows the steps; use recipe="joint" on a GPU, or `gd.load("default").fine_tune`.
 """
 
 from __future__ import annotations
 
 import argparse
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gazediffusion import (
-    RECIPES,
-    DiffusionGenerator,
-    PrepareConfig,
-    SetConfig,
-    SimulationConfig,
-    Windows,
-    find_sources,
-    inspect,
-    load_run,
-    prepare,
-    train,
-    write_set,
-    write_simulation,
-)
-from gazediffusion.cli.console import (
-    generation_bar,
-    inspection_table,
-    out,
-    print_run,
-    print_windows,
-    recording_bar,
-    training_bar,
-)
-from gazediffusion.plotting.overview import draw_overview
-from gazediffusion.plotting.style import house_style, save_figure, window_gallery
+import gazediffusion as gd
 
 
 def main(folder: Path, n_epochs: int = 40, n_windows: int = 8) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-    write_simulation(SimulationConfig(n_participants=10, minutes=2), folder / "recordings", "asc")
+    simulation = gd.SimulationConfig(n_participants=10, minutes=2)
+    gd.write_simulation(simulation, folder / "recordings", "asc")
 
-    sources = find_sources([folder / "recordings"])
-    config = PrepareConfig()
-    out.print(inspection_table(inspect(sources, config), config.seconds))
-    draw_overview(sources, config, folder / "recording.png")
-    with recording_bar("preparing", len(sources)) as progress:
-        prepare(sources, config, progress).save(folder / "windows.safetensors")
-    windows = Windows.load(folder / "windows.safetensors")
-    print_windows(windows)
+    recordings = gd.read(folder / "recordings")
+    print(recordings)
+    gd.plot_recording(recordings, gd.PrepareConfig(), folder / "recording.png")
+    windows = gd.prepare(recordings)
+    windows.save(folder / "windows.safetensors")
+    windows = gd.Windows.load(folder / "windows.safetensors")
+    print(windows)
 
-    recipe = replace(RECIPES["position-tiny"], epochs=n_epochs)
-    with training_bar(recipe.epochs) as bar:
-        for epoch in train(windows, folder / "run", recipe, on_step=bar.on_step):
-            bar.on_epoch(epoch)
-    print_run(folder / "run")
-
-    generator = DiffusionGenerator(load_run(folder / "run"))
-    with generation_bar(n_windows) as show:
-        write_set(generator, SetConfig(n_windows), folder / "gaze.parquet", show)
-    synthetic = generator.sample(min(4, n_windows)).cut()
-    simulated = windows.held_out.cut()[:: max(1, len(windows.held_out) // 4)][: len(synthetic)]
-    with house_style():
-        gallery = window_gallery(
-            {"simulated, held out": simulated, "synthetic, tiny model": synthetic},
-            windows.rate_hz,
-            windows.screen,
-            "Simulated gaze, and what a tiny model trained for a minute makes of it",
-        )
-        save_figure(gallery, folder / "gallery.png")
-
-    for name, gaze in (("simulated", simulated), ("synthetic", synthetic)):
-        out.print(f"{name}: {summary(gaze)}")
+    model = gd.train(
+        windows,
+        folder / "run",
+        "position-tiny",
+        epochs=n_epochs,
+        on_epoch=lambda one: print(f"epoch {one.epoch}: held-out loss {one.validation_loss:.4f}"),
+    )
+    model.sample_to(folder / "gaze.parquet", n_windows)
+    synthetic = model.sample(n_windows)
+    sets = {"simulated, held out": windows.held_out, "synthetic, tiny model": synthetic}
+    gd.plot_windows(sets, folder / "gallery.png", "Simulated gaze and samples of a tiny model")
+    for name, one in sets.items():
+        path = np.hypot(*np.diff(one.to_numpy(), axis=2).transpose(1, 0, 2)).sum(axis=1)
+        print(f"{name}: mean path length {path.mean():.1f} normalized units")
     for name in ("recordings", "windows.safetensors", "run", "gaze.parquet", "gallery.png"):
-        out.print(f"wrote {folder / name}")
-
-
-def summary(gaze: NDArray[np.float32]) -> str:
-    """Path length and spread of windows (window, 2, time), in screen halves."""
-    path = np.hypot(*np.diff(gaze, axis=2).transpose(1, 0, 2)).sum(axis=1)
-    spread = gaze.std(axis=2).mean(axis=0)
-    return f"path length {path.mean():.1f}, spread x {spread[0]:.2f}, y {spread[1]:.2f}"
+        print(f"wrote {folder / name}")
 
 
 if __name__ == "__main__":

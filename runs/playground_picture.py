@@ -1,4 +1,4 @@
-"""The README's picture of the playground: the real server, a real browser, windows made for it.
+"""The README's picture of the playground: a server, a browser, generated windows.
 
 python runs/playground_picture.py docs/images/playground.png [--model joint --task reading --seed 7]
 """
@@ -44,11 +44,11 @@ def main() -> None:
                 page = browser.new_page(viewport={"width": 1280, "height": 800})
                 page.set_default_timeout(300_000)
                 page.goto(_address(server))
-                page.wait_for_selector("#make:enabled")
+                page.wait_for_selector("#start:enabled")
                 page.select_option("#model", given.model)
                 page.select_option("#task", given.task)
                 page.fill("#seed", given.seed)
-                page.click("#make")
+                page.click("#start")
                 begun = time.perf_counter()
                 page.wait_for_selector(".thumb.ready >> nth=0")
                 first = time.perf_counter() - begun

@@ -9,7 +9,7 @@ import numpy as np
 
 from gazediffusion.data.windows import Protocol, Windows
 from gazediffusion.models.recipes import RECIPES, Recipe
-from gazediffusion.training.loop import train
+from gazediffusion.training.loop import train_epochs
 from tests.data.test_windows import make_windows
 from tests.models.test_unet import SMALL
 
@@ -38,5 +38,5 @@ def saved_windows(path: Path, recipe: Protocol = "position") -> Windows:
 def trained_run(folder: Path, recipe: Recipe = TINY) -> Path:
     """A run trained to its end."""
     windows = saved_windows(folder.with_suffix(".safetensors"), recipe.protocol)
-    list(train(windows, folder, recipe, seed=0, device="cpu"))
+    list(train_epochs(windows, folder, recipe, seed=0, device="cpu"))
     return folder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +30,8 @@ ORDER = [
     "training",
     "plotting",
     "evaluation",
+    "model",
+    "description",
     "reproduction",
     "web",
     "cli",
@@ -86,7 +89,7 @@ def test_windows_load_where_polars_and_pymovements_are_not_installed() -> None:
 
 def test_training_and_sampling_need_nothing_the_gpu_machine_lacks() -> None:
     missing = {"polars", "pymovements", "pydantic", "diffusers", "pyarrow", "scipy", "matplotlib"}
-    modules = "gazediffusion.cli, gazediffusion.training.loop, gazediffusion.generation.sets"
+    modules = "gazediffusion.cli, gazediffusion.model, gazediffusion.description"
     assert not missing & loaded_by(f"import {modules}")
 
 
@@ -96,6 +99,35 @@ def test_the_network_and_the_diffusion_do_not_know_each_other() -> None:
         assert "models" not in imported(path)
 
 
-def test_every_public_name_can_be_had() -> None:
+def test_every_public_name_exists_and_dir_shows_them_alone() -> None:
     for name in gazediffusion.__all__:
         assert getattr(gazediffusion, name) is not None
+    assert dir(gazediffusion) == sorted(gazediffusion.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        getattr(gazediffusion, "nothing")  # noqa: B009
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda p: p.stem)
+def test_modules_stay_under_400_lines(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= 400
+
+
+@pytest.mark.parametrize("package", [n for n in ORDER if (PACKAGE / n).is_dir()])
+def test_a_package_says_what_it_holds_and_what_it_must_not_know(package: str) -> None:
+    docstring = ast.get_docstring(ast.parse((PACKAGE / package / "__init__.py").read_text()))
+    assert docstring is not None
+    assert 2 <= len(docstring.splitlines()) <= 7
+    assert re.search(
+        r"must not|knows? nothing|neither|no other|contains no|nothing here", docstring
+    )
+
+
+# What the command line and the web service may import besides the public names.
+FRONT = {"cli", "web", "errors", "files", "version"}
+
+
+@pytest.mark.parametrize(
+    "path", sorted([*(PACKAGE / "cli").glob("*.py"), *(PACKAGE / "web").glob("*.py")]), ids=str
+)
+def test_commands_and_service_call_public_functions_alone(path: Path) -> None:
+    assert imported(path) <= FRONT, f"{path.name} imports {imported(path) - FRONT}"

@@ -45,7 +45,7 @@ def test_degrees_equal_those_of_pymovements() -> None:
 
 
 def test_degrees_without_centimetres_name_the_options() -> None:
-    with pytest.raises(GazeError, match="give `screen` with its size in cm"):
+    with pytest.raises(GazeError, match="give `screen` with its size"):
         Screen(1280, 720).to_degrees(np.zeros((2, 1)))
 
 

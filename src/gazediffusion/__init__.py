@@ -1,7 +1,13 @@
-"""gazediffusion: learn how human eyes move and generate new, realistic gaze.
+"""gazediffusion: learn how human eyes move from recordings and generate new, realistic gaze.
+
+    import gazediffusion as gd
+
+    model = gd.load("default")
+    gaze = model.sample(100, task="reading", seed=0)
+    gaze.save("gaze.parquet")
 
 The names below are the public library. They are loaded when first used, so that importing the
-package costs nothing.
+package is fast.
 """
 
 from __future__ import annotations
@@ -15,81 +21,83 @@ if TYPE_CHECKING:
     from gazediffusion.data.cleaning import CleaningConfig
     from gazediffusion.data.inspection import inspect
     from gazediffusion.data.preparing import PrepareConfig, prepare
-    from gazediffusion.data.readers import ReadOptions, find_sources, read_recordings
+    from gazediffusion.data.reading import Recordings, read
     from gazediffusion.data.recordings import Recording
     from gazediffusion.data.simulation import SimulationConfig, simulate, write_simulation
     from gazediffusion.data.windows import Windows
-    from gazediffusion.errors import GazeError
+    from gazediffusion.description import describe
+    from gazediffusion.errors import GazeError, StoppedError
     from gazediffusion.evaluation.evaluation import evaluate
     from gazediffusion.evaluation.loading import evaluate_files
     from gazediffusion.evaluation.result import Evaluation, EvaluationConfig
-    from gazediffusion.generation.baselines import fit_baseline
-    from gazediffusion.generation.generator import DiffusionGenerator
-    from gazediffusion.generation.sets import SetConfig, write_set
+    from gazediffusion.generation.baselines import Baseline, fit_baseline
     from gazediffusion.geometry import Screen
-    from gazediffusion.models.checkpoint import Run, load_run
+    from gazediffusion.model import Model, load, train
     from gazediffusion.models.recipes import RECIPES, Recipe
-    from gazediffusion.training.loop import train
+    from gazediffusion.plotting.gallery import plot_windows
+    from gazediffusion.plotting.overview import plot_recording
 
 _HOME = {
+    "Baseline": "generation.baselines",
     "CleaningConfig": "data.cleaning",
-    "DiffusionGenerator": "generation.generator",
     "Evaluation": "evaluation.result",
     "EvaluationConfig": "evaluation.result",
     "GazeError": "errors",
+    "Model": "model",
     "PrepareConfig": "data.preparing",
     "RECIPES": "models.recipes",
-    "ReadOptions": "data.readers",
     "Recipe": "models.recipes",
     "Recording": "data.recordings",
-    "Run": "models.checkpoint",
+    "Recordings": "data.reading",
     "Screen": "geometry",
-    "SetConfig": "generation.sets",
     "SimulationConfig": "data.simulation",
+    "StoppedError": "errors",
     "Windows": "data.windows",
+    "describe": "description",
     "evaluate": "evaluation.evaluation",
     "evaluate_files": "evaluation.loading",
-    "find_sources": "data.readers",
     "fit_baseline": "generation.baselines",
     "inspect": "data.inspection",
-    "load_run": "models.checkpoint",
+    "load": "model",
+    "plot_recording": "plotting.overview",
+    "plot_windows": "plotting.gallery",
     "prepare": "data.preparing",
-    "read_recordings": "data.readers",
+    "read": "data.reading",
     "simulate": "data.simulation",
-    "train": "training.loop",
-    "write_set": "generation.sets",
+    "train": "model",
     "write_simulation": "data.simulation",
 }
 
 __all__ = [  # noqa: RUF022  # in the order of the data's way through the package
     "__version__",
     "GazeError",
+    "StoppedError",
     "Screen",
     "Recording",
-    "ReadOptions",
-    "find_sources",
-    "read_recordings",
+    "Recordings",
+    "read",
     "CleaningConfig",
     "inspect",
     "PrepareConfig",
     "prepare",
     "Windows",
-    "RECIPES",
-    "Recipe",
-    "train",
-    "Run",
-    "load_run",
-    "DiffusionGenerator",
-    "SetConfig",
-    "write_set",
-    "fit_baseline",
-    "EvaluationConfig",
-    "Evaluation",
-    "evaluate",
-    "evaluate_files",
     "SimulationConfig",
     "simulate",
     "write_simulation",
+    "RECIPES",
+    "Recipe",
+    "train",
+    "load",
+    "Model",
+    "fit_baseline",
+    "Baseline",
+    "EvaluationConfig",
+    "evaluate",
+    "evaluate_files",
+    "Evaluation",
+    "plot_recording",
+    "plot_windows",
+    "describe",
 ]
 
 
@@ -97,3 +105,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'gazediffusion' has no attribute {name!r}")
     return getattr(import_module(f"gazediffusion.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

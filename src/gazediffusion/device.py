@@ -10,7 +10,7 @@ from gazediffusion.errors import GazeError
 
 
 def choose_device(name: str) -> torch.device:
-    """`auto` is the GPU where there is one."""
+    """The device of this name; `auto` is the GPU where there is one."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
@@ -18,14 +18,14 @@ def choose_device(name: str) -> torch.device:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
-        raise GazeError(f"--device {name} cannot be used ({reason})") from error
+        raise GazeError(f"`device` {name} cannot be used ({reason})") from error
     return device
 
 
 def require_precision(name: str) -> None:
-    """Refuse what is no --precision."""
+    """Refuse an unknown precision."""
     if name not in ("auto", "fp32", "bf16"):
-        raise GazeError(f"--precision must be auto, fp32 or bf16, not {name!r}")
+        raise GazeError(f"`precision` must be auto, fp32 or bf16, not {name!r}")
 
 
 def has_fast_bf16(device: torch.device) -> bool:

@@ -22,11 +22,12 @@ _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with what it is worth: its interval and its ratio to the floor, where known."""
+    """A number with what it is worth: interval, ratio to the floor and SD, where known."""
 
     value: float | None
     interval: Sequence[float | None] | None = None
     ratio: float | None = None
+    sd: float | None = None
 
 
 Cell = str | float | Estimate | None
@@ -34,12 +35,16 @@ Cell = str | float | Estimate | None
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under columns; `foot` rows (means, floors) stay below when the others are sorted."""
+    """Rows under columns; `foot` rows (means, floors) stay below when the others are sorted.
+
+    is_text: the cells are sentences, which Markdown aligns to the left.
+    """
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     foot: Sequence[Sequence[Cell]] = ()
+    is_text: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,14 +62,21 @@ class Bars:
     ratios: Mapping[str, tuple[float | None, str]]
 
 
-Block = str | Table | Picture | Bars
+@dataclass(frozen=True)
+class Code:
+    """A command or other text that is shown as it is."""
+
+    text: str
+
+
+Block = str | Table | Picture | Bars | Code
 Sections = dict[str, list[Block]]
 
 
 def as_text(cell: Cell) -> str:
     """A cell in words: three significant digits, whole numbers whole, a dash for nothing."""
     if isinstance(cell, Estimate):
-        parts = [as_text(cell.value)]
+        parts = [as_text(cell.value) if cell.sd is None else _with_sd(cell.value, cell.sd)]
         parts += [f"{TIMES}{as_text(cell.ratio)}"] if cell.ratio is not None else []
         parts += [f"[{', '.join(map(as_text, cell.interval))}]"] if cell.interval else []
         return " ".join(parts)
@@ -74,6 +86,14 @@ def as_text(cell: Cell) -> str:
     if isinstance(cell, int) or size == 0 or size >= 999.5:
         return f"{cell:,.0f}"
     return f"{cell:.2e}".replace("e-0", "e-") if size < 1e-3 else f"{cell:#.3g}".rstrip(".")
+
+
+def _with_sd(mean: float | None, sd: float) -> str:
+    """A mean and its SD with the same decimals: 0.0155 ± 0.0038, (1.31 ± 0.02)e-4."""
+    digits, _, exponent = as_text(mean).partition("e")
+    if exponent:
+        return f"({digits} ± {sd / 10.0 ** int(exponent):.2f})e{exponent}"
+    return f"{digits} ± {sd:,.{len(digits.partition('.')[2])}f}"
 
 
 def to_markdown(title: str, sections: Sections, figures: Mapping[str, Sequence[Path]]) -> str:
@@ -88,13 +108,15 @@ def to_markdown(title: str, sections: Sections, figures: Mapping[str, Sequence[P
 def _block_markdown(block: Block, figures: Mapping[str, Sequence[Path]]) -> str:
     if isinstance(block, str):
         return _safe(block)
+    if isinstance(block, Code):
+        return "\n".join(f"    {line}" for line in block.text.splitlines())
     if isinstance(block, Picture):
         source = f"figures/{block.name}.png"
         return f"![{_safe(block.caption)}]({source})" if block.name in figures else ""
     if isinstance(block, Bars):
         overall = [[name, ratio] for name, (ratio, _) in block.ratios.items()]
         block = Table("Overall", ["set", "ratio to the floor"], overall)
-    rule = "|".join(["---", *["---:"] * (len(block.columns) - 1)])
+    rule = "|".join(["---", *["---" if block.is_text else "---:"] * (len(block.columns) - 1)])
     lines = [
         " | ".join(_safe(as_text(cell)) for cell in row)
         for row in (block.columns, *block.rows, *block.foot)
@@ -133,6 +155,8 @@ def to_html(title: str, sections: Sections, figures: Mapping[str, Sequence[Path]
 def _block_html(block: Block, figures: Mapping[str, Sequence[Path]]) -> str:
     if isinstance(block, str):
         return f"<p>{escape(block)}</p>"
+    if isinstance(block, Code):
+        return f"<pre><code>{escape(block.text)}</code></pre>"
     if isinstance(block, Bars):
         return _bars_html(block)
     if isinstance(block, Table):

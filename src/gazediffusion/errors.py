@@ -28,6 +28,10 @@ class GazeError(Exception):
         super().__init__(" ".join(message.split()))
 
 
+class StoppedError(Exception):
+    """Long work was stopped on request; what was done is saved, and the same call resumes."""
+
+
 def suggestion(given: str, known: list[str]) -> str:
     """Name the known word nearest to the given one, or list them all: `did you mean 'x_px'?`."""
     from difflib import get_close_matches

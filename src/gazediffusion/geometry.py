@@ -81,10 +81,14 @@ class Screen:
         if self.width_cm is None or self.height_cm is None or self.distance_cm is None:
             raise GazeError(
                 "degrees need the screen's size and distance",
-                remedy="give `screen` with its size in cm and the viewing distance",
+                remedy="give `screen` with its size (`width_cm`) and `distance_cm`",
             )
         size_cm = np.array([[self.width_cm], [self.height_cm]])
         return np.asarray(self.distance_cm * self.size_px / size_cm)
+
+    def has_pixels_of(self, other: Screen) -> bool:
+        """Whether both screens have the same width and height in pixels."""
+        return (self.width_px, self.height_px) == (other.width_px, other.height_px)
 
     def in_words(self) -> str:
         """As `1280x720 px, 40x22.5 cm at 45 cm`; without what is not known."""
@@ -106,11 +110,26 @@ class Screen:
         return fields
 
     @classmethod
+    def parse(cls, px: str | None, cm: str | None, distance_cm: float | None) -> Screen | None:
+        """The screen that a user gives as `1280x720`, `40x22.5` and 45; None where none is given.
+
+        >>> Screen.parse("1280x720", "40x22.5", 45).in_words()
+        '1280x720 px, 40x22.5 cm at 45 cm'
+        """
+        if px is None:
+            if cm is not None or distance_cm is not None:
+                raise GazeError("`screen_cm` and `distance_cm` need `screen` in pixels as well")
+            return None
+        width_px, height_px = parse_size(px, "screen")
+        width_cm, height_cm = parse_size(cm, "screen_cm") if cm is not None else (None, None)
+        return cls(round(width_px), round(height_px), width_cm, height_cm, distance_cm)
+
+    @classmethod
     def from_bids(cls, fields: Mapping[str, Any]) -> Screen | None:
         """Read what `to_bids` writes; None when the resolution is missing or not two numbers."""
         try:
             width_px, height_px = (int(value) for value in fields["ScreenResolution"])
-            size = [float(value) * 100 for value in fields.get("ScreenSize") or ()]
+            size = [round(float(value) * 100, 4) for value in fields.get("ScreenSize") or ()]
             distance = fields.get("ScreenDistance")
             width_cm, height_cm = (size[0], size[1]) if len(size) == 2 else (None, None)
             return cls(
@@ -118,7 +137,7 @@ class Screen:
                 height_px,
                 width_cm,
                 height_cm,
-                float(distance) * 100 if distance is not None else None,
+                round(float(distance) * 100, 4) if distance is not None else None,
             )
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
             return None
@@ -130,14 +149,3 @@ def parse_size(text: str, argument: str) -> tuple[float, float]:
     if match is None:
         raise GazeError(f"`{argument}` must look like 1280x720, not {text!r}")
     return float(match[1]), float(match[2])
-
-
-def parse_screen(px: str | None, cm: str | None, distance_cm: float | None) -> Screen | None:
-    """The screen that a user gives as `1280x720`, `40x22.5` and 45; None where none was given."""
-    if px is None:
-        if cm is not None or distance_cm is not None:
-            raise GazeError("`screen_cm` and `distance_cm` need `screen` in pixels as well")
-        return None
-    width_px, height_px = parse_size(px, "screen")
-    width_cm, height_cm = parse_size(cm, "screen_cm") if cm is not None else (None, None)
-    return Screen(round(width_px), round(height_px), width_cm, height_cm, distance_cm)

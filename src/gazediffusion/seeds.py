@@ -1,4 +1,4 @@
-"""Seeds and draws: every random choice is a function of the run's seed and of what it is for."""
+"""Seeds and draws: every random choice is a function of the seed and of its purpose."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 
 
 def seed_for(*words: int) -> int:
-    """A 63-bit seed for these numbers (0 or more), unrelated to that of any others."""
+    """A 63-bit seed for these numbers (0 or more), independent of that of any others."""
     state = np.random.SeedSequence(words).generate_state(1, np.uint64)
     return int(state[0] >> np.uint64(1))
 
 
-def evenly_spread(seed: int, first: int, stop: int, width: int) -> NDArray[np.float64]:
-    """Points first..stop-1 of a seed's sequence that fills the unit cube evenly, (point, width).
+def sobol_points(seed: int, first: int, stop: int, width: int) -> NDArray[np.float64]:
+    """Points first..stop-1 of a seed's scrambled Sobol sequence (Owen 1998), (point, width).
 
-    Scrambled Sobol numbers (Owen 1998): as random as independent ones point by point, but any first
-    n of them have nearly the mean of the whole, where independent ones miss it by 1 / sqrt(n).
+    Each point is uniform in the unit cube. Means over the first n points have a smaller variance
+    than those over independent draws, which is of order 1/n.
     """
     import torch
 
@@ -28,11 +28,14 @@ def evenly_spread(seed: int, first: int, stop: int, width: int) -> NDArray[np.fl
     return points
 
 
-def fallen_on(
-    shares: NDArray[np.float64], places: NDArray[np.float64]
+def categorical_draw(
+    weights: NDArray[np.float64], uniforms: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Which of several with these shares each place between 0 and 1 falls on, and where on it."""
-    edges = np.cumsum(shares)
-    along = places * edges[-1]
-    which = np.searchsorted(edges[:-1], along, side="right")
-    return which, (along - edges[which]) / shares[which] + 1
+    """The category of each uniform number by inverse transform, and the uniform left within it.
+
+    weights (category,) need not sum to one; uniforms (n,) lie in [0, 1). Both results are (n,).
+    """
+    edges = np.cumsum(weights)
+    scaled = uniforms * edges[-1]
+    category = np.searchsorted(edges[:-1], scaled, side="right")
+    return category, (scaled - edges[category]) / weights[category] + 1

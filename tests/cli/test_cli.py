@@ -20,7 +20,7 @@ from tests.conftest import RunCommand
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Five simulated people in one Parquet table."""
+    """Five simulated participants in one Parquet table."""
     from gazediffusion.data.simulation import SimulationConfig, write_simulation
 
     folder = tmp_path_factory.mktemp("study") / "study"
@@ -64,7 +64,7 @@ def test_simulated_files_of_every_format_are_inspected_and_prepared(
         "--format", format, "--rate", 500,
     )  # fmt: skip
     assert code == 0
-    assert "3 people" in said
+    assert "3 participants" in said
     code, said, _ = run("inspect", tmp_path / "sim")
     assert code == 0
     assert "500" in said
@@ -137,9 +137,9 @@ BAD = {
     "task": (["prepare", "STUDY", "-o", "OUT/w.safetensors", "--task", "x"], "no recording of"),
     "rate": (["prepare", "STUDY", "-o", "OUT/w.safetensors", "--rate", "1000"], "below the target"),
     "seconds": (["prepare", "STUDY", "-o", "OUT/w.safetensors", "--seconds", "900"], "longest"),
-    "same person": (["prepare", "STUDY", "-o", "OUT/w.safetensors", "--same-person", "a"], "A=B"),
+    "same": (["prepare", "STUDY", "-o", "OUT/w.safetensors", "--same-participant", "a"], "A=B"),
     "info": (["info", "STUDY/recordings.parquet"], "no safetensors file"),
-    "people": (["simulate", "-o", "OUT/s", "--participants", "0"], "participant"),
+    "participants": (["simulate", "-o", "OUT/s", "--participants", "0"], "participant"),
     "simulate format": (["simulate", "-o", "OUT/s", "--format", "edf"], "format"),
     "not empty": (["simulate", "-o", "STUDY"], "not empty"),
     "dataset": (["inspect", "pymovements:GazeBas"], "GazeBase"),
@@ -264,7 +264,7 @@ def test_train_generate_and_info_in_turn(run: RunCommand, trained: Path, tmp_pat
     assert code == 0, lines
     assert "3 synthetic windows" in said
     code, said, _ = run("info", tmp_path / "gaze.csv")
-    assert "No person was recorded" in said
+    assert "No participant was recorded" in said
     code, said, _ = run("info", tmp_path / "gaze.csv", "--json")
     assert json.loads(said)["sampling"]["steps"] == 4
 

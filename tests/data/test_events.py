@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 
-from gazediffusion.data.events import SACCADE_DEG_S, detect_events
+from gazediffusion.data.events import SACCADE_DEG_S, detect_events, detect_ivt
 from gazediffusion.data.simulation import SimulationConfig, simulate
 from tests.conftest import SCREEN
 
@@ -68,3 +68,35 @@ def test_short_rests_are_no_fixations() -> None:
     gaze[0, 110:] += 100
     events = detect_events(gaze, np.arange(200, dtype=np.float64) * 4.0, SCREEN)
     assert [event.event for event in events] == ["fixation", "saccade", "saccade", "fixation"]
+
+
+def test_segments_are_those_of_a_plain_loop_over_steps() -> None:
+    rng = np.random.default_rng(1)
+    speed = rng.exponential(1.0, (5, 40))
+    found = detect_ivt(speed, threshold=1.0, min_fixation_steps=2)
+    events: dict[bool, list[list[int]]] = {True: [], False: []}
+    for window, row in enumerate(speed.tolist()):
+        start = 0
+        for step in range(1, len(row) + 1):
+            if step == len(row) or (row[step] > 1.0) != (row[start] > 1.0):
+                first = window * 41 + start
+                events[row[start] > 1.0].append([first, window * 41 + step])
+                start = step
+    assert found.saccades.tolist() == events[True]
+    assert found.fixations.tolist() == [one for one in events[False] if one[1] - one[0] >= 2]
+    peaks = [max(speed[a // 41, a % 41 : a % 41 + b - a]) for a, b in events[True]]
+    assert found.saccade_peak_speed.tolist() == peaks
+    assert found.window_of(found.saccades).tolist() == [a // 41 for a, _ in events[True]]
+
+
+def test_no_segment_crosses_the_border_of_a_window() -> None:
+    found = detect_ivt(np.full((3, 10), 5.0), threshold=1.0)
+    assert found.saccades.tolist() == [[0, 10], [11, 21], [22, 32]]
+    assert len(found.fixations) == 0
+    still = detect_ivt(np.zeros((3, 10)), threshold=1.0)
+    assert still.fixations.tolist() == [[0, 10], [11, 21], [22, 32]]
+    assert still.saccade_peak_speed.tolist() == []
+
+
+def test_a_step_at_the_threshold_is_slow() -> None:
+    assert detect_ivt(np.array([[1.0, 1.0]]), threshold=1.0).fixations.tolist() == [[0, 2]]

@@ -9,7 +9,7 @@ import pytest
 
 from gazediffusion.data.cleaning import CleaningConfig
 from gazediffusion.data.inspection import inspect
-from gazediffusion.data.preparing import PrepareConfig, is_on_grid, prepare, window_starts
+from gazediffusion.data.preparing import PrepareConfig, prepare, window_starts
 from gazediffusion.data.readers import ReadOptions, Source
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.windows import Windows
@@ -141,12 +141,6 @@ def test_filtered_gaze_has_no_grid(make_recording: MakeRecording, source_file: P
         for k, p in enumerate("ab")
     ]
     assert prepare(sources(source_file, *recordings)).grid_px is None
-
-
-def test_the_grid_is_recognised() -> None:
-    assert is_on_grid(wandering_gaze(500), 0.1)
-    assert not is_on_grid(wandering_gaze(500), 1.0)
-    assert not is_on_grid(wandering_gaze(500, grid_px=None), 0.1)
 
 
 def test_participants_are_split_and_the_split_is_fixed_by_its_seed(

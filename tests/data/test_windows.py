@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-import time
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
 
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
@@ -85,41 +82,6 @@ def test_no_windows_cut_to_an_empty_array() -> None:
     assert none.cut().shape == (0, 2, LENGTH)
 
 
-@pytest.mark.parametrize("grid_px", [0.1, 1.0, 0.001, None])
-def test_saving_and_loading_give_back_the_same_windows(
-    tmp_path: Path, grid_px: float | None
-) -> None:
-    windows = replace(make_windows(grid_px), velocity_scale=3.5)
-    windows.save(tmp_path / "w.safetensors")
-    loaded = Windows.load(tmp_path / "w.safetensors")
-    np.testing.assert_array_equal(loaded.gaze, windows.gaze)
-    np.testing.assert_array_equal(loaded.starts, windows.starts)
-    np.testing.assert_array_equal(loaded.segment_onset_ms, windows.segment_onset_ms)
-    for name in ("length", "rate_hz", "screens", "protocol", "participants", "tasks"):
-        assert getattr(loaded, name) == getattr(windows, name)
-    assert loaded.validation == {"bert"}
-    assert loaded.grid_px == grid_px
-    assert loaded.velocity_scale == 3.5
-    assert loaded.provenance["note"] == "made"
-    assert len(loaded.provenance["data_sha256"]) == 64
-
-
-def test_gaze_on_the_grid_takes_half_the_bytes(tmp_path: Path) -> None:
-    make_windows(0.1).save(tmp_path / "grid.safetensors")
-    make_windows(None).save(tmp_path / "none.safetensors")
-    saved = (tmp_path / "none.safetensors").stat().st_size - (
-        tmp_path / "grid.safetensors"
-    ).stat().st_size
-    assert saved > 0.9 * 750 * 2 * 2
-
-
-def test_the_same_windows_give_the_same_bytes(tmp_path: Path) -> None:
-    make_windows().save(tmp_path / "a.safetensors")
-    time.sleep(0.01)
-    make_windows().save(tmp_path / "b.safetensors")
-    assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
-
-
 def test_dequantized_gaze_stays_in_its_grid_cell_and_leaves_the_grid() -> None:
     windows = make_windows(0.1)
     smooth = windows.dequantized(seed=1)
@@ -151,48 +113,3 @@ def test_directions_pile_up_on_the_grid_and_not_after_dequantizing() -> None:
 
     assert share_on_axes(windows) > 0.2
     assert share_on_axes(windows.dequantized(0)) < 0.01
-
-
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (b"", "the file is empty"),
-        (b"not a tensor in sight", "no safetensors file"),
-        (b"\xff" * 100, "no safetensors file"),
-    ],
-)
-def test_other_files_are_refused(tmp_path: Path, content: bytes, problem: str) -> None:
-    path = tmp_path / "w.safetensors"
-    path.write_bytes(content)
-    with pytest.raises(GazeError, match=problem):
-        Windows.load(path)
-
-
-def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(GazeError, match="no such file"):
-        Windows.load(tmp_path / "none.safetensors")
-
-
-def test_a_foreign_safetensors_file_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "w.safetensors"
-    save_file({"weight": np.zeros(3)}, path)
-    with pytest.raises(GazeError, match="no windows file"):
-        Windows.load(path)
-
-
-def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "w.safetensors"
-    make_windows().save(path)
-    path.write_bytes(path.read_bytes()[:-10])
-    with pytest.raises(GazeError, match="cut short"):
-        Windows.load(path)
-
-
-def test_a_flipped_bit_is_found_by_the_checksum(tmp_path: Path) -> None:
-    path = tmp_path / "w.safetensors"
-    make_windows().save(path)
-    content = bytearray(path.read_bytes())
-    content[-5] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(GazeError, match="checksum"):
-        Windows.load(path)

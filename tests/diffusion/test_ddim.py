@@ -120,11 +120,11 @@ def test_windows_and_seeds_differ() -> None:
 
 @pytest.mark.parametrize("n_steps", [0, 1001])
 def test_impossible_step_counts_are_refused(n_steps: int) -> None:
-    with pytest.raises(GazeError, match="--steps must lie between 1 and 1000"):
+    with pytest.raises(GazeError, match="`steps` must lie between 1 and 1000"):
         ddim_times(n_steps, 1000)
 
 
 def test_an_impossible_eta_is_refused() -> None:
     noise = WindowNoise(0, [0], (2, 8), CPU)
-    with pytest.raises(GazeError, match="--eta"):
+    with pytest.raises(GazeError, match="`eta`"):
         list(sample(gaussian_denoiser(SCHEDULE, 1.0), SCHEDULE, noise, eta=1.5))

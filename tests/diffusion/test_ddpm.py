@@ -9,7 +9,8 @@ import torch
 from diffusers import DDPMScheduler
 from torch import Tensor
 
-from gazediffusion.diffusion.ddpm import Schedule, denoising_loss, loss_weight, variational_bound
+from gazediffusion.diffusion.ddpm import Schedule, denoising_loss, loss_weight
+from gazediffusion.diffusion.likelihood import variational_bound
 from gazediffusion.errors import GazeError
 
 SCHEDULE = Schedule()

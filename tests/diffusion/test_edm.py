@@ -14,7 +14,7 @@ from gazediffusion.errors import GazeError
 EDM = Edm()
 
 
-def blank(x: Tensor, level: Tensor, condition: Tensor | None) -> Tensor:
+def blank(x: Tensor, level: Tensor, *condition: Tensor) -> Tensor:
     """A network that answers zero."""
     return torch.zeros_like(x)
 
@@ -33,7 +33,7 @@ def test_input_and_target_have_unit_variance_at_every_level() -> None:
         level = torch.full((64,), sigma)
         seen: list[Tensor] = []
 
-        def network(x: Tensor, t: Tensor, condition: Tensor | None, seen: list[Tensor] = seen) -> (
+        def network(x: Tensor, t: Tensor, *_: Tensor, seen: list[Tensor] = seen) -> (
             Tensor
         ):  # fmt: skip
             seen.append(x)
@@ -47,30 +47,28 @@ def test_input_and_target_have_unit_variance_at_every_level() -> None:
 
 def test_a_network_that_knows_the_answer_has_no_loss() -> None:
     torch.manual_seed(0)
-    x0, eps, sigma = 0.5 * torch.randn(8, 4, 64), torch.randn(8, 4, 64), EDM.spread(8)
+    x0, eps, sigma = 0.5 * torch.randn(8, 4, 64), torch.randn(8, 4, 64), EDM.stratified(8)
     level = sigma.view(-1, 1, 1)
     total = (level.square() + 0.25).sqrt()
 
-    def network(x: Tensor, t: Tensor, condition: Tensor | None) -> Tensor:
+    def network(x: Tensor, t: Tensor, *condition: Tensor) -> Tensor:
         return (x0 - (0.5 / total).square() * (x0 + level * eps)) / (level * 0.5 / total)
 
     assert float(EDM.losses(network, x0, sigma, eps).max()) < 1e-6
 
 
-def test_emphasis_heeds_large_values_and_leaves_the_best_answer() -> None:
+def test_amplitude_weighting_leaves_the_optimal_denoiser_unchanged() -> None:
     """Values of two sizes; the best constant answer to each is its mean, emphasised or not."""
     torch.manual_seed(0)
     kind = torch.arange(4096) % 2
     x0 = torch.where(kind == 1, 3.0, 0.1) + 0.2 * torch.randn(1, 1, 4096)
     sigma, eps = torch.tensor([1e3]), torch.zeros(1, 1, 4096)
     for emphasis in (0.0, 1.0):
-        edm = Edm(emphasis=emphasis)
+        edm = Edm(amplitude_weighting=emphasis)
         answer = torch.zeros(2, requires_grad=True)
         best = torch.optim.Adam([answer], lr=0.05)
 
-        def network(
-            x: Tensor, t: Tensor, condition: Tensor | None, answer: Tensor = answer
-        ) -> Tensor:
+        def network(x: Tensor, t: Tensor, *_: Tensor, answer: Tensor = answer) -> Tensor:
             return answer[kind].view(1, 1, -1)
 
         for _ in range(400):
@@ -80,45 +78,47 @@ def test_emphasis_heeds_large_values_and_leaves_the_best_answer() -> None:
         found = 0.5 * answer.detach()
         means = [float(x0[0, 0, kind == one].mean()) for one in (0, 1)]
         assert found.tolist() == pytest.approx(means, abs=0.01)
-    plain, weighted = (Edm(emphasis=e).losses(network, x0, sigma, eps).item() for e in (0.0, 1.0))
+    plain, weighted = (
+        Edm(amplitude_weighting=e).losses(network, x0, sigma, eps).item() for e in (0.0, 1.0)
+    )
     # |D| / s is 0.2 and 6 for the two halves, whose errors are alike: (1.2 + 7) / 2.
     assert weighted / plain == pytest.approx(4.1, rel=0.05)
 
 
 def test_levels_are_drawn_and_spread_alike() -> None:
     drawn = EDM.draw(50_000, torch.Generator().manual_seed(0)).log()
-    spread = EDM.spread(10_000).log()
+    spread = EDM.stratified(10_000).log()
     for levels in (drawn, spread):
         assert float(levels.mean()) == pytest.approx(-1.2, abs=0.03)
         assert float(levels.std()) == pytest.approx(1.6, abs=0.03)
 
 
 def test_the_samplers_grid_is_geometric_or_karras() -> None:
-    grid = EDM.grid(5)
+    grid = EDM.sigma_schedule(5)
     assert grid.tolist() == pytest.approx([80 * (0.02 / 80) ** (k / 4) for k in range(5)] + [0.0])
-    assert EDM.grid(1).tolist() == pytest.approx([80.0, 0.0])
+    assert EDM.sigma_schedule(1).tolist() == pytest.approx([80.0, 0.0])
     low, high = 0.002 ** (1 / 7), 20 ** (1 / 7)
     expected = [(high + k / 4 * (low - high)) ** 7 for k in range(5)]
     karras = Edm(sigma_min=0.002, sigma_max=20.0, rho=7.0)
-    assert karras.grid(5).tolist() == pytest.approx([*expected, 0.0])
+    assert karras.sigma_schedule(5).tolist() == pytest.approx([*expected, 0.0])
 
 
 def test_the_condition_reaches_the_network() -> None:
-    told: list[Tensor | None] = []
+    received: list[Tensor] = []
 
-    def network(x: Tensor, t: Tensor, condition: Tensor | None) -> Tensor:
-        told.append(condition)
+    def network(x: Tensor, t: Tensor, *condition: Tensor) -> Tensor:
+        received.extend(condition)
         return torch.zeros_like(x)
 
     condition = torch.ones(2, 3)
     EDM.denoise(network, torch.zeros(2, 4, 8), torch.ones(2), condition)
-    assert told == [condition]
+    assert received == [condition]
 
 
 def test_levels_span_the_networks_steps() -> None:
     seen: list[Tensor] = []
 
-    def network(x: Tensor, t: Tensor, condition: Tensor | None) -> Tensor:
+    def network(x: Tensor, t: Tensor, *condition: Tensor) -> Tensor:
         seen.append(t)
         return torch.zeros_like(x)
 

@@ -29,7 +29,7 @@ def exact(x: Tensor, here: float, there: float) -> Tensor:
 
 def error(solve: Callable[..., Iterator[Tensor]], n: int, **settings: int) -> float:
     """Of the sample just before the last level, relative; the last step to zero is D itself."""
-    levels = Edm(sigma_min=0.002, sigma_max=20.0, rho=7.0).grid(n).tolist()
+    levels = Edm(sigma_min=0.002, sigma_max=20.0, rho=7.0).sigma_schedule(n).tolist()
     x = torch.tensor([levels[0]], dtype=torch.float64)
     *_, before_last, _ = solve(denoise, x, levels, **settings)
     return float(abs(before_last / exact(x, levels[0], levels[-2]) - 1))
@@ -108,7 +108,7 @@ def test_evaluations_are_counted(solver: str, n: int) -> None:
         return denoise(x, sigma)
 
     solve = {"multistep": multistep, "unipc": unipc, "heun": heun}[solver]
-    list(solve(counting, torch.ones(1), Edm().grid(12).tolist()))
+    list(solve(counting, torch.ones(1), Edm().sigma_schedule(12).tolist()))
     assert len(calls) == evaluations(solver, 12) == n  # type: ignore[arg-type]
 
 

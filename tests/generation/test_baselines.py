@@ -3,11 +3,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from gazediffusion.data.readers import read_recordings
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.baselines import (
@@ -25,6 +28,8 @@ from gazediffusion.generation.baselines import (
     smooth,
 )
 from gazediffusion.generation.generator import Generator
+from gazediffusion.generation.sets import read_card
+from gazediffusion.geometry import Screen
 from tests.conftest import SCREEN
 from tests.data.test_windows import LENGTH, make_windows
 
@@ -218,6 +223,44 @@ def test_a_baseline_is_a_generator_that_says_where_its_windows_come_from(name: s
     for _ in baseline.pieces(2, 6, 0, heard.append):
         pass
     assert heard == [6]
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_a_baseline_is_written_like_a_model(tmp_path: Path, name: str) -> None:
+    baseline = replace(fit_baseline(name, make_windows()), batch_size=2)
+    heard: list[float] = []
+    written = baseline.sample_to(tmp_path / "a" / "gaze.parquet", 5, seed=4, progress=heard.append)
+    assert [path.name for path in written] == ["gaze.parquet", "gaze.json", "gaze.md"]
+    assert heard[-1] == 5
+    windows = baseline.sample(5, seed=4)
+    for path, other in zip(written, windows.save(tmp_path / "b" / "gaze.parquet"), strict=True):
+        assert path.read_bytes() == other.read_bytes()
+    recordings = list(read_recordings([written[0]]))
+    for recording, pixels in zip(recordings, windows.to_numpy("px"), strict=True):
+        np.testing.assert_allclose(recording.gaze_px["cyclopean"], pixels, atol=1e-3)
+        assert recording.screen == SCREEN
+    card = read_card(written[0])
+    assert card is not None
+    assert card["synthetic"] is True
+    assert (card["seed"], card["model"]["baseline"]) == (4, name)
+    assert card["model"]["trained_on"]["n_windows"] == 6
+    assert card["model"]["trained_on"]["tasks"] == ["dots"]
+    words = written[2].read_text()
+    assert f"baseline `{name}`" in words
+    assert "a baseline generated them" in words
+
+
+def test_a_baseline_has_the_screen_of_the_training_participants() -> None:
+    other = Screen(1680, 1050, 47.4, 29.7, 55.0)
+    windows = make_windows()
+    screens: dict[str, Any] = {
+        "screens": (other, SCREEN),
+        "segment_screen": np.array([0, 1, 1], dtype=np.int32),
+    }
+    assert fit_baseline("uniform", replace(windows, **screens)).sample(1).screen == other
+    both = replace(windows, validation=frozenset(), **screens)
+    with pytest.raises(GazeError, match=r"2 screens.*of_task"):
+        fit_baseline("uniform", both)
 
 
 def test_bad_arguments_are_refused() -> None:

@@ -56,11 +56,11 @@ def test_defaults_are_those_of_the_recipe_and_can_be_changed(run_folder: Path) -
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        ({"steps": 0}, "--steps must lie between 1 and 1000"),
-        ({"steps": 1001}, "--steps must lie between 1 and 1000"),
-        ({"eta": 2.0}, "--eta"),
-        ({"sampler": "magic"}, "--sampler"),
-        ({"batch_size": 0}, "--batch-size"),
+        ({"steps": 0}, "`steps` must lie between 1 and 1000"),
+        ({"steps": 1001}, "`steps` must lie between 1 and 1000"),
+        ({"eta": 2.0}, "`eta`"),
+        ({"sampler": "magic"}, "`sampler`"),
+        ({"batch_size": 0}, "`batch_size`"),
     ],
 )
 def test_impossible_settings_are_refused(
@@ -71,7 +71,7 @@ def test_impossible_settings_are_refused(
 
 
 def test_no_windows_cannot_be_generated(run_folder: Path) -> None:
-    with pytest.raises(GazeError, match="-n must be 1 or more"):
+    with pytest.raises(GazeError, match="`n` must be 1 or more"):
         DiffusionGenerator(load_run(run_folder)).sample(0)
 
 

@@ -23,8 +23,18 @@ import pytest
 from gazediffusion.data.readers import read_recordings
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.generator import DiffusionGenerator
-from gazediffusion.generation.sets import FORMATS, SetConfig, read_card, write_set
+from gazediffusion.generation.sets import (
+    FORMATS,
+    SetConfig,
+    make_card,
+    read_card,
+    readme_of,
+    windows_done,
+    write_set,
+)
+from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import load_run
+from gazediffusion.models.pretrained import load_model
 from tests.conftest import SCREEN
 from tests.runs import TINY, trained_run
 
@@ -156,7 +166,10 @@ def test_the_bids_validator_finds_no_error(tmp_path: Path, generator: DiffusionG
 def test_npz_holds_all_units(tmp_path: Path, generator: DiffusionGenerator) -> None:
     write_set(generator, SetConfig(N, format="npz", screen=SCREEN), tmp_path / "gaze.npz")
     with np.load(tmp_path / "gaze.npz") as arrays:
-        assert set(arrays) == {"gaze", "gaze_px", "gaze_deg", "time_ms", "card"}
+        assert set(arrays) == {
+            "gaze", "gaze_px", "gaze_deg", "time_ms", "participant", "task", "screen",
+            "resolution_px", "card",
+        }  # fmt: skip
         np.testing.assert_allclose(arrays["gaze"], generator.sample(N).cut(), atol=1e-5)
         np.testing.assert_allclose(arrays["gaze_px"], SCREEN.to_pixels(arrays["gaze"]), atol=1e-2)
         assert arrays["time_ms"][-1] == 63 * 4.0
@@ -176,7 +189,7 @@ def test_every_set_says_that_it_is_synthetic_and_from_where(
     assert (card["seed"], card["n_windows"]) == (4, N)
     assert card["model"]["weights_sha256"] == generator.run.weights_sha256
     words = written[2].read_text()
-    assert "No person was recorded" in words
+    assert "No participant was recorded" in words
     assert generator.run.weights_sha256 in words
 
 
@@ -227,6 +240,107 @@ def test_a_stopped_set_goes_on_from_its_pieces(
     assert len(heard) == 1 + 2 * 20 + 2
     assert files(tmp_path / "stopped") == files(tmp_path / "straight")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["stopped", "straight"]
+
+
+def test_an_interrupt_keeps_the_pieces_and_their_number_is_known(
+    tmp_path: Path, generator: DiffusionGenerator
+) -> None:
+    config, output = SetConfig(N), tmp_path / "gaze.parquet"
+    assert windows_done(generator, config, output) == 0
+    assert list(tmp_path.iterdir()) == []
+
+    def stop(done: float) -> None:
+        if done > 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_set(generator, config, output, stop)
+    assert windows_done(generator, config, output) == 4
+    assert windows_done(generator, replace(config, n=2), output) == 2
+    assert windows_done(generator, replace(config, seed=1), output) == 0
+    write_set(generator, config, output)
+    assert windows_done(generator, config, output) == 0
+
+
+def test_a_set_is_the_saved_windows_to_the_byte(
+    tmp_path: Path, generator: DiffusionGenerator
+) -> None:
+    for format in FORMATS:
+        config = SetConfig(N, seed=2, format=format)
+        name = f"gaze.{format}"
+        if format == "bids":
+            config = replace(config, screen=SCREEN)
+        write_set(generator, config, tmp_path / "set" / name)
+        windows = generator.sample(N, seed=2)
+        card = make_card(generator, config)
+        windows = replace(windows, provenance={"card": card}, screens=(SCREEN,))
+        windows.save(tmp_path / "saved" / name, format)
+    assert files(tmp_path / "set") == files(tmp_path / "saved")
+
+
+@pytest.fixture(scope="module")
+def mixture() -> DiffusionGenerator:
+    """The packaged model, which knows tasks of two screens, with few steps."""
+    return DiffusionGenerator(load_model("default"), steps=2, batch_size=3)
+
+
+@pytest.mark.parametrize("format", ["parquet", "asc"])
+def test_every_window_of_a_mixture_is_written_on_the_screen_of_its_task(
+    tmp_path: Path, mixture: DiffusionGenerator, format: str
+) -> None:
+    write_set(mixture, SetConfig(6, seed=3, format=format), tmp_path / "set")
+    windows = mixture.sample(6, seed=3)
+    assert len(np.unique(windows.screen_index)) == 2
+    pixels = windows.to_numpy("px")
+    recordings = list(read_recordings([tmp_path / "set"]))
+    assert len(recordings) == 6
+    numbers = {
+        task: iter(np.flatnonzero(windows.task == k)) for k, task in enumerate(windows.tasks)
+    }
+    for recording in recordings:
+        number = int(next(numbers[recording.task]))
+        assert recording.screen == windows.screens[windows.screen_index[number]]
+        (gaze_px,) = recording.gaze_px.values()
+        atol = 0.051 if format == "asc" else 1e-3
+        np.testing.assert_allclose(gaze_px, pixels[number], atol=atol)
+
+
+def test_the_card_of_a_mixture_lists_the_screens_by_task(mixture: DiffusionGenerator) -> None:
+    card = make_card(mixture, SetConfig(6))
+    assert "screen" not in card
+    assert card["screens"] == {task: vars(screen) for task, screen in mixture.screens.items()}
+    assert mixture.screens["reading"].width_px == 1680
+    one = make_card(replace(mixture, task="reading"), SetConfig(6))
+    assert one["screen"]["width_px"] == 1680
+    assert "screens" not in one
+    given = make_card(mixture, SetConfig(6, screen=SCREEN))
+    assert given["screen"] == vars(SCREEN)
+    assert "1680x1050 px" in readme_of(card, "npz")
+
+
+def test_a_mixture_is_resumed_and_cut_like_any_set(
+    tmp_path: Path, mixture: DiffusionGenerator
+) -> None:
+    config = SetConfig(6, seed=3, format="npz", seconds=2.0, grid_px=1.0)
+    write_set(mixture, config, tmp_path / "gaze.npz")
+    windows = mixture.sample(6, seed=3)
+    with np.load(tmp_path / "gaze.npz") as arrays:
+        assert arrays["gaze_px"].shape == (6, 2, 500)
+        np.testing.assert_array_equal(
+            arrays["gaze_px"], np.rint(windows.to_numpy("px")[:, :, :500])
+        )
+        np.testing.assert_allclose(arrays["resolution_px"], windows.resolution_px)
+
+
+def test_bids_without_the_size_of_the_screen_is_refused_before_generating(
+    tmp_path: Path, generator: DiffusionGenerator
+) -> None:
+    def fail(done: float) -> None:
+        raise AssertionError
+
+    screen = Screen(1280, 720)
+    with pytest.raises(GazeError, match="BIDS needs"):
+        write_set(generator, SetConfig(N, format="bids", screen=screen), tmp_path / "set", fail)
 
 
 def test_an_occupied_output_is_refused(tmp_path: Path, generator: DiffusionGenerator) -> None:

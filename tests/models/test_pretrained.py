@@ -1,5 +1,4 @@
-"""Models inside the package: found by name, checked on loading, the same as their run but for
-rounding."""
+"""Packaged models: found by name, checked on loading, equal to their run but for rounding."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ import torch
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.sets import read_card
-from gazediffusion.models import pretrained as shipped
+from gazediffusion.models import pretrained
 from gazediffusion.models.checkpoint import load_run
 from gazediffusion.models.compact import rounded
 from tests.conftest import RunCommand
@@ -23,15 +22,15 @@ from tests.runs import trained_run
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A package folder that holds one tiny model."""
     run = load_run(trained_run(tmp_path / "run"))
-    shipped.ship(run, tmp_path / "models" / "small", 31)
-    monkeypatch.setattr(shipped, "models_folder", lambda: tmp_path / "models")
+    pretrained.save_pretrained(run, tmp_path / "models" / "small", 31)
+    monkeypatch.setattr(pretrained, "pretrained_folder", lambda: tmp_path / "models")
     return tmp_path
 
 
-def test_a_shipped_model_is_its_run_with_rounded_weights(package: Path) -> None:
-    run, model = load_run(package / "run"), shipped.load_model("small")
-    assert shipped.shipped_models() == ["small"]
-    assert model.config == run.config
+def test_a_packaged_model_is_its_run_with_rounded_weights(package: Path) -> None:
+    run, model = load_run(package / "run"), pretrained.load_model("small")
+    assert pretrained.pretrained_models() == ["small"]
+    assert model.config.to_json() == run.config.to_json()
     expected = rounded(run.network.state_dict(), 31)
     for name, tensor in model.network.state_dict().items():
         assert torch.equal(tensor, expected[name])
@@ -39,26 +38,26 @@ def test_a_shipped_model_is_its_run_with_rounded_weights(package: Path) -> None:
 
 
 def test_a_run_folder_is_taken_as_it_is(package: Path) -> None:
-    assert shipped.load_model(package / "run").path == package / "run"
+    assert pretrained.load_model(package / "run").path == package / "run"
 
 
 def test_a_name_that_is_not_there_is_answered_with_one_that_is(package: Path) -> None:
     with pytest.raises(GazeError, match="did you mean 'small'"):
-        shipped.load_model("smal")
+        pretrained.load_model("smal")
 
 
 def test_damaged_weights_are_refused(package: Path) -> None:
-    path = package / "models" / "small" / shipped.WEIGHTS
+    path = package / "models" / "small" / pretrained.WEIGHTS
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
     with pytest.raises(GazeError, match="not those of this model"):
-        shipped.load_model("small")
+        pretrained.load_model("small")
 
 
-def test_only_the_averaged_weights_are_shipped(package: Path) -> None:
+def test_only_the_averaged_weights_are_packaged(package: Path) -> None:
     with pytest.raises(GazeError, match="no raw weights"):
-        shipped.load_model("small", "raw")
+        pretrained.load_model("small", "raw")
 
 
 def test_without_a_name_the_joint_model_is_taken(tmp_path: Path, run: RunCommand) -> None:
@@ -72,9 +71,9 @@ def test_without_a_name_the_joint_model_is_taken(tmp_path: Path, run: RunCommand
     assert len(pl.read_parquet(path)) == 2 * 500
 
 
-@pytest.mark.parametrize("name", shipped.shipped_models())
+@pytest.mark.parametrize("name", pretrained.pretrained_models())
 def test_every_model_of_the_package_opens_and_denoises(name: str) -> None:
-    run = shipped.load_model(name)
+    run = pretrained.load_model(name)
     shape = (1, run.config.recipe.network.channels, 64)
     with torch.no_grad():
         out = run.network(torch.randn(shape), torch.ones(1, dtype=torch.long))

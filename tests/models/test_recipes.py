@@ -59,7 +59,7 @@ def test_an_unknown_recipe_is_refused_with_a_suggestion() -> None:
 
 
 def test_impossible_settings_are_refused() -> None:
-    with pytest.raises(GazeError, match="batch size"):
+    with pytest.raises(GazeError, match="`batch_size` must be 1 or more"):
         replace(RECIPES["position"], batch_size=0)
-    with pytest.raises(GazeError, match="more than the 1000 diffusion steps"):
+    with pytest.raises(GazeError, match="must not exceed the 1000 diffusion steps"):
         replace(RECIPES["position"], sampling_steps=2000)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gazediffusion.data.windows import fit_velocity_scale
+from gazediffusion.data.preparing import fit_velocity_scale
 from gazediffusion.errors import GazeError
 from gazediffusion.models.representations import Position, Velocity
 from tests.data.test_windows import make_windows

@@ -11,12 +11,12 @@ from gazediffusion.models.unet import (
     SelfAttention,
     UNet,
     UNetConfig,
-    apart,
-    rotary_places,
+    padded_conv,
+    patchify,
+    rotary_angles,
+    rotate,
     sinusoid,
-    together,
-    turned,
-    widened,
+    unpatchify,
 )
 
 SMALL = UNetConfig(widths=(8, 16, 24), embedding=32, heads=2, head_width=8)
@@ -101,15 +101,15 @@ def test_steps_have_different_embeddings() -> None:
     assert torch.cdist(table, table).fill_diagonal_(1).min() > 0.01
 
 
-def test_samples_are_put_together_in_order_and_apart_again() -> None:
+def test_unpatchify_inverts_patchify() -> None:
     x = torch.arange(2 * 3 * 8.0).view(2, 3, 8)
-    paired = together(x, 2)
+    paired = patchify(x, 2)
     assert paired.shape == (2, 6, 4)
     # Each channel's first samples, then its second ones, before the next channel's.
     assert torch.equal(paired[:, 0], x[:, 0, ::2])
     assert torch.equal(paired[:, 1], x[:, 0, 1::2])
     assert torch.equal(paired[:, 2], x[:, 1, ::2])
-    assert torch.equal(apart(paired, 2), x)
+    assert torch.equal(unpatchify(paired, 2), x)
 
 
 def test_a_network_of_patches_keeps_the_shape_and_halves_the_places() -> None:
@@ -121,11 +121,11 @@ def test_a_network_of_patches_keeps_the_shape_and_halves_the_places() -> None:
         network(torch.randn(1, 2, 72), torch.tensor([1]))
 
 
-def test_rotary_places_tell_distances_alone() -> None:
+def test_rotary_angles_tell_distances_alone() -> None:
     torch.manual_seed(0)
     q, k = torch.randn(2, 1, 32).expand(2, 60, 32)
-    cosine, sine = rotary_places(torch.zeros(1, 60), 32)
-    products = turned(q, cosine, sine) @ turned(k, cosine, sine).T
+    cosine, sine = rotary_angles(torch.zeros(1, 60), 32)
+    products = rotate(q, cosine, sine) @ rotate(k, cosine, sine).T
     for distance in (-17, 0, 5):
         diagonal = products.diagonal(distance)
         torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal), atol=1e-4, rtol=0)
@@ -138,49 +138,52 @@ def test_attention_is_what_its_formula_says(rotary: bool) -> None:
     torch.manual_seed(0)
     x = torch.randn(2, 16, 30)
     attention = SelfAttention(16, heads=2, head_width=8, groups=4, rotary=rotary)
-    places = rotary_places(x, 8) if rotary else None
+    angles = rotary_angles(x, 8) if rotary else None
     q, k, v = attention.qkv(attention.norm(x)).view(2, 3, 2, 8, 30).unbind(1)
-    if attention.sharpness is not None and places is not None:
-        nn.init.uniform_(attention.sharpness, 1, 3)
-        size = attention.sharpness.view(1, 2, 1, 1)
+    if attention.qk_scale is not None and angles is not None:
+        nn.init.uniform_(attention.qk_scale, 1, 3)
+        size = attention.qk_scale.view(1, 2, 1, 1)
         q, k = (
-            turned(size * one.mT / one.mT.norm(dim=-1, keepdim=True), *places).mT for one in (q, k)
+            rotate(size * one.mT / one.mT.norm(dim=-1, keepdim=True), *angles).mT for one in (q, k)
         )
     weight = torch.einsum("bhdt,bhds->bhts", q, k).div(8**0.5).softmax(dim=-1)
     seen = torch.einsum("bhts,bhds->bhdt", weight, v).reshape(2, 16, 30)
-    torch.testing.assert_close(attention(x, places), x + attention.out(seen))
+    torch.testing.assert_close(attention(x, angles), x + attention.out(seen))
 
 
-def test_attention_with_places_hears_the_order_of_time() -> None:
-    """Shuffled times give shuffled answers without places, and other answers with them."""
+def test_rotary_attention_depends_on_the_order_of_time() -> None:
+    """Without rotary angles a permuted input gives the permuted output; with them it does not."""
     torch.manual_seed(0)
     x, order = torch.randn(1, 16, 40), torch.randperm(40)
     plain = SelfAttention(16, heads=2, head_width=8, groups=4)
     torch.testing.assert_close(plain(x)[..., order], plain(x[..., order]))
     placed = SelfAttention(16, heads=2, head_width=8, groups=4, rotary=True)
-    places = rotary_places(x, 8)
-    moved = placed(x, places)[..., order] - placed(x[..., order], places)
+    angles = rotary_angles(x, 8)
+    moved = placed(x, angles)[..., order] - placed(x[..., order], angles)
     assert float(moved.detach().abs().max()) > 1e-3
 
 
-def test_further_looks_begin_by_changing_nothing_and_learn() -> None:
+def test_further_attention_blocks_start_as_the_identity_and_learn() -> None:
     torch.manual_seed(0)
-    config = UNetConfig(channels=4, widths=(8, 16, 16), embedding=16, attentions=3, rotary=True)
+    config = UNetConfig(
+        channels=4, widths=(8, 16, 16), embedding=16, attention_blocks=3, rotary=True
+    )
+    config = replace(config, rotary=True)
     network = UNet(config)
     x, t = torch.randn(2, 4, 64), torch.tensor([10.0, 700.0])
     before = network(x, t).detach()
-    (look, other) = network.looks
+    (block, other) = network.attention_blocks
     h, embedding = torch.randn(2, 16, 8), torch.randn(2, 16)
-    torch.testing.assert_close(look(h, embedding, rotary_places(h, 32)), h)
-    optimizer = torch.optim.SGD(look.parameters(), lr=1.0)
+    torch.testing.assert_close(block(h, embedding, rotary_angles(h, 32)), h)
+    optimizer = torch.optim.SGD(block.parameters(), lr=1.0)
     network(x, t).square().mean().backward()
     optimizer.step()
     assert float((network(x, t) - before).detach().abs().max()) > 1e-5
-    assert other is not look
+    assert other is not block
 
 
 def test_a_network_without_biases_has_none_where_norms_follow() -> None:
-    config = UNetConfig(widths=(8, 8, 16), embedding=16, attentions=2)
+    config = UNetConfig(widths=(8, 8, 16), embedding=16, attention_blocks=2)
     names = {name for name, _ in UNet(config).named_parameters()}
     fewer = {name for name, _ in UNet(replace(config, biases=False)).named_parameters()}
     assert fewer < names
@@ -191,12 +194,14 @@ def test_a_network_without_biases_has_none_where_norms_follow() -> None:
     assert "head.2.bias" in kept
 
 
-def test_half_width_weights_are_heard_and_answered() -> None:
+def test_bfloat16_weights_stay_near_float32() -> None:
     torch.manual_seed(0)
-    network = UNet(UNetConfig(channels=4, widths=(8, 16, 16), embedding=16, conditions=2)).eval()
-    x, t, told = torch.randn(2, 4, 64), torch.tensor([10.0, 700.0]), torch.eye(2)
-    full = network(x, t, told).detach()
-    half = network.bfloat16()(x, t, told).detach()
+    network = UNet(
+        UNetConfig(channels=4, widths=(8, 16, 16), embedding=16, condition_width=2)
+    ).eval()
+    x, t, condition = torch.randn(2, 4, 64), torch.tensor([10.0, 700.0]), torch.eye(2)
+    full = network(x, t, condition).detach()
+    half = network.bfloat16()(x, t, condition).detach()
     assert half.dtype == torch.bfloat16
     assert 0 < float((full - half.float()).abs().max()) < 0.1 * float(full.abs().max())
 
@@ -206,5 +211,5 @@ def test_more_channels_than_wanted_change_nothing() -> None:
     x = torch.randn(2, 8, 40)
     for bias in (True, False):
         conv = nn.Conv1d(8, 4, 7, padding=3, bias=bias)
-        torch.testing.assert_close(widened(conv, x), conv(x))
-        torch.testing.assert_close(widened(conv, x, many=2), conv(x))
+        torch.testing.assert_close(padded_conv(conv, x), conv(x))
+        torch.testing.assert_close(padded_conv(conv, x, many=2), conv(x))

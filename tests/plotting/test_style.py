@@ -5,17 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.plotting.style import (
-    draw_path,
-    house_style,
-    recording_overview,
-    save_figure,
-    window_gallery,
-)
+from gazediffusion.geometry import Screen
+from gazediffusion.plotting.gallery import gallery, plot_windows
+from gazediffusion.plotting.style import draw_path, house_style, recording_overview
 from tests.conftest import SCREEN, wandering_gaze
 
 GAZE = SCREEN.to_normalized(wandering_gaze(2000))
+ONE = Windows.from_array(GAZE[None], 250.0, SCREEN)
 
 
 def test_the_overview_shows_both_representations() -> None:
@@ -42,15 +40,21 @@ def test_the_vertical_axis_points_down_as_on_the_screen() -> None:
 def test_pictures_are_written_whole_in_the_format_of_their_ending(tmp_path: Path) -> None:
     starts = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
     for ending, start in starts.items():
-        with house_style():
-            gallery = window_gallery({"a": GAZE[None], "b": GAZE[None]}, 250.0, SCREEN, "two")
-            save_figure(gallery, tmp_path / f"gallery{ending}")
-        assert (tmp_path / f"gallery{ending}").read_bytes().startswith(start)
+        path = plot_windows({"a": ONE, "b": ONE}, tmp_path / f"gallery{ending}", "two")
+        assert path.read_bytes().startswith(start)
     assert len(list(tmp_path.iterdir())) == 3
 
 
 def test_an_unknown_ending_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(GazeError, match=r"\.png, \.svg or \.pdf"):
+        plot_windows(ONE, tmp_path / "gallery.gif")
+    assert not any(tmp_path.iterdir())
+
+
+def test_each_window_is_drawn_in_the_proportions_of_its_screen() -> None:
+    tall = Screen(600, 800)
+    mixture = Windows.from_array(np.stack([GAZE, GAZE]), 250.0, [SCREEN, tall], tasks=["a", "b"])
     with house_style():
-        figure = window_gallery({"a": GAZE[None]}, 250.0, SCREEN, "one")
-        with pytest.raises(GazeError, match=r"\.png, \.svg or \.pdf"):
-            save_figure(figure, tmp_path / "gallery.gif")
+        figure = gallery({"both": mixture}, "two screens", 4)
+    ratios = [axes.get_aspect() for axes in figure.axes[:2]]
+    assert ratios == [720 / 1280, 800 / 600]

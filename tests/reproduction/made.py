@@ -1,4 +1,4 @@
-"""Artefacts of a small reproduction: real evaluations of simulated people, hand-made histories."""
+"""Artefacts of a small reproduction: evaluations of simulated gaze, histories by hand."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ N_FEATURES = 6
 
 @lru_cache(maxsize=1)
 def artefacts() -> Artefacts:
-    """All parts of PLAN: sets are simulated people with more and more noise on their gaze."""
+    """All parts of PLAN: sets are simulated participants with more and more noise on their gaze."""
     evaluations: dict[str, dict[str, Any]] = {
         name: _evaluation(sets, quick=name != "velocity") for name, sets in PLAN.evaluations.items()
     }
@@ -61,7 +61,7 @@ def _evaluation(names: list[str], quick: bool) -> dict[str, Any]:
 
 
 def _tests_of(names: list[str], like: dict[str, Any]) -> dict[str, Any]:
-    """Tests of two sets told of others too, since they take seconds for each; known R2."""
+    """The tests of two sets for all others too, since each takes seconds; known R2."""
     tests = copy.deepcopy(like)
     for test in tests.values():
         if "synthetic" in test:
@@ -86,7 +86,7 @@ def _features() -> dict[str, NDArray[np.float64]]:
 
 
 def history(run: str) -> dict[str, Any]:
-    """A run as `making.history_of` describes it; the first velocity run's time is not known."""
+    """A run as `building.Builder` describes it; the first velocity run's time is not known."""
     number = list(PLAN.runs).index(run)
     planned = PLAN.runs[run]
     return {
@@ -127,7 +127,7 @@ def _levels(run: str) -> dict[str, Any]:
 def _counts(n: int) -> dict[str, int]:
     return {
         "n_train_windows": 1000 + n,
-        "n_train_people": 34,
+        "n_train_participants": 34,
         "n_real_windows": 200 + n,
-        "n_real_people": 9,
+        "n_real_participants": 9,
     }

@@ -2,28 +2,44 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from gazediffusion.evaluation.quantities import FEATURES, TEMPORAL, VELOCITY
-from gazediffusion.reproduction.claims import CLAIMS, FAILS, HOLDS, IN_PART, VERDICTS, judge
+from gazediffusion.reproduction.claims import CLAIMS, evaluate_claims
 from gazediffusion.reproduction.plan import BASELINES, ETAS
+from gazediffusion.reproduction.rows import Row, Rows
 from gazediffusion.reproduction.tables import make_results
+from gazediffusion.reproduction.verdicts import FAILS, HOLDS, IN_PART, VERDICTS
 from tests.reproduction.made import artefacts
 
-Tables = dict[str, Any]
+Tables = dict[tuple[str, str, str], Row]
 SEEDS = ("position-42", "position-123", "position-2024")
 
 
-def put(tables: Tables, table: str, row: str, **cells: Any) -> None:
-    found = [one for one in tables[table]["rows"] if one["name"] == row]
-    assert len(found) == 1, (table, row)
-    assert set(cells) <= set(found[0]), (table, row)
-    found[0].update(cells)
+def put(rows: Tables, table: str, row: str, **columns: Any) -> None:
+    """Set our number of some columns, or (ours, {field: value})."""
+    for column, value in columns.items():
+        ours, fields = value if isinstance(value, tuple) else (value, {})
+        found = rows[table, row, column]
+        rows[table, row, column] = replace(found, ours=ours, **fields)
+
+
+def js(ours: float, floor: float) -> Any:
+    """A distance with its floor, and their ratio."""
+    return ours, {"floor": floor, "ratio": ours / floor, "sd": None}
+
+
+def with_sd(ours: float, sd: float) -> Any:
+    return ours, {"sd": sd}
+
+
+def above(real: float, floor: float) -> Any:
+    return real, {"floor": floor}
 
 
 def each(table: str, rows: Any, **cells: Any) -> Callable[[Tables], None]:
@@ -71,29 +87,30 @@ CASES: dict[str, dict[str, Callable[[Tables], None]]] = {
         FAILS: each("training", "position-42", parameters=7),
     },
     "mean JS over nine features": {
-        HOLDS: each("features", "mean of nine", js={"mean": 0.019, "sd": 0.1}, js_floor=0.001),
-        IN_PART: each("features", "mean of nine", js=0.05, js_floor=0.03),
-        FAILS: each("features", "mean of nine", js=0.05, js_floor=0.02),
+        HOLDS: each("features", "mean of nine", js=js(0.019, 0.001)),
+        IN_PART: each("features", "mean of nine", js=js(0.05, 0.03)),
+        FAILS: each("features", "mean of nine", js=js(0.05, 0.02)),
     },
     "highest feature-wise JS": {
-        HOLDS: each("features", FEATURES, js=0.02, js_floor=0.001),
-        IN_PART: each("features", FEATURES, js=0.03, js_floor=0.02),
+        HOLDS: each("features", FEATURES, js=js(0.02, 0.001)),
+        IN_PART: each("features", FEATURES, js=js(0.03, 0.02)),
         FAILS: both(
-            each("features", FEATURES, js=0.01, js_floor=0.01), each("features", "x_std", js=0.031)
+            each("features", FEATURES, js=js(0.01, 0.01)),
+            each("features", "x_std", js=js(0.031, 0.01)),
         ),
     },
     "fixation duration": {
-        HOLDS: each("events", "fixation_duration_s", above_real=-2.4, train_above_real=0.0),
-        IN_PART: each("events", "fixation_duration_s", above_real=4.0, train_above_real=-5.0),
-        FAILS: each("events", "fixation_duration_s", above_real=4.0, train_above_real=3.0),
+        HOLDS: each("events", "fixation_duration_s", above_real=above(-2.4, 0.0)),
+        IN_PART: each("events", "fixation_duration_s", above_real=above(4.0, -5.0)),
+        FAILS: each("events", "fixation_duration_s", above_real=above(4.0, 3.0)),
     },
     "fixation count": {
-        HOLDS: each("events", "fixation_count", above_real=2.0, train_above_real=0.0),
-        FAILS: each("events", "fixation_count", above_real=-3.0, train_above_real=2.0),
+        HOLDS: each("events", "fixation_count", above_real=above(2.0, 0.0)),
+        FAILS: each("events", "fixation_count", above_real=above(-3.0, 2.0)),
     },
     "saccade peak speed": {
-        HOLDS: each("events", "saccade_peak_speed", above_real=-1.0, train_above_real=0.0),
-        FAILS: each("events", "saccade_peak_speed", above_real=-2.0, train_above_real=0.0),
+        HOLDS: each("events", "saccade_peak_speed", above_real=above(-1.0, 0.0)),
+        FAILS: each("events", "saccade_peak_speed", above_real=above(-2.0, 0.0)),
     },
     "FGD far below the baselines": {
         HOLDS: both(each("fgd", BASELINES, fgd=101.0), each("fgd", "diffusion", fgd=10.0)),
@@ -112,36 +129,36 @@ CASES: dict[str, dict[str, Callable[[Tables], None]]] = {
     },
     "augmentation matches real data": {
         HOLDS: both(
-            each("downstream", "trtr", r2={"mean": 0.8, "sd": 0.0}),
+            each("downstream", "trtr", r2=with_sd(0.8, 0.0)),
             each("downstream", "aug", r2=0.795),
         ),
         IN_PART: both(
-            each("downstream", "trtr", r2={"mean": 0.8, "sd": 0.05}),
+            each("downstream", "trtr", r2=with_sd(0.8, 0.05)),
             each("downstream", "aug", r2=0.76),
         ),
         FAILS: both(
-            each("downstream", "trtr", r2={"mean": 0.8, "sd": 0.05}),
+            each("downstream", "trtr", r2=with_sd(0.8, 0.05)),
             each("downstream", "aug", r2=0.74),
         ),
     },
     "velocity model's mean JS": {
-        HOLDS: each("velocity", "mean of five", js=0.006, js_floor=0.001),
-        IN_PART: each("velocity", "mean of five", js=0.009, js_floor=0.005),
-        FAILS: each("velocity", "mean of five", js=0.011, js_floor=0.005),
+        HOLDS: each("velocity", "mean of five", js=js(0.006, 0.001)),
+        IN_PART: each("velocity", "mean of five", js=js(0.009, 0.005)),
+        FAILS: each("velocity", "mean of five", js=js(0.011, 0.005)),
     },
     "velocity model's highest JS": {
-        HOLDS: each("velocity", VELOCITY, js=0.019, js_floor=0.001),
-        IN_PART: each("velocity", VELOCITY, js=0.03, js_floor=0.016),
-        FAILS: each("velocity", VELOCITY, js=0.03, js_floor=0.01),
+        HOLDS: each("velocity", VELOCITY, js=js(0.019, 0.001)),
+        IN_PART: each("velocity", VELOCITY, js=js(0.03, 0.016)),
+        FAILS: each("velocity", VELOCITY, js=js(0.03, 0.01)),
     },
     "path length worse in velocity space": {
         HOLDS: both(
-            each("velocity", "path_length", js={"mean": 0.2, "sd": 0.02}),
-            each("features", "path_length", js={"mean": 0.1, "sd": 0.01}),
+            each("velocity", "path_length", js=with_sd(0.2, 0.02)),
+            each("features", "path_length", js=with_sd(0.1, 0.01)),
         ),
         IN_PART: both(
-            each("velocity", "path_length", js={"mean": 0.2, "sd": 0.1}),
-            each("features", "path_length", js={"mean": 0.1, "sd": 0.01}),
+            each("velocity", "path_length", js=with_sd(0.2, 0.1)),
+            each("features", "path_length", js=with_sd(0.1, 0.01)),
         ),
         FAILS: both(
             each("velocity", "path_length", js=0.1), each("features", "path_length", js=0.2)
@@ -246,12 +263,15 @@ CASES: dict[str, dict[str, Callable[[Tables], None]]] = {
 
 @pytest.fixture(scope="module")
 def tables() -> Tables:
-    made: Tables = make_results(artefacts())["tables"]
-    return made
+    return dict(Rows.from_json(make_results(artefacts())["rows"]).of)
 
 
-def test_every_claim_is_judged_and_can_come_out_either_way(tables: Tables) -> None:
-    claims = judge(tables)
+def found(rows: Tables, name: str) -> dict[str, Any]:
+    return next(one for one in evaluate_claims(rows) if one["name"] == name)
+
+
+def test_every_claim_is_evaluated_and_can_come_out_either_way(tables: Tables) -> None:
+    claims = evaluate_claims(tables)
     assert [claim["name"] for claim in claims] == list(CLAIMS)
     assert set(CASES) == set(CLAIMS)
     natural = {claim["name"]: claim["verdict"] for claim in claims}
@@ -264,35 +284,48 @@ def test_every_claim_is_judged_and_can_come_out_either_way(tables: Tables) -> No
     ("name", "verdict"), [(name, verdict) for name, cases in CASES.items() for verdict in cases]
 )
 def test_the_verdict_follows_the_numbers(tables: Tables, name: str, verdict: str) -> None:
-    doctored = copy.deepcopy(tables)
+    doctored = dict(tables)
     CASES[name][verdict](doctored)
-    assert next(one for one in judge(doctored) if one["name"] == name)["verdict"] == verdict
+    assert found(doctored, name)["verdict"] == verdict
 
 
-def test_claims_are_sentences_with_a_rule(tables: Tables) -> None:
-    for claim in judge(tables):
+def test_claims_are_sentences_with_a_rule_and_the_numbers_that_were_read(tables: Tables) -> None:
+    for claim in evaluate_claims(tables):
         assert claim["verdict"] in VERDICTS
         for key in ("claim", "ours", "rule"):
             assert claim[key].endswith("."), claim
         assert "nan" not in json.dumps(claim)
         assert "None" not in json.dumps(claim)
+        assert claim["numbers"]
+        for one in claim["numbers"]:
+            assert tables[one["table"], one["row"], one["column"]].ours == one["ours"]
 
 
 def test_our_sentence_has_our_number(tables: Tables) -> None:
-    doctored = copy.deepcopy(tables)
-    put(doctored, "features", "mean of nine", js={"mean": 0.0321, "sd": 0.0045})
-    claim = next(one for one in judge(doctored) if one["name"] == "mean JS over nine features")
+    doctored = dict(tables)
+    put(doctored, "features", "mean of nine", js=with_sd(0.0321, 0.0045))
+    claim = found(doctored, "mean JS over nine features")
     assert "0.0321 ± 0.0045" in claim["ours"]
     assert "0.016 ± 0.004" in claim["claim"]
 
 
+def test_the_ratio_to_the_floor_is_that_of_the_evaluation_not_the_quotient(tables: Tables) -> None:
+    doctored = dict(tables)
+    put(doctored, "features", "mean of nine", js=(0.05, {"floor": 0.01, "ratio": 1.9}))
+    claim = found(doctored, "mean JS over nine features")
+    assert "1.90 times the floor" in claim["ours"]
+    assert claim["verdict"] == IN_PART
+
+
 def test_claims_without_their_table_are_left_out(tables: Tables) -> None:
-    assert judge({}) == []
-    names = {claim["name"] for claim in judge({"features": tables["features"]})}
+    assert evaluate_claims({}) == []
+    few = {key: row for key, row in tables.items() if key[0] == "features"}
+    names = {claim["name"] for claim in evaluate_claims(few)}
     assert names == {"mean JS over nine features", "highest feature-wise JS"}
 
 
 def test_a_seed_without_a_loss_cannot_be_ranked(tables: Tables) -> None:
-    doctored = copy.deepcopy(tables)
+    doctored = dict(tables)
     put(doctored, "seeds", "position-42", loss=None)
-    assert "validation loss does not rank seeds" not in {one["name"] for one in judge(doctored)}
+    names = {one["name"] for one in evaluate_claims(doctored)}
+    assert "validation loss does not rank seeds" not in names

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -8,29 +9,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
-from gazediffusion.evaluation.quantities import Protocol
+from gazediffusion.evaluation.quantities import FEATURES
 from gazediffusion.models.unet import UNet
 from gazediffusion.plotting.style import house_style
-from gazediffusion.reproduction import figures, paper
+from gazediffusion.reproduction import figures, paper, training_figures
 from gazediffusion.reproduction.artefacts import Artefacts
 from gazediffusion.reproduction.figures import FIGURES, draw_figures
 from gazediffusion.reproduction.plan import ETAS, PAPER, STEPS, TINY, Plan
-from tests.gaze import as_synthetic, simulated_windows, with_noise
+from tests.gaze import as_synthetic, simulated_windows
+from tests.reproduction import made
+from tests.reproduction.made import PLAN
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 SIGMAS = (0.01, 0.05, 0.3, 157.0)
-
-
-def evaluated(names: list[str], protocol: Protocol) -> dict[str, Any]:
-    """Simulated people against themselves, each set with a little more noise than the last."""
-    windows = simulated_windows(6, 0.6)
-    sets = {name: with_noise(windows.train, 4e-4 * n) for n, name in enumerate(names)}
-    config = EvaluationConfig(protocols=(protocol,), quick=True)
-    return evaluate(windows.held_out, sets, windows.train, config).results
 
 
 def history(plan: Plan, name: str, number: int) -> dict[str, Any]:
@@ -68,20 +62,13 @@ def levels(plan: Plan, name: str, number: int) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def artefacts() -> Artefacts:
-    plan = PAPER
-    networks = [*plan.position_sets, *plan.velocity_sets]
+    networks = [*PLAN.position_sets, *PLAN.velocity_sets]
     shown = as_synthetic(simulated_windows(6, 0.6)).cut()[:8, :, :496]
-    return Artefacts(
-        plan=plan,
-        evaluations={
-            "position": evaluated([*plan.position_sets, "kinematic-markov"], "position"),
-            "sampling": evaluated(plan.evaluations["sampling"], "position"),
-            "velocity": evaluated(plan.velocity_sets, "velocity"),
-        },
-        features={},
-        histories={name: history(plan, name, n) for n, name in enumerate(plan.runs)},
-        levels={name: levels(plan, name, n) for n, name in enumerate(networks)},
-        shown={plan.reference: shown},
+    return replace(
+        made.artefacts(),
+        histories={name: history(PLAN, name, n) for n, name in enumerate(PLAN.runs)},
+        levels={name: levels(PLAN, name, n) for n, name in enumerate(networks)},
+        shown={PLAN.reference: shown},
         about={"rate_hz": 250.0, "screen_px": [1280, 720]},
     )
 
@@ -165,26 +152,22 @@ def test_nothing_made_draws_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_noise_levels_shows_the_mean_of_the_runs_and_says_what_is_left(
+def test_noise_levels_shows_the_mean_of_the_runs(
     artefacts: Artefacts,
 ) -> None:
-    figure = drawn(figures.noise_levels(artefacts))
+    figure = drawn(training_figures.noise_levels(artefacts))
     loss_axes, share_axes = figure.axes
-    for kind, names in (("position", PAPER.position_sets), ("velocity", PAPER.velocity_sets)):
+    for kind, names in (("position", PLAN.position_sets), ("velocity", PLAN.velocity_sets)):
         runs = [artefacts.levels[name]["levels"][::-1] for name in names]
         for axes, key in ((loss_axes, "loss"), (share_axes, "unexplained_fixation")):
             (found,) = (xy for label, xy in lines(axes).items() if label.startswith(kind))
             assert found[0] == list(SIGMAS)
             expected = np.mean([[level[key] for level in run] for run in runs], axis=0)
             np.testing.assert_allclose(found[1], expected)
-    shares = [
-        artefacts.levels[n]["levels"][-1]["unexplained_fixation"] for n in PAPER.position_sets
-    ]
     low, high = share_axes.get_xlim()
     assert 0.005 < low < SIGMAS[0]
     assert SIGMAS[-2] < high < 2.0
     said = texts(figure)
-    assert f"leaves {np.mean(shares):.2f} of fixational motion unexplained" in said
     assert "nothing recovered" in said
     assert "n = 64 held-out windows" in said
     assert "= 0.01" in said
@@ -193,9 +176,9 @@ def test_noise_levels_shows_the_mean_of_the_runs_and_says_what_is_left(
 def test_training_curves_are_the_histories_with_the_best_epoch_marked(
     artefacts: Artefacts,
 ) -> None:
-    figure = drawn(figures.training_curves(artefacts))
+    figure = drawn(training_figures.training_curves(artefacts))
     for axes, names in zip(
-        figure.axes, (PAPER.position_sets, PAPER.velocity_sets, [PAPER.x0]), strict=True
+        figure.axes, (PLAN.position_sets, PLAN.velocity_sets, [PLAN.x0]), strict=True
     ):
         curves = [xy for label, xy in lines(axes).items() if label.startswith("seed")]
         marks = [line for line in axes.lines if line.get_marker() == "o"]
@@ -212,64 +195,55 @@ def test_training_curves_are_the_histories_with_the_best_epoch_marked(
 
 
 def test_a_run_without_validation_is_still_drawn(artefacts: Artefacts) -> None:
-    one = artefacts.histories[PAPER.reference]
+    one = artefacts.histories[PLAN.reference]
     bare = {**one, "validation_loss": [None] * 6, "best_validation_loss": None, "best_epoch": None}
-    figure = drawn(figures.training_curves(replace(artefacts, histories={PAPER.reference: bare})))
+    figure = drawn(
+        training_figures.training_curves(replace(artefacts, histories={PLAN.reference: bare}))
+    )
     (axes,) = figure.axes
     assert list(lines(axes)) == ["paper's best: 0.0060"]
 
 
 def test_the_papers_losses_stand_only_beside_its_own_objective(artefacts: Artefacts) -> None:
-    figure = drawn(figures.training_curves(replace(artefacts, plan=TINY)))
+    figure = drawn(training_figures.training_curves(replace(artefacts, plan=TINY)))
     assert "paper" not in texts(figure)
     assert "position model, predicting eps" in texts(figure)
 
 
 def test_sampling_ablation_shows_ours_the_floor_and_the_papers(artefacts: Artefacts) -> None:
     results = artefacts.evaluations["sampling"]
-    figure = drawn(figures.sampling_ablation(artefacts))
+    figure = drawn(training_figures.sampling_ablation(artefacts))
     (speed,) = (one for one in results["quantities"] if one["name"] == "mean_speed")
+    published = paper.NUMBERS["sampling"]
     for row, kind in enumerate(("ks", "js")):
         steps, etas = (lines(axes) for axes in figure.axes[2 * row : 2 * row + 2])
         cells, means = speed["distances"][kind], results["means"][f"{kind}_8"]
         x, y = steps["this reproduction"]
         assert x == list(STEPS)
-        assert y == [cells["synthetic"][PAPER.with_steps(n)]["value"] for n in STEPS]
+        assert y == [cells["synthetic"][PLAN.with_steps(n)]["value"] for n in STEPS]
         x, y = etas["this reproduction"]
         assert x == list(ETAS)
-        assert y == [means["synthetic"][PAPER.with_eta(eta)] for eta in ETAS]
+        assert y == pytest.approx([means["synthetic"][PLAN.with_eta(eta)] for eta in ETAS])
         for found, distance in ((steps, cells), (etas, means)):
-            floor = found["floor: training people against held-out people"][1]
-            assert floor == [distance["floor"]] * 2
-        assert steps["paper, its recordings"][1] == [
-            getattr(paper.STEPS[n], kind).mean for n in STEPS
-        ]
-        assert etas["paper, its recordings"][1] == [getattr(paper.ETAS[e], kind).mean for e in ETAS]
+            floor = found["floor: training against held-out participants"][1]
+            assert floor == pytest.approx([distance["floor"]] * 2)
+        theirs = "paper, its recordings"
+        assert steps[theirs][1] == [published[f"steps {n}"][kind].mean for n in STEPS]
+        assert etas[theirs][1] == [published[f"eta {eta:g}"][kind].mean for eta in ETAS]
 
 
 def test_sampling_ablation_without_some_sets_leaves_their_places_empty(
     artefacts: Artefacts,
 ) -> None:
-    results = artefacts.evaluations["sampling"]
-    quantities = [
-        {
-            **one,
-            "distances": {
-                kind: {
-                    **cells,
-                    "synthetic": {
-                        PAPER.reference: {"value": 0.2, "interval": [0.1, 0.3], "ratio": 1.0}
-                    },
-                }
-                for kind, cells in one["distances"].items()
-            },
-        }
-        for one in results["quantities"]
-    ]
-    partial = {"sampling": {**results, "quantities": quantities}}
-    figure = drawn(figures.sampling_ablation(replace(artefacts, evaluations=partial)))
-    (y,) = (xy[1] for label, xy in lines(figure.axes[0]).items() if "95 % interval" in label)
-    assert np.isnan(y).tolist() == [n != PAPER.position.sampling_steps for n in STEPS]
+    results = json.loads(json.dumps(artefacts.evaluations["sampling"]))
+    for one in results["quantities"]:
+        for cells in one["distances"].values():
+            cells["synthetic"] = {PLAN.reference: cells["synthetic"][PLAN.reference]}
+    figure = drawn(
+        training_figures.sampling_ablation(replace(artefacts, evaluations={"sampling": results}))
+    )
+    _, y = lines(figure.axes[0])["this reproduction"]
+    assert np.isnan(y).tolist() == [n != PLAN.position.sampling_steps for n in STEPS]
 
 
 @pytest.mark.parametrize("plan", [PAPER, TINY], ids=lambda plan: plan.name)
@@ -307,7 +281,7 @@ def test_a_generated_window_stands_in_for_the_recording_and_says_so(artefacts: A
     said = texts(figure)
     assert "generated window, position model" in said
     assert "recordings are not shown: terms of the data" in said
-    window = artefacts.shown[PAPER.reference][0]
+    window = artefacts.shown[PLAN.reference][0]
     np.testing.assert_array_equal(figure.axes[1].lines[0].get_ydata(), window[0])
 
 
@@ -316,7 +290,7 @@ def test_paths_have_the_screens_shape_and_as_many_panels_as_windows(artefacts: A
     paths = [axes for axes in figure.axes[:-1] if axes.get_visible()]
     assert len(paths) == 8
     assert {axes.get_aspect() for axes in paths} == {720 / 1280}
-    few = {PAPER.reference: artefacts.shown[PAPER.reference][:3]}
+    few = {PLAN.reference: artefacts.shown[PLAN.reference][:3]}
     figure = drawn(figures.generated_trajectories(replace(artefacts, shown=few, about={})))
     paths = [axes for axes in figure.axes[:-1] if axes.get_visible()]
     assert len(paths) == 3
@@ -327,10 +301,10 @@ def test_feature_marginals_print_the_distances_of_the_reference_run(artefacts: A
     results = artefacts.evaluations["position"]
     said = texts(drawn(figures.feature_marginals(artefacts)))
     features = [one for one in results["quantities"] if one["family"] == "features"]
-    assert len(features) == 9
+    assert len(features) == len(FEATURES)
     for one in features:
         ks, js = (
-            one["distances"][kind]["synthetic"][PAPER.reference]["value"] for kind in ("ks", "js")
+            one["distances"][kind]["synthetic"][PLAN.reference]["value"] for kind in ("ks", "js")
         )
         assert f"KS {ks:.3f}   JS {js:.4f}" in said
     assert f"every other set: n = {results['about']['n_common']:,} windows" in said
@@ -344,12 +318,12 @@ def test_wider_bins_keep_all_the_mass(artefacts: Artefacts) -> None:
     assert mass == pytest.approx(1.0)
 
 
-def test_four_metrics_compares_people_the_model_and_markov(artefacts: Artefacts) -> None:
+def test_four_metrics_compares_participants_the_model_and_markov(artefacts: Artefacts) -> None:
     results = artefacts.evaluations["position"]
     figure = drawn(figures.four_metrics(artefacts))
     curve = results["curves"]["speed_autocorrelation"]["sets"]
     shown = lines(figure.axes[1])
-    assert shown["held-out people"][1] == curve["real"]
-    assert shown["training people (floor)"][1] == curve["train"]
+    assert shown["held-out participants"][1] == curve["real"]
+    assert shown["training participants (floor)"][1] == curve["train"]
     assert shown["kinematic Markov"][1] == curve["kinematic-markov"]
-    assert shown[f"position model, seed {PAPER.reference_seed}"][1] == curve[PAPER.reference]
+    assert shown[f"position model, seed {PLAN.reference_seed}"][1] == curve[PLAN.reference]

@@ -5,11 +5,14 @@ from __future__ import annotations
 import copy
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gazediffusion.reproduction.page import FIGURES, render, written
+from gazediffusion.document import Code, Estimate, Sections, as_text, to_html, to_markdown
+from gazediffusion.reproduction.page import FIGURES, render
+from gazediffusion.reproduction.rows import Rows
 from gazediffusion.reproduction.tables import TABLES, make_results
 from tests.reproduction.made import artefacts
 
@@ -24,26 +27,43 @@ def page(results: dict[str, Any]) -> str:
     return render(results)
 
 
+def lines_of(page: str, title: str) -> list[list[str]]:
+    """The cells of a table, its head first."""
+    block = page.split(f"**{title}**\n\n")[1].split("\n\n")[0]
+    return [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in block.split("\n")]
+
+
 def test_the_page_has_every_table_claim_and_figure(results: dict[str, Any], page: str) -> None:
     for table in results["tables"].values():
-        assert f"\n## {table['title']}\n" in page
-        assert table["about"] in page
+        assert f"\n**{table['title']}**\n" in page
+        assert table["note"].split(". ")[0] in page
+        assert f"\n## {table['section']}\n" in page
     for claim in results["claims"]:
         assert claim["claim"] in page
         assert claim["ours"] in page
     for name in FIGURES:
         assert page.count(f"](figures/{name}.png)") == 1
-    assert results["about"]["command"] in page
+    assert f"\n    {results['about']['command']}\n" in page
 
 
-def test_the_page_has_every_number_of_the_tables(results: dict[str, Any], page: str) -> None:
-    lines = page.split("\n")
-    for table in results["tables"].values():
-        start = lines.index(f"## {table['title']}") + 4
-        for line, row in zip(lines[start:], table["rows"], strict=False):
-            cells = [cell.strip(" *") for cell in line.strip("|").split(" | ")]
-            keys = [column["key"] for column in table["columns"]]
-            assert cells == [row["label"], *(written(row, key) for key in keys)]
+@pytest.mark.parametrize("name", TABLES)
+def test_the_page_has_every_number_of_the_tables(
+    results: dict[str, Any], page: str, name: str
+) -> None:
+    table, rows = results["tables"][name], Rows.from_json(results["rows"]).table(name)
+    head, _, *lines = lines_of(page, table["title"])
+    cells = {line[0]: dict(zip(head, line, strict=True)) for line in lines}
+    for row in rows:
+        for part in ("ours", "paper", "floor", "ratio"):
+            if getattr(row, part) is None:
+                continue
+            text = as_text(row.cell(part))
+            if table["floor_below"]:
+                found = cells["floor (training participants)" if part == "floor" else row.label]
+                assert part == "ratio" or text == found[table["columns"][row.column]]
+            else:
+                title = table["columns"][row.column]
+                assert text == cells[row.label].get(f"{title}, {part}", cells[row.label].get(title))
 
 
 def test_nothing_on_the_page_is_undefined(page: str) -> None:
@@ -52,7 +72,7 @@ def test_nothing_on_the_page_is_undefined(page: str) -> None:
 
 def test_tables_are_whole(page: str) -> None:
     blocks = re.findall(r"(?:^\|.*\n)+", page, flags=re.MULTILINE)
-    assert len(blocks) == len(TABLES) + 2
+    assert len(blocks) == len(TABLES) + 3
     for block in blocks:
         assert len({line.count("|") for line in block.splitlines()}) == 1, block
 
@@ -66,25 +86,26 @@ def test_the_page_comes_from_the_file_alone(results: dict[str, Any], page: str) 
 @pytest.mark.parametrize("name", TABLES)
 def test_a_changed_number_changes_the_page(results: dict[str, Any], page: str, name: str) -> None:
     changed = copy.deepcopy(results)
-    table = changed["tables"][name]
-    for column in table["columns"]:
-        before = table["rows"][0].get(column["key"])
-        if isinstance(before, float | dict):
-            table["rows"][0][column["key"]] = 0.777123
-            assert render(changed) != page
-            table["rows"][0][column["key"]] = before
+    row = next(
+        row for row in changed["rows"] if row["table"] == name and isinstance(row["ours"], float)
+    )
+    row["ours"] = 0.777123
+    assert render(changed) != page
 
 
 def test_the_summary_has_the_headline_numbers(results: dict[str, Any], page: str) -> None:
-    summary = page.split("\n\n")[1]
-    nine = next(
-        row for row in results["tables"]["features"]["rows"] if row["name"] == "mean of nine"
-    )
-    for key in ("js", "js_floor", "js_ratio"):
-        assert written(nine, key) in summary
+    summary = page.split("\n## ")[1]
+    nine = Rows.from_json(results["rows"]).find("features", "mean of nine", "js")
+    for part in ("ours", "paper", "floor", "ratio"):
+        assert f"| {nine.text(part)} |" in summary
     verdicts = [claim["verdict"] for claim in results["claims"]]
     assert f"Of {len(verdicts)} claims" in summary
     assert f"{verdicts.count('holds')} hold here" in summary
+
+
+def test_captions_say_how_many_windows_and_which_seeds(page: str) -> None:
+    caption = page.split(f"**{TABLES['velocity'].title}**")[1].split("\n\n")[2]
+    assert re.search(r"n = \d+ windows\. Seeds: 0, 1\.$", caption)
 
 
 def test_wall_time_is_summed_over_recorded_runs(page: str) -> None:
@@ -92,7 +113,7 @@ def test_wall_time_is_summed_over_recorded_runs(page: str) -> None:
     assert "NVIDIA H200: 2.67 GPU hours for 5 runs; not recorded for 1." in page
 
 
-def test_the_coarsest_detail_is_told_by_numbers(results: dict[str, Any], page: str) -> None:
+def test_the_smallest_noise_is_compared_with_the_motion(results: dict[str, Any], page: str) -> None:
     ratio = 0.01 / results["about"]["median_step"]
     assert f"sqrt(beta_1) = 0.0100 to positions, {ratio:#.3g}" in page
 
@@ -102,23 +123,31 @@ def test_absent_tables_and_figures_are_left_out(results: dict[str, Any], kept: l
     few = {
         **results,
         "tables": {name: results["tables"][name] for name in kept},
+        "rows": [row for row in results["rows"] if row["table"] in kept],
         "claims": [],
         "figures": [],
     }
     page = render(few)
-    assert page.count("\n## ") == 2 + len(kept) + ("training" in kept)
+    assert [name for name, table in TABLES.items() if f"**{table.title}**" in page] == kept
+    assert ("## Training time" in page) == ("training" in kept)
     assert "![" not in page
-    assert "Where the abstract's claims stand" not in page
+    assert "Claims of the paper" not in page
 
 
 def test_a_figure_without_its_table_is_still_shown(results: dict[str, Any]) -> None:
-    few = {**results, "tables": {}, "figures": ["four_metrics"]}
+    few = {**results, "tables": {}, "rows": [], "figures": ["four_metrics"]}
     assert "## More figures\n\n![" in render(few)
 
 
 def test_a_page_of_tiny_networks_says_so(results: dict[str, Any], page: str) -> None:
     assert "tiny networks" not in page
     assert "tiny networks" in render({**results, "about": {**results["about"], "tiny": True}})
+
+
+def test_a_row_can_say_what_a_reader_must_know_of_its_number(results: dict[str, Any]) -> None:
+    changed = copy.deepcopy(results)
+    changed["rows"][1]["note"] = "This number is an estimate."
+    assert render(changed).count("This number is an estimate.") == 1
 
 
 def test_a_page_without_any_evaluation_can_be_written(results: dict[str, Any]) -> None:
@@ -129,18 +158,34 @@ def test_a_page_without_any_evaluation_can_be_written(results: dict[str, Any]) -
         "task": None,
         "choices": {**results["about"]["choices"], "js_bins": None},
     }
-    page = render({**results, "about": about, "tables": {}, "claims": []})
+    page = render({**results, "about": about, "tables": {}, "rows": [], "claims": []})
     assert "None" not in page
-    assert "no task is named" in page
+    assert "task: not named" in page
 
 
 def test_the_published_page_is_what_its_results_say() -> None:
-    import json
-    from pathlib import Path
-
     folder = Path(__file__).parents[2] / "docs" / "results"
     results = json.loads((folder / "results.json").read_text())
     assert (folder / "README.md").read_text() == render(results)
     for name in results["figures"]:
         assert (folder / "figures" / f"{name}.png").is_file()
     assert not results["about"]["tiny"]
+
+
+@pytest.mark.parametrize(
+    ("mean", "sd", "text"),
+    [
+        (0.01551, 0.00382, "0.0155 ± 0.0038"),
+        (13.79, 2.97, "13.8 ± 3.0"),
+        (1.314e-4, 2e-6, "(1.31 ± 0.02)e-4"),
+        (1650.2, 1020.4, "1,650 ± 1,020"),
+    ],
+)
+def test_a_mean_and_its_sd_share_their_decimals(mean: float, sd: float, text: str) -> None:
+    assert as_text(Estimate(mean, sd=sd)) == text
+
+
+def test_commands_are_shown_as_they_are() -> None:
+    sections: Sections = {"one": [Code("gaze --data `a*b`")]}
+    assert "\n    gaze --data `a*b`\n" in to_markdown("title", sections, {})
+    assert "<pre><code>gaze --data `a*b`</code></pre>" in to_html("title", sections, {})

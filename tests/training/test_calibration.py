@@ -1,82 +1,125 @@
-"""What a network misses of the manner it is told, in the run's configuration."""
+"""Calibration of a run's response to its summary statistics."""
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
-from gazediffusion.errors import GazeError
+from gazediffusion.conditioning import Conditioning
+from gazediffusion.conditioning.prior import Prior
+from gazediffusion.errors import GazeError, StoppedError
 from gazediffusion.generation.generator import DiffusionGenerator
-from gazediffusion.models.checkpoint import Run, load_run
+from gazediffusion.models.checkpoint import Run, load_run, read_config
 from gazediffusion.models.recipes import RECIPES
 from gazediffusion.models.unet import UNetConfig
-from gazediffusion.training.calibration import ROUNDS, calibrate
-from gazediffusion.training.loop import train
+from gazediffusion.training.calibration import ROUNDS, STATE, calibrate, is_due
+from gazediffusion.training.loop import train_epochs
+from tests.conditioning.test_prior import same
 from tests.runs import short_windows
 
 CPU = torch.device("cpu")
-SMALL = UNetConfig(channels=4, widths=(8, 8), embedding=16, attentions=2, rotary=True)
+SMALL = UNetConfig(channels=4, widths=(8, 8), embedding=16, attention_blocks=2, rotary=True)
 RECIPE = replace(RECIPES["joint-tiny"], network=SMALL, epochs=2, batch_size=4, sampling_steps=4)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("calibration") / "run"
-    list(train(short_windows(), path, RECIPE, device="cpu"))
+    list(train_epochs(short_windows(), path, RECIPE, device="cpu"))
     return path
 
 
-def corrected_by_hand(run: Run, n: int) -> Run:
-    """The run, corrected once by what it makes of n windows of each task."""
-    manners = run.config.manners
-    assert manners is not None
-    kinds, wanted, made = [], [], []
-    for number, task in enumerate(run.config.tasks):
+@pytest.fixture
+def folder(trained: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(trained, tmp_path / "run"))
+
+
+def prior_of(folder: Path) -> Prior:
+    prior = read_config(folder).conditioning.prior
+    assert prior is not None
+    return prior
+
+
+def calibrated_by_hand(run: Run, n: int) -> Run:
+    """The run after one round of calibration by n windows of each task."""
+    conditioning = run.config.conditioning
+    draws, generated = [], []
+    for task in conditioning.tasks:
         generator = DiffusionGenerator.of_quality(run, "default", task=task)
         gaze = torch.from_numpy(generator.sample(n, 1000).cut())
-        numbers, of_task = manners.drawn([number] * n, generator.places(0, n, 1000)[:, 1:])
-        kinds.append(of_task)
-        wanted.append(numbers)
-        made.append(manners.told(gaze, run.config.rate_hz))
-    corrected = manners.corrected(kinds, wanted, made)
-    return replace(run, config=replace(run.config, manners=corrected))
+        draws.append(conditioning.draw(0, n, 1000, task))
+        measured = conditioning.measure(gaze, run.config.rate_hz)
+        assert measured is not None
+        generated.append(measured)
+    found: Conditioning = conditioning.calibrate(draws, generated)
+    return replace(run, config=replace(run.config, conditioning=found))
 
 
-def test_a_calibrated_model_is_told_what_it_missed(folder: Path) -> None:
-    run = load_run(folder, device=CPU)
-    before = run.config
-    assert before.manners is not None
-    assert before.manners == before.manners.uncorrected()
-    heard: list[float] = []
-    corrected = calibrate(folder, CPU, n=24, progress=heard.append)
-    after = load_run(folder, device=CPU).config
-    assert after.manners == corrected
-    assert corrected.uncorrected() == before.manners
-    assert replace(after, manners=None) == replace(before, manners=None)
-    assert heard == sorted(heard)
-    assert heard[-1] == 24 * len(before.tasks) * ROUNDS
-    # What is still missed when the model is told more is told too.
-    once = corrected_by_hand(run, 24)
-    assert once.config.manners not in (before.manners, corrected)
-    again = once
-    for _ in range(ROUNDS - 1):
-        again = corrected_by_hand(again, 24)
-    assert again.config.manners == corrected
-    assert calibrate(folder, CPU, n=24, rounds=1) == once.config.manners
-    # Once calibrated, once more finds the same: it asks the network as it was.
-    assert calibrate(folder, CPU, n=24) == corrected
+def test_calibration_repeats_what_one_round_does(folder: Path) -> None:
+    run, before = load_run(folder, device=CPU), prior_of(folder)
+    assert is_due(run.config)
+    done: list[float] = []
+    calibrate(folder, CPU, n=24, progress=lambda k, total: done.append(k / total))
+    after = prior_of(folder)
+    assert not is_due(read_config(folder))
+    assert same(after.uncalibrated(), before)
+    assert done == sorted(done)
+    assert done[-1] == 1
+    by_hand = run
+    for _ in range(ROUNDS):
+        by_hand = calibrated_by_hand(by_hand, 24)
+    assert by_hand.config.conditioning.prior is not None
+    assert same(by_hand.config.conditioning.prior, after)
+    # A second calibration starts from the uncalibrated model and finds the same.
+    calibrate(folder, CPU, n=24)
+    assert same(prior_of(folder), after)
+    calibrate(folder, CPU, n=24, rounds=1)
+    once = calibrated_by_hand(run, 24).config.conditioning.prior
+    assert once is not None
+    assert same(prior_of(folder), once)
 
 
-def test_a_run_goes_on_after_it_was_calibrated(folder: Path) -> None:
+@pytest.mark.parametrize("n_pieces", [1, 3, 9])
+def test_a_stopped_calibration_resumes_to_the_same_tables(
+    trained: Path, folder: Path, n_pieces: int
+) -> None:
+    whole = Path(shutil.copytree(trained, folder.with_name("whole")))
+    calibrate(whole, CPU, n=20)
+    asked = iter([False] * (n_pieces - 1) + [True])
+    with pytest.raises(StoppedError, match=r"calibration stopped in round \d of 4; .* is saved"):
+        calibrate(folder, CPU, n=20, should_stop=lambda: next(asked))
+    assert is_due(read_config(folder))
+    done: list[float] = []
+    said: list[str] = []
+    calibrate(folder, CPU, n=20, progress=lambda k, _: done.append(k), say=said.append)
+    number = 1 if n_pieces < 4 else 3
+    assert said == [f"resuming the calibration of {folder} in round {number} of 4"]
+    assert done[0] > 0
+    assert same(prior_of(folder), prior_of(whole))
+    assert not (folder / STATE).exists()
+
+
+def test_a_calibration_of_other_weights_is_not_resumed(folder: Path) -> None:
+    with pytest.raises(StoppedError):
+        calibrate(folder, CPU, n=20, should_stop=lambda: True)
+    shutil.copy(folder / "last.safetensors", folder / "best.safetensors")
+    done: list[float] = []
+    calibrate(folder, CPU, n=20, progress=lambda k, _: done.append(k))
+    assert done[0] < 16
+
+
+def test_a_calibrated_run_is_complete(folder: Path) -> None:
     calibrate(folder, CPU, n=8)
-    assert list(train(short_windows(), folder, RECIPE, device="cpu")) == []
+    assert list(train_epochs(short_windows(), folder, RECIPE, device="cpu")) == []
 
 
-def test_a_model_without_manner_is_refused(tmp_path: Path) -> None:
-    plain = replace(RECIPE, is_told_manner=False, epochs=1)
-    list(train(short_windows(), tmp_path / "run", plain, device="cpu"))
-    with pytest.raises(GazeError, match="told no manner"):
+def test_a_model_without_statistics_is_refused(tmp_path: Path) -> None:
+    plain = replace(RECIPE, has_statistics=False, epochs=1)
+    list(train_epochs(short_windows(), tmp_path / "run", plain, device="cpu"))
+    assert not is_due(read_config(tmp_path / "run"))
+    with pytest.raises(GazeError, match="not conditioned on summary statistics"):
         calibrate(tmp_path / "run", CPU, n=4)

@@ -10,8 +10,8 @@ import pytest
 
 from gazediffusion.errors import GazeError
 from gazediffusion.models.checkpoint import read_metrics
-from gazediffusion.training.concurrent import Job, in_processes, train_side_by_side
-from gazediffusion.training.loop import Epoch, train
+from gazediffusion.training.concurrent import Job, in_processes, train_concurrently
+from gazediffusion.training.loop import Epoch, train_epochs
 from tests.runs import TINY, saved_windows
 
 
@@ -21,21 +21,21 @@ def jobs_in(folder: Path, seeds: tuple[int, ...] = (0, 1)) -> list[Job]:
 
 
 def alone(job: Job, folder: Path) -> bytes:
-    list(train(job.windows, folder, job.recipe, seed=job.seed, device="cpu"))
+    list(train_epochs(job.windows, folder, job.recipe, seed=job.seed, device="cpu"))
     return (folder / "state.safetensors").read_bytes()
 
 
 def test_processes_give_the_bytes_of_training_alone(tmp_path: Path) -> None:
     jobs = jobs_in(tmp_path)
-    heard: list[tuple[Job, Epoch]] = []
+    received: list[tuple[Job, Epoch]] = []
     steps: set[Path] = set()
-    for news in in_processes(
+    for message in in_processes(
         jobs, "cpu", 60.0, lambda: False, lambda job, done, total: steps.add(job.folder)
     ):
-        heard.append(news)
+        received.append(message)
     assert steps == {job.folder for job in jobs}
     for job in jobs:
-        assert [epoch.epoch for of, epoch in heard if of is job] == [0, 1, 2]
+        assert [epoch.epoch for of, epoch in received if of is job] == [0, 1, 2]
         expected = alone(job, tmp_path / f"alone-{job.seed}")
         assert (job.folder / "state.safetensors").read_bytes() == expected
 
@@ -49,7 +49,7 @@ def test_a_stop_saves_every_run_and_the_same_call_goes_on(tmp_path: Path) -> Non
     done = [len(read_metrics(job.folder)) for job in jobs]
     assert max(done) < 30
     assert all((job.folder / "state.safetensors").is_file() for job in jobs)
-    list(train_side_by_side(jobs, device="cpu"))
+    list(train_concurrently(jobs, device="cpu"))
     for job in jobs:
         assert len(read_metrics(job.folder)) == 30
         expected = alone(job, tmp_path / f"alone-{job.seed}")
@@ -72,7 +72,7 @@ def test_one_that_fails_names_itself_and_stops_the_others(tmp_path: Path) -> Non
 
 def test_on_a_cpu_they_take_turns(tmp_path: Path) -> None:
     jobs = jobs_in(tmp_path)
-    order = [job.seed for job, _ in train_side_by_side(jobs, device="cpu")]
+    order = [job.seed for job, _ in train_concurrently(jobs, device="cpu")]
     assert order == [0, 0, 0, 1, 1, 1]
     shutil.rmtree(jobs[0].folder)
-    assert [job.seed for job, _ in train_side_by_side(jobs, device="cpu")] == [0, 0, 0]
+    assert [job.seed for job, _ in train_concurrently(jobs, device="cpu")] == [0, 0, 0]

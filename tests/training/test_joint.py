@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,21 +10,21 @@ import numpy as np
 import pytest
 import torch
 
-from gazediffusion.conditioning.manner import NAMES
+from gazediffusion.conditioning.statistics import STATISTICS, measure
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import Run, RunConfig, load_run
-from gazediffusion.models.recipes import RECIPES, TURNS, Recipe
+from gazediffusion.models.recipes import RECIPES, Recipe
 from gazediffusion.models.representations import Joint
 from gazediffusion.models.unet import UNet, UNetConfig
 from gazediffusion.training.batches import Batches, fixed_validation
-from gazediffusion.training.loop import train
+from gazediffusion.training.loop import train_epochs
 from tests.data.test_windows import make_windows
 from tests.runs import short_windows
 
-NETWORK = UNetConfig(channels=4, widths=(8, 16, 16), embedding=16, attentions=2, rotary=True)
+NETWORK = UNetConfig(channels=4, widths=(8, 16, 16), embedding=16, attention_blocks=2, rotary=True)
 JOINT: Recipe = replace(
     RECIPES["joint-tiny"], network=NETWORK, epochs=2, batch_size=4, sampling_steps=4
 )
@@ -50,7 +51,7 @@ def parts() -> list[Windows]:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("joint") / "run"
-    list(train(parts(), folder, JOINT, seed=0, device="cpu"))
+    list(train_epochs(parts(), folder, JOINT, seed=0, device="cpu"))
     return load_run(folder)
 
 
@@ -72,14 +73,14 @@ def test_every_channel_has_the_same_spread_in_training() -> None:
     np.testing.assert_allclose(spread, 0.5, rtol=1e-3)
 
 
-def test_what_is_local_comes_from_velocity_and_what_is_global_from_position() -> None:
+def test_local_motion_is_decoded_from_velocity_and_global_position_from_position() -> None:
     joint = replace(Joint.fit([make_windows()]), rate_hz=250.0)
     channels = joint.encode(torch.zeros(1, 2, 2000))
     # A constant position and no velocity: the gaze stays there.
     channels[:, 0] += 0.25
     shift = 0.25 * joint.position_std[0] / 0.5
     np.testing.assert_allclose(joint.decode(channels)[0, 0], shift, atol=1e-6)
-    # White noise on the position is not believed: it is no slow part of anything.
+    # White noise on the position is filtered out: it has hardly any low-pass part.
     torch.manual_seed(0)
     noisy = channels.clone()
     noisy[:, :2] += 0.1 * torch.randn(1, 2, 2000)
@@ -87,10 +88,10 @@ def test_what_is_local_comes_from_velocity_and_what_is_global_from_position() ->
     assert float(steps.std()) < 0.05 * float(0.1 * joint.position_std[0] / 0.5)
 
 
-def test_scales_come_from_training_people_alone() -> None:
+def test_scales_come_from_training_participants_alone() -> None:
     windows = make_windows()
     wild = windows.gaze.copy()
-    wild[:, 250:] *= 0.1  # the held-out person
+    wild[:, 250:] *= 0.1  # the held-out participant
     assert Joint.fit([replace(windows, gaze=wild)]) == Joint.fit([windows])
 
 
@@ -100,9 +101,9 @@ def test_gaze_that_does_not_move_has_no_scale() -> None:
         Joint.fit([replace(windows, gaze=np.zeros_like(windows.gaze))])
 
 
-def test_the_network_is_told_and_listens() -> None:
+def test_the_condition_changes_the_output_and_zeros_do_not() -> None:
     torch.manual_seed(0)
-    network = UNet(replace(NETWORK, conditions=5))
+    network = UNet(replace(NETWORK, condition_width=5))
     x, t = torch.randn(2, 4, 64), torch.tensor([10.0, 700.0])
     nothing, zeros = network(x, t), network(x, t, torch.zeros(2, 5))
     torch.testing.assert_close(nothing, zeros)
@@ -112,10 +113,11 @@ def test_the_network_is_told_and_listens() -> None:
 def test_batches_mix_the_files_with_their_tasks_and_grids() -> None:
     files = parts()
     config = RunConfig.of(files, JOINT, 0, "fp32", "cpu")
-    assert config.tasks == ("dots", "movies", "reading", "walking")
-    assert config.task_screens[0] == files[0].screen
-    assert config.task_screens[2] == SMALL_SCREEN
-    assert sum(config.task_shares) == pytest.approx(1)
+    conditioning = config.conditioning
+    assert conditioning.tasks == ("dots", "movies", "reading", "walking")
+    assert conditioning.task_screens[0] == files[0].screen
+    assert conditioning.task_screens[2] == SMALL_SCREEN
+    assert sum(conditioning.task_shares) == pytest.approx(1)
     train_parts = [part.train for part in files]
     batches = Batches(train_parts, config, 0, CPU)
     everything = torch.arange(len(batches.starts))
@@ -123,62 +125,70 @@ def test_batches_mix_the_files_with_their_tasks_and_grids() -> None:
     np.testing.assert_array_equal(batches.clean(everything).numpy(), cut)
     assert float(batches.grid[0].max()) > 0
     assert float(batches.grid[-1].max()) == 0
-    names = [config.tasks[int(row.argmax())] for row in batches.condition(everything)]
+    (vector,) = batches.condition(everything)
+    one_hot = vector[:, conditioning.columns("task")]
+    names = [conditioning.tasks[int(row.argmax())] for row in one_hot]
     assert names == [part.tasks[number] for part in train_parts for number in part.task]
 
 
-def test_a_step_tells_task_and_turns() -> None:
+def split(config: RunConfig, vector: torch.Tensor) -> list[torch.Tensor]:
+    """Task, augmentation labels, statistics and their flag of condition vectors."""
+    conditioning = config.conditioning
+    return [vector[:, conditioning.columns(part)] for part in conditioning.schema]
+
+
+def test_a_step_has_task_and_augmentation_labels() -> None:
     config = RunConfig.of(parts(), replace(JOINT, condition_dropout=0.5), 0, "fp32", "cpu")
     batches = Batches([part.train for part in parts()], config, 0, CPU)
-    told = torch.cat([batches.at(step)[3] for step in range(60)])
-    n = len(config.tasks)
-    tasks, turns, manner, is_told = torch.split(told, [n, TURNS, len(NAMES), 1], dim=1)
+    vectors = torch.cat([batches.at(step)[3] for step in range(60)])
+    tasks, labels, statistics, is_known = split(config, vectors)
     assert set(tasks.sum(dim=1).tolist()) == {0.0, 1.0}
     assert float((tasks.sum(dim=1) == 0).float().mean()) == pytest.approx(0.5, abs=0.12)
-    assert turns[:, :2].mean(dim=0).tolist() == pytest.approx([0.5, 0.5], abs=0.12)
-    assert float(turns[:, 2].sum()) == 0  # the recipe does not reverse time
-    # Whether the manner is told is drawn apart; told or not, the network hears which.
-    assert float(is_told.mean()) == pytest.approx(0.5, abs=0.12)
-    assert set(((manner != 0).any(dim=1).float() - is_told[:, 0]).tolist()) == {0.0}
-    both = (tasks.sum(dim=1) == 1) & (is_told[:, 0] == 1)
+    assert labels[:, :2].mean(dim=0).tolist() == pytest.approx([0.5, 0.5], abs=0.12)
+    assert float(labels[:, 2].sum()) == 0  # the recipe does not reverse time
+    # Statistics are dropped out independently, and a flag says whether they are given.
+    assert float(is_known.mean()) == pytest.approx(0.5, abs=0.12)
+    assert set(((statistics != 0).any(dim=1).float() - is_known[:, 0]).tolist()) == {0.0}
+    both = (tasks.sum(dim=1) == 1) & (is_known[:, 0] == 1)
     assert float(both.float().mean()) == pytest.approx(0.25, abs=0.12)
 
 
-def test_a_turn_that_is_told_is_done() -> None:
+def test_labels_and_statistics_are_those_of_the_augmented_window() -> None:
     config = RunConfig.of(parts(), replace(JOINT, batch_size=24), 0, "fp32", "cpu")
     batches = Batches([part.train for part in parts()], config, 0, CPU)
-    x0, _, _, told = batches.at(0)
+    x0, _, _, vector = batches.at(0)
     order = batches._order[: len(x0)]
     plain = config.representation.encode(batches.clean(order))
-    n = len(config.tasks)
-    sign = 1 - 2 * told[:, n : n + 2]
+    _, labels, statistics, is_known = split(config, vector)
+    sign = 1 - 2 * labels[:, :2]
     middle = x0[:, :2].mean(dim=-1)
     torch.testing.assert_close(middle, sign * plain[:, :2].mean(dim=-1), atol=0.01, rtol=0)
-    # And the manner told is that of the window as it was turned.
-    assert config.manners is not None
-    place = told[:, -3:-1] * torch.tensor(config.manners.std[-2:])
-    place = place + torch.tensor(config.manners.mean[-2:])
-    heard = told[:, -1:] == 1
+    prior = config.conditioning.prior
+    assert prior is not None
+    mean = statistics[:, -2:] * torch.tensor(prior.std[-2:]) + torch.tensor(prior.mean[-2:])
     expected = sign * batches.clean(order).mean(dim=-1)
-    torch.testing.assert_close(place * heard, expected * heard, atol=0.01, rtol=0)
+    torch.testing.assert_close(mean.float() * is_known, expected * is_known, atol=0.01, rtol=0)
 
 
-def test_validation_tells_the_task_and_no_turn() -> None:
+def test_validation_has_the_task_and_no_augmentation() -> None:
     config = RunConfig.of(parts(), JOINT, 0, "fp32", "cpu")
     (batch,) = fixed_validation([part.held_out for part in parts()], config, CPU)
-    tasks, turns, manner, is_told = torch.split(batch[3], [4, TURNS, len(NAMES), 1], dim=1)
+    tasks, labels, statistics, is_known = split(config, batch[3])
     assert tasks.sum(dim=1).tolist() == [1.0] * len(batch[0])
-    assert float(turns.abs().sum()) == 0
-    assert config.manners is not None
+    assert float(labels.abs().sum()) == 0
     held_out = np.concatenate([part.held_out.dequantized(seed=0).cut() for part in parts()])
-    expected = config.manners.told(torch.from_numpy(held_out), config.rate_hz)
-    torch.testing.assert_close(manner, expected, atol=1e-4, rtol=1e-4)
-    assert bool((is_told == 1).all())
+    prior = config.conditioning.prior
+    assert prior is not None
+    expected = prior.standardized(measure(torch.from_numpy(held_out), config.rate_hz))
+    torch.testing.assert_close(statistics, expected, atol=1e-4, rtol=1e-4)
+    assert bool((is_known == 1).all())
 
 
 def test_the_configuration_survives_json(run: Run) -> None:
-    assert RunConfig.from_json(run.config.to_json()) == run.config
-    assert run.config.recipe.network.conditions == 4 + TURNS + len(NAMES) + 1
+    values = json.loads(json.dumps(run.config.to_json()))
+    tables = run.config.conditioning.to_tensors()
+    assert json.loads(json.dumps(RunConfig.from_json(values, tables).to_json())) == values
+    assert run.config.recipe.network.condition_width == 4 + 3 + len(STATISTICS) + 1
 
 
 def test_windows_are_the_same_for_every_batch_size(run: Run) -> None:
@@ -187,18 +197,19 @@ def test_windows_are_the_same_for_every_batch_size(run: Run) -> None:
     assert np.isfinite(one).all()
 
 
-def test_without_a_task_each_window_draws_its_own(run: Run) -> None:
+def test_without_a_task_each_window_has_its_own_task_and_screen(run: Run) -> None:
     generator = DiffusionGenerator(run)
-    tasks = generator.tasks(0, 400, 0)
-    shares = [tasks.count(task) / 400 for task in run.config.tasks]
-    np.testing.assert_allclose(shares, run.config.task_shares, atol=0.08)
-    assert generator.tasks(7, 9, 0) == tasks[7:9]
-    assert not np.array_equal(generator.places(0, 4, 0), generator.places(0, 4, 1))
+    windows = generator.sample(40)
+    assert {windows.tasks[k] for k in windows.task} > {"reading"}
+    for k in range(len(windows)):
+        task = windows.tasks[windows.task[k]]
+        assert windows.screens[windows.screen_index[k]] == generator.screens[task]
+    assert generator.screens["reading"] == SMALL_SCREEN
 
 
 def test_the_task_changes_the_windows_and_brings_its_screen(run: Run) -> None:
     reading = DiffusionGenerator(run, task="reading")
-    assert reading.screen == SMALL_SCREEN
+    assert reading.screens == {"reading": SMALL_SCREEN}
     assert reading.sample(2).screen == SMALL_SCREEN
     dots = DiffusionGenerator(run, task="dots")
     assert np.abs(reading.sample(2).cut() - dots.sample(2).cut()).max() > 1e-6
@@ -208,7 +219,7 @@ def test_guidance_of_one_is_none_and_more_goes_further(run: Run) -> None:
     plain, guided, none = (
         DiffusionGenerator(run, task="dots", guidance=g).sample(3).cut() for g in (1.0, 3.0, 0.0)
     )
-    # With guidance 0 the task is not heard at all.
+    # With guidance 0 the task has no effect.
     assert np.abs(guided - none).mean() > np.abs(plain - none).mean() > 0
 
 
@@ -221,7 +232,7 @@ def test_more_steps_change_the_windows_less_and_less(run: Run, sampler: str) -> 
     assert np.abs(sets[2] - sets[1]).mean() < 0.5 * np.abs(sets[1] - sets[0]).mean()
 
 
-def test_half_width_arithmetic_stays_near(run: Run) -> None:
+def test_bfloat16_stays_near_float32(run: Run) -> None:
     # In eight steps: the solver's four are too coarse for an untrained network.
     full, half = (DiffusionGenerator(run, bf16=b, steps=8).sample(3).cut() for b in (False, True))
     assert 0 < np.abs(full - half).max() < 0.05 * np.abs(full).max()
@@ -232,41 +243,41 @@ def test_half_width_arithmetic_stays_near(run: Run) -> None:
     [
         ({"task": "readin"}, "did you mean 'reading'"),
         ({"sampler": "ddim"}, "unipc, multistep or heun"),
-        ({"eta": 0.5}, "--eta is for the paper's recipes"),
-        ({"steps": 0}, "--steps must be 1 or more"),
-        ({"guidance": -1.0}, "--guidance must lie between"),
+        ({"eta": 0.5}, "`eta` is for the paper's recipes"),
+        ({"steps": 0}, "`steps` must be 1 or more"),
+        ({"guidance": -1.0}, "`guidance` must lie between"),
     ],
 )
-def test_what_cannot_be_done_is_said(run: Run, settings: dict[str, object], problem: str) -> None:
+def test_bad_settings_are_refused(run: Run, settings: dict[str, object], problem: str) -> None:
     with pytest.raises(GazeError, match=problem):
         DiffusionGenerator(run, **settings)  # type: ignore[arg-type]
 
 
 def test_several_files_are_for_the_joint_recipe(tmp_path: Path) -> None:
     with pytest.raises(GazeError, match="takes one windows file"):
-        next(train(parts(), tmp_path / "r", RECIPES["position-tiny"], device="cpu"))
+        next(train_epochs(parts(), tmp_path / "r", RECIPES["position-tiny"], device="cpu"))
 
 
 def test_files_of_another_length_do_not_mix(tmp_path: Path) -> None:
     files = [short_windows(), replace(other_windows(), length=32)]
     with pytest.raises(GazeError, match="differ in length or rate"):
-        next(train(files, tmp_path / "r", JOINT, device="cpu"))
+        next(train_epochs(files, tmp_path / "r", JOINT, device="cpu"))
 
 
 def test_a_task_on_two_screens_is_refused(tmp_path: Path) -> None:
     files = [short_windows(), replace(other_windows(), tasks=("dots", "walking"))]
     with pytest.raises(GazeError, match="two screens"):
-        next(train(files, tmp_path / "r", JOINT, device="cpu"))
+        next(train_epochs(files, tmp_path / "r", JOINT, device="cpu"))
 
 
-def test_stopped_training_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
+def test_stopped_training_resumes_to_the_same_bytes(tmp_path: Path) -> None:
     folders = [tmp_path / "whole", tmp_path / "stopped"]
-    list(train(parts(), folders[0], JOINT, seed=1, device="cpu"))
+    list(train_epochs(parts(), folders[0], JOINT, seed=1, device="cpu"))
     asked: list[bool] = []
-    for _ in train(
+    for _ in train_epochs(
         parts(), folders[1], JOINT, seed=1, device="cpu", should_stop=lambda: bool(asked)
     ):
         asked.append(True)
-    list(train(parts(), folders[1], JOINT, seed=1, device="cpu"))
+    list(train_epochs(parts(), folders[1], JOINT, seed=1, device="cpu"))
     states = [(folder / "state.safetensors").read_bytes() for folder in folders]
     assert states[0] == states[1]

@@ -65,7 +65,7 @@ def test_the_same_seed_begins_with_the_same_weights_and_leaves_the_global_genera
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
-def test_state_put_back_goes_on_as_if_nothing_had_happened(optimizer: str) -> None:
+def test_state_put_back_resumes_unchanged(optimizer: str) -> None:
     recipe = replace(RECIPE, optimizer=optimizer)  # type: ignore[arg-type]
     straight = Learner(recipe, 0, CPU, "fp32")
     for k in range(3):
@@ -119,10 +119,10 @@ def test_precision_follows_the_recipe_on_a_gpu_only() -> None:
     assert choose_precision("auto", RECIPES["position"], gpu) == "bf16"
     assert choose_precision("auto", RECIPES["velocity"], gpu) == "fp32"
     assert choose_precision("auto", RECIPES["position"], CPU) == "fp32"
-    with pytest.raises(GazeError, match="--precision"):
+    with pytest.raises(GazeError, match="`precision`"):
         choose_precision("fp8", RECIPES["position"], CPU)
 
 
 def test_an_unknown_device_is_refused() -> None:
-    with pytest.raises(GazeError, match="--device abacus cannot be used"):
+    with pytest.raises(GazeError, match="`device` abacus cannot be used"):
         choose_device("abacus")

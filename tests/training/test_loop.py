@@ -18,7 +18,8 @@ import torch
 
 from gazediffusion.errors import GazeError
 from gazediffusion.models.checkpoint import load_run, read_metrics
-from gazediffusion.training.loop import Epoch, held_out_bound, train
+from gazediffusion.models.recipes import Recipe
+from gazediffusion.training.loop import Epoch, held_out_bound, train_epochs
 from tests.runs import TINY, TINY_VELOCITY, saved_windows
 
 FILES = ("config.json", "best.safetensors", "last.safetensors", "state.safetensors",
@@ -30,10 +31,10 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("recipe", [TINY, TINY_VELOCITY], ids=["position", "velocity"])
-def test_the_loss_falls_on_people_nobody_trained_on(tmp_path: Path, recipe: object) -> None:
-    longer = replace(recipe, epochs=25)  # type: ignore[type-var]
-    windows = saved_windows(tmp_path / "w.safetensors", longer.representation)  # type: ignore[attr-defined]
-    epochs = list(train(windows, tmp_path / "run", longer, seed=0, device="cpu"))  # type: ignore[arg-type]
+def test_the_loss_falls_on_held_out_participants(tmp_path: Path, recipe: Recipe) -> None:
+    longer = replace(recipe, epochs=25)
+    windows = saved_windows(tmp_path / "w.safetensors", longer.protocol)
+    epochs = list(train_epochs(windows, tmp_path / "run", longer, seed=0, device="cpu"))
     assert [epoch.epoch for epoch in epochs] == list(range(25))
     first, last = epochs[0].validation_loss, epochs[-1].validation_loss
     assert first is not None
@@ -42,9 +43,9 @@ def test_the_loss_falls_on_people_nobody_trained_on(tmp_path: Path, recipe: obje
     assert read_metrics(tmp_path / "run") == [vars(epoch) for epoch in epochs]
 
 
-def test_a_run_taken_up_again_equals_one_that_never_stopped(tmp_path: Path) -> None:
+def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path) -> None:
     windows = saved_windows(tmp_path / "w.safetensors")
-    straight = list(train(windows, tmp_path / "straight", TINY, seed=0, device="cpu"))
+    straight = list(train_epochs(windows, tmp_path / "straight", TINY, seed=0, device="cpu"))
     resumed: list[Epoch] = []
     for stop_after in (2, 3, 1, 100):  # steps, in the middle of epochs too
         n = 0
@@ -54,7 +55,7 @@ def test_a_run_taken_up_again_equals_one_that_never_stopped(tmp_path: Path) -> N
             n += 1
             return n >= stop_after  # noqa: B023
 
-        resumed += train(
+        resumed += train_epochs(
             windows, tmp_path / "resumed", TINY, seed=0, device="cpu", should_stop=should_stop
         )
     assert resumed == straight
@@ -63,27 +64,27 @@ def test_a_run_taken_up_again_equals_one_that_never_stopped(tmp_path: Path) -> N
 
 def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
     windows = saved_windows(tmp_path / "w.safetensors")
-    list(train(windows, tmp_path / "run", TINY, seed=0, device="cpu"))
+    list(train_epochs(windows, tmp_path / "run", TINY, seed=0, device="cpu"))
     before = content(tmp_path / "run")
-    assert list(train(windows, tmp_path / "run", TINY, seed=0, device="cpu")) == []
+    assert list(train_epochs(windows, tmp_path / "run", TINY, seed=0, device="cpu")) == []
     assert content(tmp_path / "run") == before
 
 
-def test_lines_written_after_the_last_saved_state_are_forgotten(tmp_path: Path) -> None:
+def test_lines_written_after_the_last_saved_state_are_removed(tmp_path: Path) -> None:
     windows = saved_windows(tmp_path / "w.safetensors")
-    list(train(windows, tmp_path / "straight", TINY, seed=0, device="cpu"))
-    loop = train(windows, tmp_path / "run", TINY, seed=0, device="cpu", save_every_s=1e9)
+    list(train_epochs(windows, tmp_path / "straight", TINY, seed=0, device="cpu"))
+    loop = train_epochs(windows, tmp_path / "run", TINY, seed=0, device="cpu", save_every_s=1e9)
     next(iter(loop))  # one epoch is written down, no state is saved: as if killed here
     del loop
     with open(tmp_path / "run" / "metrics.jsonl", "a") as stream:
         stream.write('{"epoch": 1, "half a li')
-    list(train(windows, tmp_path / "run", TINY, seed=0, device="cpu"))
+    list(train_epochs(windows, tmp_path / "run", TINY, seed=0, device="cpu"))
     assert content(tmp_path / "run") == content(tmp_path / "straight")
 
 
-def test_without_held_out_people_the_latest_weights_are_the_best(tmp_path: Path) -> None:
+def test_without_held_out_participants_the_latest_weights_are_the_best(tmp_path: Path) -> None:
     windows = replace(saved_windows(tmp_path / "w.safetensors"), validation=frozenset())
-    epochs = list(train(windows, tmp_path / "run", TINY, seed=0, device="cpu"))
+    epochs = list(train_epochs(windows, tmp_path / "run", TINY, seed=0, device="cpu"))
     assert all(epoch.validation_loss is None and epoch.is_best for epoch in epochs)
     assert (tmp_path / "run" / "best.safetensors").is_file()
 
@@ -99,46 +100,50 @@ def test_a_loss_that_is_not_a_number_stops_the_run_and_keeps_the_last_good_state
         n += 1
         return n >= 4
 
-    list(train(windows, tmp_path / "run", TINY, seed=0, device="cpu", should_stop=after_four))
+    list(
+        train_epochs(windows, tmp_path / "run", TINY, seed=0, device="cpu", should_stop=after_four)
+    )
     good = content(tmp_path / "run")
     broken = replace(windows, gaze=np.full_like(windows.gaze, np.nan))
     with pytest.raises(GazeError, match=r"not a number at step 4; the last good checkpoint"):
-        list(train(broken, tmp_path / "run", TINY, seed=0, device="cpu"))
+        list(train_epochs(broken, tmp_path / "run", TINY, seed=0, device="cpu"))
     assert content(tmp_path / "run") == good
 
 
 def test_another_run_in_the_folder_is_refused(tmp_path: Path) -> None:
     windows = saved_windows(tmp_path / "w.safetensors")
-    list(train(windows, tmp_path / "run", TINY, seed=0, device="cpu"))
-    with pytest.raises(GazeError, match="has another seed"):
-        next(iter(train(windows, tmp_path / "run", TINY, seed=1, device="cpu")))
+    list(train_epochs(windows, tmp_path / "run", TINY, seed=0, device="cpu"))
+    with pytest.raises(GazeError, match="seed: 0 in the folder, 1 asked for"):
+        next(iter(train_epochs(windows, tmp_path / "run", TINY, seed=1, device="cpu")))
     longer = replace(TINY, epochs=9)
-    with pytest.raises(GazeError, match="has another recipe"):
-        next(iter(train(windows, tmp_path / "run", longer, seed=0, device="cpu")))
+    with pytest.raises(GazeError, match="epochs: 3 in the folder, 9 asked for"):
+        next(iter(train_epochs(windows, tmp_path / "run", longer, seed=0, device="cpu")))
     with pytest.raises(GazeError, match="there is a run in this folder"):
-        next(iter(train(windows, tmp_path / "run", TINY, seed=0, device="cpu", resume=False)))
+        next(
+            iter(train_epochs(windows, tmp_path / "run", TINY, seed=0, device="cpu", resume=False))
+        )
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "letter.txt").write_text("mine")
     with pytest.raises(GazeError, match="not an empty folder"):
-        next(iter(train(windows, tmp_path / "other", TINY, seed=0, device="cpu")))
+        next(iter(train_epochs(windows, tmp_path / "other", TINY, seed=0, device="cpu")))
 
 
 def test_windows_of_another_recipe_or_length_are_refused(tmp_path: Path) -> None:
     windows = saved_windows(tmp_path / "w.safetensors")
     with pytest.raises(GazeError, match="these are position windows"):
-        next(iter(train(windows, tmp_path / "run", TINY_VELOCITY, device="cpu")))
+        next(iter(train_epochs(windows, tmp_path / "run", TINY_VELOCITY, device="cpu")))
     with pytest.raises(GazeError, match="60 samples does not fit"):
-        next(iter(train(replace(windows, length=60), tmp_path / "run", TINY, device="cpu")))
+        next(iter(train_epochs(replace(windows, length=60), tmp_path / "run", TINY, device="cpu")))
     assert not (tmp_path / "run").exists()
 
 
 def test_a_damaged_state_is_refused(tmp_path: Path) -> None:
     windows = saved_windows(tmp_path / "w.safetensors")
-    list(train(windows, tmp_path / "run", TINY, seed=0, device="cpu"))
+    list(train_epochs(windows, tmp_path / "run", TINY, seed=0, device="cpu"))
     state = tmp_path / "run" / "state.safetensors"
     state.write_bytes(state.read_bytes()[:-20])
     with pytest.raises(GazeError, match="damaged or cut short"):
-        list(train(windows, tmp_path / "run", TINY, seed=0, device="cpu"))
+        list(train_epochs(windows, tmp_path / "run", TINY, seed=0, device="cpu"))
 
 
 EPOCHS = 24  # of a run that is stopped and taken up again
@@ -223,12 +228,12 @@ def test_the_bound_falls_with_training(tmp_path: Path) -> None:
     totals = []
     for n_epochs in (1, 30):
         folder = tmp_path / f"run{n_epochs}"
-        list(train(windows, folder, replace(TINY, epochs=n_epochs), seed=0, device="cpu"))
+        list(train_epochs(windows, folder, replace(TINY, epochs=n_epochs), seed=0, device="cpu"))
         totals.append(held_out_bound(load_run(folder), windows, n_windows=4, n_times=10).total)
     assert totals[1] < totals[0]
 
 
-def test_ctrl_c_saves_and_the_same_command_goes_on(tmp_path: Path) -> None:
+def test_ctrl_c_saves_and_the_same_command_resumes(tmp_path: Path) -> None:
     saved_windows(tmp_path / "w.safetensors")
     process = subprocess.Popen(
         command(tmp_path, "run"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -243,7 +248,7 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     said, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
-    assert "the same command goes on" in said
+    assert "the same command resumes" in said
     assert "Traceback" not in errors
     n_done = len(read_metrics(tmp_path / "run"))
     assert 0 < n_done < EPOCHS

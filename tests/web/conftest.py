@@ -1,4 +1,4 @@
-"""A really trained tiny joint model, recordings to compare with, and clients of the real app."""
+"""A trained tiny joint model of two tasks on two screens, recordings, and clients of the app."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 import uvicorn
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from gazediffusion.data.simulation import SimulationConfig, write_simulation
-from gazediffusion.data.windows import Windows
-from gazediffusion.models import pretrained as shipped
+from gazediffusion.geometry import Screen
+from gazediffusion.models import pretrained
 from gazediffusion.models.recipes import RECIPES
-from gazediffusion.training.loop import train
+from gazediffusion.training.loop import train_epochs
 from gazediffusion.web.app import create_app
 from gazediffusion.web.server import listen
 from gazediffusion.web.settings import Limits, Settings
@@ -26,18 +27,25 @@ from tests.conftest import SCREEN
 from tests.gaze import simulated_windows
 
 LENGTH = 496  # 1.984 s at 250 Hz
+SCREENS = {"free viewing": SCREEN, "reading": Screen(1680, 1050, 47.4, 29.7, 55.0)}
 Start = Callable[..., TestClient]
 
 
 def trained(folder: Path) -> Path:
-    """A joint run of two tasks on windows of two seconds."""
+    """A joint run on windows of two seconds; every second segment is reading, on its own screen."""
     windows = simulated_windows(4, 1.0)
-    tasks = np.arange(len(windows.segment_starts), dtype=np.int32) % 2
-    names = ("free viewing", "reading")
-    path = folder.with_suffix(".safetensors")
-    replace(windows, length=LENGTH, tasks=names, segment_task=tasks).save(path)
+    number = np.arange(len(windows.segment_starts), dtype=np.int32) % 2
+    windows = replace(
+        windows,
+        length=LENGTH,
+        tasks=tuple(SCREENS),
+        segment_task=number,
+        screens=tuple(SCREENS.values()),
+        segment_screen=number,
+        grid_px=None,
+    )
     recipe = replace(RECIPES["joint-tiny"], epochs=3, sampling_steps=6)
-    list(train([Windows.load(path)], folder, recipe, seed=0, device="cpu"))
+    list(train_epochs([windows], folder, recipe, seed=0, device="cpu"))
     return folder
 
 
@@ -47,8 +55,16 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def windows_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Windows of training and held-out participants, of the length of the model's."""
+    path = tmp_path_factory.mktemp("windows") / "windows.safetensors"
+    replace(simulated_windows(4, 1.0), length=LENGTH).save(path)
+    return path
+
+
+@pytest.fixture(scope="session")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Simulated recordings of three people as CSV, with the screen in a sidecar."""
+    """Simulated recordings of three participants as CSV, with the screen in a sidecar."""
     folder = tmp_path_factory.mktemp("study") / "study"
     config = SimulationConfig(
         n_participants=3, minutes=0.5, rate_hz=250, seed=9, screen=SCREEN, binocular=False
@@ -57,25 +73,29 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _no_shipped_models() -> Iterator[None]:
-    """The models of the package come and go: tests offer their own only."""
+def created(settings: Settings) -> FastAPI:
+    """The application without the packaged models, so that tests know what is served."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shipped, "models_folder", lambda: Path("no models"))
-        yield
+        patch.setattr(pretrained, "pretrained_folder", lambda: Path("no models"))
+        return create_app(settings)
+
+
+@pytest.fixture(scope="session")
+def client(run_folder: Path) -> Iterator[TestClient]:
+    """The application with its default limits."""
+    app = created(Settings(model=str(run_folder)))
+    with TestClient(app, base_url="http://127.0.0.1:8000") as found:
+        yield found
 
 
 @pytest.fixture
 def start(run_folder: Path) -> Iterator[Start]:
-    """Start the application with some settings; its requests come from this machine."""
+    """Start the application with other settings; its requests come from this machine."""
     with ExitStack() as stack:
 
         def begin(limits: dict[str, int] | None = None, **settings: Any) -> TestClient:
-            app = create_app(
-                Settings(
-                    **{"model": str(run_folder), "limits": Limits(**(limits or {})), **settings}
-                )
-            )
+            given = {"model": str(run_folder), "limits": Limits(**(limits or {})), **settings}
+            app = created(Settings(**given))
             return stack.enter_context(TestClient(app, base_url="http://127.0.0.1:8000"))
 
         yield begin
@@ -83,9 +103,9 @@ def start(run_folder: Path) -> Iterator[Start]:
 
 @contextmanager
 def live_server(settings: Settings) -> Iterator[str]:
-    """A real server on a free port of this machine; yields its address."""
+    """A server on a free port of this machine; yields its address."""
     with listen(replace(settings, port=0)) as bound:
-        config = uvicorn.Config(create_app(settings), log_level="warning", access_log=False)
+        config = uvicorn.Config(created(settings), log_level="warning", access_log=False)
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, args=([bound],))
         thread.start()
@@ -94,3 +114,9 @@ def live_server(settings: Settings) -> Iterator[str]:
         finally:
             server.should_exit = True
             thread.join(timeout=20)
+
+
+def sent_files(study: Path) -> list[tuple[str, tuple[str, bytes]]]:
+    """The files of a folder as a form sends them."""
+    found = sorted(path for path in study.rglob("*") if path.is_file())
+    return [("files", (path.name, path.read_bytes())) for path in found]

@@ -1,4 +1,4 @@
-"""The queue: turns are shared, places are bounded, cancelled jobs give theirs back."""
+"""The queue: jobs alternate, places are bounded, cancelled jobs free theirs."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ import httpx2
 import pytest
 
 from gazediffusion.errors import GazeError
-from gazediffusion.web.jobs import CANCELLED, BrokenError, Job, JobQueue, QueueFullError, Steps
+from gazediffusion.web.jobs import CANCELLED, InternalError, Job, JobQueue, QueueFullError, Steps
 from gazediffusion.web.settings import Limits, Settings
 from tests.web.conftest import live_server
 
 
-class Heard:
-    """What a job told, and waiting for its end."""
+class Received:
+    """The messages of a job, and waiting for its end."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, Any]] = []
+        self.messages: list[tuple[str, Any]] = []
         self.over = threading.Event()
 
     def __call__(self, kind: str, value: Any) -> None:
-        self.told.append((kind, value))
+        self.messages.append((kind, value))
         if kind in ("done", "failed"):
             self.over.set()
 
     def wait(self) -> list[tuple[str, Any]]:
         assert self.over.wait(10)
-        return self.told
+        return self.messages
 
 
 @pytest.fixture
@@ -53,71 +53,71 @@ def counting(n: int, log: list[str], name: str, gate: threading.Event | None = N
     return work
 
 
-def test_a_job_tells_of_its_steps_in_order(queue: JobQueue) -> None:
-    heard = Heard()
-    queue.submit(counting(3, [], "a"), heard)
+def test_a_job_reports_its_steps_in_order(queue: JobQueue) -> None:
+    received = Received()
+    queue.submit(counting(3, [], "a"), received)
     results = [("result", 0), ("result", 1), ("result", 2)]
-    assert heard.wait() == [("started", None), *results, ("done", None)]
+    assert received.wait() == [("started", None), *results, ("done", None)]
 
 
-def test_two_jobs_take_turns(queue: JobQueue) -> None:
+def test_two_jobs_alternate(queue: JobQueue) -> None:
     log: list[str] = []
     gate = threading.Event()
-    long, short = Heard(), Heard()
+    long, short = Received(), Received()
     assert queue.submit(counting(6, log, "long", gate), long).ahead == 0
     assert queue.submit(counting(2, log, "short", gate), short).ahead == 1
     gate.set()
     long.wait(), short.wait()
-    # The short one is through after four batches, not after the long one's six.
+    # The short one is done after four batches, not after the six of the long one.
     assert sorted(log[:4]) == ["long", "long", "short", "short"]
     assert log[4:] == ["long"] * 4
 
 
-def test_no_more_jobs_than_allowed_are_taken_until_one_is_released(queue: JobQueue) -> None:
+def test_no_more_jobs_than_allowed_are_accepted_until_one_is_released(queue: JobQueue) -> None:
     gate = threading.Event()
-    jobs = [queue.submit(counting(1, [], "a", gate), Heard()) for _ in range(3)]
+    jobs = [queue.submit(counting(1, [], "a", gate), Received()) for _ in range(3)]
     with pytest.raises(QueueFullError):
-        queue.submit(counting(1, [], "b"), Heard())
+        queue.submit(counting(1, [], "b"), Received())
     queue.release(jobs[2])
-    heard = Heard()
-    queue.submit(counting(1, [], "b"), heard)
+    received = Received()
+    queue.submit(counting(1, [], "b"), received)
     gate.set()
-    assert heard.wait()[-1] == ("done", None)
+    assert received.wait()[-1] == ("done", None)
 
 
-def failure_of(heard: Heard) -> tuple[type, str]:
-    kind, error = heard.wait()[-1]
+def failure_of(received: Received) -> tuple[type, str]:
+    kind, error = received.wait()[-1]
     assert kind == "failed"
     return type(error), str(error)
 
 
 def test_a_waiting_job_is_cancelled_at_once(queue: JobQueue) -> None:
     gate = threading.Event()
-    first, second = Heard(), Heard()
+    first, second = Received(), Received()
     queue.submit(counting(1, [], "a", gate), first)
     waiting = queue.submit(counting(1, [], "b"), second)
     assert queue.cancel(waiting.id)
     assert failure_of(second) == (GazeError, CANCELLED)
-    assert ("started", None) not in second.told
+    assert ("started", None) not in second.messages
     gate.set()
     first.wait()
 
 
 def test_a_running_job_stops_in_the_middle_of_a_step(queue: JobQueue) -> None:
-    heard, is_running = Heard(), threading.Event()
+    received, is_running = Received(), threading.Event()
 
     def work(job: Job) -> Steps:
         is_running.set()
         while not job.is_over:
-            job.require_wanted()
+            job.require_active()
             time.sleep(0.001)
         yield
 
-    job = queue.submit(work, heard)
+    job = queue.submit(work, received)
     assert is_running.wait(10)
     queue.cancel(job.id)
-    assert failure_of(heard) == (GazeError, CANCELLED)
-    after = Heard()
+    assert failure_of(received) == (GazeError, CANCELLED)
+    after = Received()
     queue.submit(counting(1, [], "b"), after)
     assert after.wait()[-1] == ("done", None)
 
@@ -126,7 +126,7 @@ def test_an_unknown_job_cannot_be_cancelled(queue: JobQueue) -> None:
     assert not queue.cancel("nobody")
 
 
-def test_bad_input_is_told_and_a_defect_is_not_shown(
+def test_invalid_input_is_reported_and_a_defect_is_not_shown(
     queue: JobQueue, caplog: pytest.LogCaptureFixture
 ) -> None:
     def failing(error: Exception) -> Callable[[Job], Steps]:
@@ -137,12 +137,12 @@ def test_bad_input_is_told_and_a_defect_is_not_shown(
 
         return work
 
-    bad, broken = Heard(), Heard()
-    queue.submit(failing(GazeError("no such task")), bad)
-    queue.submit(failing(ZeroDivisionError("secret")), broken)
-    assert failure_of(bad) == (GazeError, "no such task")
-    kind, line = failure_of(broken)
-    assert kind is BrokenError
+    invalid, defect = Received(), Received()
+    queue.submit(failing(GazeError("no such task")), invalid)
+    queue.submit(failing(ZeroDivisionError("secret")), defect)
+    assert failure_of(invalid) == (GazeError, "no such task")
+    kind, line = failure_of(defect)
+    assert kind is InternalError
     assert "secret" not in line
     assert "secret" in caplog.text
 
@@ -163,12 +163,12 @@ def url(run_folder: Path) -> Any:
         yield address
 
 
-def test_a_short_job_is_done_while_a_long_one_goes_on(url: str) -> None:
+def test_a_short_job_is_done_while_a_long_one_runs(url: str) -> None:
     with httpx2.stream("GET", f"{url}/api/generate/stream?n=4000&quality=best") as long:
         events = read_events(long)
         assert next(name for name, _ in events if name == "window")
-        answer = httpx2.get(f"{url}/api/generate/stream?n=2&quality=fast", timeout=20)
-        assert "event: done" in answer.text
+        response = httpx2.get(f"{url}/api/generate/stream?n=2&quality=fast", timeout=20)
+        assert "event: done" in response.text
         assert next(name for name, _ in events if name == "window"), "the long one still runs"
 
 
@@ -190,11 +190,11 @@ def test_cancelling_ends_the_stream_and_frees_the_place(url: str) -> None:
             break
         time.sleep(0.1)
     else:
-        pytest.fail("the places were not given back")
+        pytest.fail("the places were not freed")
     assert httpx2.post(f"{url}/api/jobs/{jobs[0]}/cancel").status_code == 404
 
 
-def test_hanging_up_ends_the_job(url: str) -> None:
+def test_disconnecting_ends_the_job(url: str) -> None:
     stream = f"{url}/api/generate/stream?n=4000&quality=best"
     for _ in range(3):  # more than there are places
         with httpx2.stream("GET", stream) as response:
@@ -203,4 +203,4 @@ def test_hanging_up_ends_the_job(url: str) -> None:
         if httpx2.post(f"{url}/api/generate", json={"n": 1}).status_code == 200:
             return
         time.sleep(0.1)
-    pytest.fail("the places were not given back")
+    pytest.fail("the places were not freed")

@@ -1,4 +1,4 @@
-"""Limits and doors: too much, without the token, under a foreign name, from another's page."""
+"""Limits and access: size, token, host name, pages of other sites, settings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def error_of(answer: Any, status: int) -> str:
 
 def test_too_many_windows_are_refused_everywhere(start: Start, study: Path) -> None:
     client = start(limits={"max_windows": 4}, real=study)
-    words = "-n must be 4 or fewer here, not 5; ask for fewer, or start serve with a larger"
+    words = "`n` must be 4 or fewer here, not 5; the limit is `max_windows` of the server"
     assert words in error_of(client.get("/api/generate/stream?n=5"), 422)
     assert words in error_of(client.post("/api/generate", json={"n": 5}), 422)
     assert words in error_of(client.post("/api/evaluate", data={"n": "5"}), 422)
@@ -40,10 +40,10 @@ def test_too_many_windows_are_refused_everywhere(start: Start, study: Path) -> N
 def test_an_upload_is_refused_by_its_announced_size(start: Start) -> None:
     client = start(limits={"max_upload_mb": 1})
     answer = client.post("/api/real", files={"files": ("a.csv", b"0" * (2 << 20))})
-    assert error_of(answer, 413) == "uploads may have 1 MB together"
+    assert error_of(answer, 413) == "an upload may have 1 MB in total"
 
 
-def test_an_upload_without_a_size_is_refused_as_it_comes_in(start: Start) -> None:
+def test_an_upload_without_a_size_is_refused_during_the_upload(start: Start) -> None:
     client = start(limits={"max_upload_mb": 1})
     sent = 0
 
@@ -59,7 +59,7 @@ def test_an_upload_without_a_size_is_refused_as_it_comes_in(start: Start) -> Non
         content=endless(),
         headers={"Content-Type": "multipart/form-data; boundary=x"},
     )
-    assert error_of(answer, 413) == "uploads may have 1 MB together"
+    assert error_of(answer, 413) == "an upload may have 1 MB in total"
 
 
 def test_a_body_without_files_is_small(start: Start) -> None:
@@ -73,35 +73,35 @@ def test_a_body_without_files_is_small(start: Start) -> None:
     assert error_of(answer, 413) == "the body of this request may have 64 kB"
 
 
-def test_small_files_that_unpack_to_much_are_refused(start: Start) -> None:
+def test_small_files_that_expand_to_much_are_refused(start: Start) -> None:
     client = start(limits={"max_upload_mb": 1})
     bomb = gzip.compress(b"0" * (20 << 20))
     answer = client.post("/api/real", files={"files": ("sub-1_recording-eye1_physio.tsv.gz", bomb)})
-    assert "unpacks to more than 10 MB" in error_of(answer, 413)
+    assert "expands to more than 10 MB" in error_of(answer, 413)
     table = io.BytesIO()
     pq.write_table(pa.table({name: np.zeros(2 << 20) for name in ("t", "x", "y")}), table)
     assert len(table.getvalue()) < 1 << 20
     answer = client.post("/api/real", files={"files": ("a.parquet", table.getvalue())})
-    assert "a.parquet unpacks to more than 10 MB" in error_of(answer, 413)
+    assert "a.parquet expands to more than 10 MB" in error_of(answer, 413)
 
 
 def nothing(job: Job) -> Steps:
     yield
 
 
-def test_a_full_queue_says_when_to_come_again(
+def test_a_full_queue_states_when_to_try_again(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = start(limits={"max_jobs": 1})
     play: playground.Playground = client.app.state.playground  # type: ignore[attr-defined]
-    job = play.making.submit(nothing, lambda kind, value: None)
+    job = play.generation.submit(nothing, lambda kind, value: None)
     for answer in (
         client.get("/api/generate/stream?n=1"),
         client.post("/api/generate", json={"n": 1}),
     ):
-        assert "1 jobs are running or waiting" in error_of(answer, 429)
+        assert "the queue is full (1 jobs are running or waiting)" in error_of(answer, 429)
         assert answer.headers["retry-after"] == "2"
-    play.making.release(job)
+    play.generation.release(job)
     assert client.post("/api/generate", json={"n": 1}).status_code == 200
 
 
@@ -117,11 +117,11 @@ def test_a_full_queue_says_when_to_come_again(
         ("x" * 300 + ".csv", "x" * 96 + ".csv"),
     ],
 )
-def test_no_name_is_a_path(given: str, name: str) -> None:
+def test_no_file_name_is_a_path(given: str, name: str) -> None:
     assert safe_name(given, 3) == name
 
 
-def test_files_are_there_only_while_they_are_read() -> None:
+def test_files_exist_only_while_they_are_read() -> None:
     files = [("../a.csv", io.BytesIO(b"one")), ("b/a.csv", io.BytesIO(b"two"))]
     with stored(files, 100) as paths:
         folder = paths[0].parent
@@ -148,7 +148,7 @@ TOKEN = "a secret ü"
         ({"Authorization": f"bearer {TOKEN}"}, {"token": "wrong"}, 200),
     ],
 )
-def test_the_api_wants_the_token(
+def test_the_api_requires_the_token(
     start: Start, headers: dict[str, str], query: dict[str, str], status: int
 ) -> None:
     sent = {name.encode(): value.encode() for name, value in headers.items()}
@@ -159,7 +159,7 @@ def test_the_api_wants_the_token(
         assert answer.headers["www-authenticate"] == "Bearer"
 
 
-def test_every_path_of_the_api_is_guarded_and_the_page_is_not(start: Start) -> None:
+def test_every_path_of_the_api_requires_the_token_and_the_page_does_not(start: Start) -> None:
     client = start(token=TOKEN)
     for path, methods in client.get("/openapi.json").json()["paths"].items():
         for method in methods:
@@ -168,14 +168,14 @@ def test_every_path_of_the_api_is_guarded_and_the_page_is_not(start: Start) -> N
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "[", "0.0.0.0"])
-def test_on_loopback_only_loopback_names_are_answered(start: Start, host: str) -> None:
+def test_on_loopback_only_loopback_names_are_accepted(start: Start, host: str) -> None:
     client = start()
     for path in ("/", "/api/models"):
         error_of(client.get(path, headers={"Host": host}), 421)
 
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:8000", "127.0.0.1:9", "[::1]:8000"])
-def test_names_of_this_machine_are_answered(start: Start, host: str) -> None:
+def test_names_of_this_machine_are_accepted(start: Start, host: str) -> None:
     assert start().get("/api/models", headers={"Host": host}).status_code == 200
 
 
@@ -206,7 +206,9 @@ def test_pages_of_other_sites_are_refused(
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "lab.example", ""])
 def test_another_address_needs_a_token(host: str) -> None:
-    with pytest.raises(GazeError, match="can be reached by others, and there is no token; give"):
+    with pytest.raises(
+        GazeError, match="can be reached from other machines, and there is no token; give"
+    ):
         Settings(host=host)
     assert not Settings(host=host, token="x").is_loopback
 
@@ -219,18 +221,18 @@ def test_loopback_needs_none(host: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"token": " "}, "--token must not be empty"),
-        ({"port": 70000}, "--port must lie between 0 and 65535"),
+        ({"token": " "}, "`token` must not be empty"),
+        ({"port": 70000}, "`port` must lie between 0 and 65535"),
         ({"real": Path("/no/such/file")}, "there is no such file or folder"),
     ],
 )
-def test_impossible_settings_are_refused(settings: dict[str, Any], words: str) -> None:
+def test_invalid_settings_are_refused(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(GazeError, match=words):
         Settings(**settings)
 
 
 def test_limits_are_positive() -> None:
-    with pytest.raises(GazeError, match="--max-upload-mb must be 1 or more, not 0"):
+    with pytest.raises(GazeError, match="`max_upload_mb` must be 1 or more, not 0"):
         Limits(max_upload_mb=0)
 
 

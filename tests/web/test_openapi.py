@@ -1,4 +1,4 @@
-"""The OpenAPI description against the application: what it promises is what happens."""
+"""The OpenAPI description against the application: every response is a described one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from gazediffusion.web.settings import Limits, Settings
 from tests.web.conftest import live_server
 
-# Half of what is asked is impossible on purpose; the rest must be small to be quick.
+# Half of the requests are invalid on purpose; the others must be small to be fast.
 LIMITS = Limits(max_windows=6)
 PATHS = [
     ("/api/models", "GET"),
@@ -32,7 +32,7 @@ def schema(run_folder: Path, study: Path) -> Any:
 
 
 @pytest.mark.parametrize(("path", "method"), PATHS + WITH_FILES, ids=lambda one: str(one))
-def test_what_is_described_is_what_happens(schema: Any, path: str, method: str) -> None:
+def test_every_response_is_as_described(schema: Any, path: str, method: str) -> None:
     n_examples = {"/api/evaluate": 3, "/api/report": 1}.get(path, 15)
 
     @settings(
@@ -45,14 +45,14 @@ def test_what_is_described_is_what_happens(schema: Any, path: str, method: str) 
     )
     @given(case=schema[path][method].as_strategy())
     def check(case: Any) -> None:
-        # No schema can say what a recording is: files of random bytes are refused, and rightly.
+        # No schema describes a recording: files of random bytes are refused, as they should be.
         loose = [positive_data_acceptance] if (path, method) in WITH_FILES else []
         case.call_and_validate(excluded_checks=loose, timeout=60)
 
     check()
 
 
-def test_every_path_is_tried(schema: Any) -> None:
+def test_every_path_is_tested(schema: Any) -> None:
     described = {
         (path, method.upper())
         for path in schema

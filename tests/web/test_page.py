@@ -1,4 +1,4 @@
-"""The page, driven by a real browser against the real server, as a visitor would."""
+"""The page in a browser, against a running server."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ import pytest
 from gazediffusion.data.readers import read_recordings
 from gazediffusion.data.recordings import Recording
 from tests.browser import CHROMIUM, FLAGS
+from tests.web.conftest import SCREENS
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 expect = sync_api.expect
@@ -31,9 +32,9 @@ if not Path(CHROMIUM).exists():
     pytest.skip("chromium is not installed", allow_module_level=True)
 
 DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
-TABS = ("explore", "compare", "blind", "takehome")
+TABS = ("explore", "compare", "blind", "export")
 TOKEN = "open sesame"
-PATIENCE_MS = 90_000  # of a machine that does much else
+PATIENCE_MS = 90_000  # of a busy machine
 Page = Any
 OpenPage = Callable[..., Page]
 
@@ -75,33 +76,33 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def open_page(servers: list[str], browser: Any) -> Iterator[OpenPage]:
-    """Open the page; in the end nothing may have complained, failed, or left this machine.
+    """Open the page; at the end no error, failed request or request to another host is allowed.
 
     expected: a pattern of console lines that the test provokes.
     """
-    complaints: list[str] = []
+    problems: list[str] = []
     with ExitStack() as stack:
 
         def listen(page: Page, expected: str | None) -> None:
-            def complain(line: str) -> None:
+            def report(line: str) -> None:
                 if expected is None or not re.search(expected, line):
-                    complaints.append(line)
+                    problems.append(line)
 
             def failed(request: Any) -> None:
                 # Chromium calls a stream aborted whose last bytes the page has read already;
                 # that nothing is missing is told by the windows that the tests count.
                 if expected is None and "/api/generate/stream" not in request.url:
-                    complaints.append(f"failed: {request.url} {request.failure}")
+                    problems.append(f"failed: {request.url} {request.failure}")
 
             def sent(request: Any) -> None:
                 local = ("blob:", "data:", "about:")
                 if urlsplit(request.url).hostname != "127.0.0.1" and not request.url.startswith(
                     local
                 ):
-                    complaints.append(f"left this machine: {request.url}")
+                    problems.append(f"to another host: {request.url}")
 
-            page.on("console", lambda message: complain(message.text))
-            page.on("pageerror", lambda error: complain(str(error)))
+            page.on("console", lambda message: report(message.text))
+            page.on("pageerror", lambda error: report(str(error)))
             page.on("requestfailed", failed)
             page.on("request", sent)
 
@@ -117,16 +118,16 @@ def open_page(servers: list[str], browser: Any) -> Iterator[OpenPage]:
             return page
 
         yield start
-    assert complaints == []
+    assert problems == []
 
 
 def generate(page: Page, n: int = 3, seed: int = 0) -> None:
-    page.locator("#make:enabled").wait_for()
+    page.locator("#start:enabled").wait_for()
     page.fill("#n", str(n))
     page.fill("#seed", str(seed))
-    page.click("#make")
+    page.click("#start")
     page.locator(f".thumb.ready >> nth={n - 1}").wait_for()
-    page.locator("#make:enabled").wait_for()
+    page.locator("#start:enabled").wait_for()
 
 
 def picture(page: Page, selector: str = "#replay") -> str:
@@ -148,7 +149,7 @@ def recording_files(study: Path) -> list[Path]:
 
 def test_windows_arrive_and_the_replay_moves_pauses_and_scrubs(open_page: OpenPage) -> None:
     page = open_page()
-    assert page.inner_text("#nothing strong") == "No gaze yet."
+    assert page.inner_text("#nothing strong") == "No windows yet."
     assert page.locator("#play").is_disabled()
     generate(page, 3)
     assert re.fullmatch(r"3 windows in [\d.]+ s\.", page.inner_text("#status"))
@@ -180,14 +181,42 @@ def test_windows_arrive_and_the_replay_moves_pauses_and_scrubs(open_page: OpenPa
     assert 0 < seconds(page) < 0.3
 
 
-def test_the_screen_has_the_aspect_ratio_of_the_model(open_page: OpenPage) -> None:
+def test_every_window_of_a_mixture_is_shown_on_its_own_screen(open_page: OpenPage) -> None:
     page = open_page()
-    page.locator("#make:enabled").wait_for()
-    models = page.evaluate("fetch('api/models').then(answer => answer.json())")
-    (screen,) = [one["screen"] for one in models["models"] if one["name"] == models["default"]]
-    box = page.locator("#stage").bounding_box()
-    ratio = screen["width_px"] / screen["height_px"]
-    assert box["width"] / box["height"] == pytest.approx(ratio, rel=0.01)
+    generate(page, 5, seed=1)
+    shown = set()
+    for number in range(5):
+        page.click(f".thumb >> nth={number}")
+        task = page.inner_text("#window-task")
+        screen = SCREENS[task]
+        shown.add(task)
+        words = f"{screen.width_px}\N{MULTIPLICATION SIGN}{screen.height_px} px"
+        assert page.inner_text("#window-screen").startswith(words)
+        ratio = screen.width_px / screen.height_px
+        for selector in ("#stage", f".thumb >> nth={number} >> canvas"):
+            box = page.locator(selector).bounding_box()
+            assert box["width"] / box["height"] == pytest.approx(ratio, rel=0.02)
+    assert shown == set(SCREENS), "a mixture of both tasks"
+
+
+def test_traces_are_in_pixels_and_degrees_of_the_window_s_screen(open_page: OpenPage) -> None:
+    page = open_page()
+    page.select_option("#task", "reading")
+    generate(page, 1, seed=1)
+    (window,) = page.evaluate(
+        """fetch("api/generate", {method: "POST", body: '{"task": "reading", "n": 1, "seed": 1}',
+           headers: {"Content-Type": "application/json"}})
+           .then(response => response.json()).then(found => found.windows)"""
+    )
+    screen = SCREENS["reading"]
+    pixels = screen.to_pixels(np.array([window["x"], window["y"]]))
+    expected = {"px": pixels, "deg": screen.to_degrees(pixels)}
+    page.locator("#traces .trace").first.wait_for()
+    for unit, label in (("px", "x, px"), ("deg", "x, °")):
+        page.select_option("#unit", unit)
+        page.locator("#traces .annotation-text", has_text=label).wait_for()
+        drawn = page.evaluate("document.querySelector('#traces').data.map(one => [...one.y])")
+        np.testing.assert_allclose(drawn[:2], expected[unit], atol=0.01)
 
 
 def test_zoom_of_the_traces_is_the_loop_of_the_replay(open_page: OpenPage) -> None:
@@ -233,20 +262,18 @@ def test_zoom_of_the_traces_is_the_loop_of_the_replay(open_page: OpenPage) -> No
     assert "Looping" in page.inner_text("#loop")
 
 
-def test_a_background_picture_is_shown_and_sent_nowhere(
-    open_page: OpenPage, tmp_path: Path
-) -> None:
+def test_a_background_image_is_shown_and_not_sent(open_page: OpenPage, tmp_path: Path) -> None:
     path = tmp_path / "scene.png"
     path.write_bytes(red_png())
     page = open_page()
-    page.locator("#make:enabled").wait_for()
+    page.locator("#start:enabled").wait_for()
     requests: list[str] = []
     page.on("request", lambda one: requests.append(one.url))
     before = picture(page)
     page.set_input_files("#background", str(path))
     page.locator("#background-off").wait_for()
     assert picture(page) != before
-    assert "sent nowhere" in page.inner_text(".background .note")
+    assert "not sent" in page.inner_text(".background .note")
     page.click("#background-off")
     assert picture(page) == before
     assert [url for url in requests if not url.startswith("blob:")] == []
@@ -266,7 +293,7 @@ def red_png() -> bytes:
 
 def test_a_dropped_recording_is_compared_and_reported(open_page: OpenPage, study: Path) -> None:
     page = open_page()
-    page.locator("#make:enabled").wait_for()
+    page.locator("#start:enabled").wait_for()
     page.click("#tab-compare")
     assert page.inner_text("#real-summary") == "No recording yet."
     assert page.locator("#evaluate").is_disabled()
@@ -274,10 +301,10 @@ def test_a_dropped_recording_is_compared_and_reported(open_page: OpenPage, study
     drop(page, recording_files(study))
     page.locator("#marginals .trace").first.wait_for()
     page.locator("#evaluate:enabled").wait_for()
-    assert "people" in page.inner_text("#real-summary")
+    assert "3 participants" in page.inner_text("#real-summary")
     assert page.locator("#bars .bar:not(.scale)").count() == 7
     assert re.fullmatch(r"[\d.]+\N{MULTIPLICATION SIGN}", page.inner_text("#bars .overall b"))
-    assert page.inner_text("#verdict").startswith("The 12 synthetic windows are")
+    assert page.inner_text("#verdict").startswith("12 synthetic windows, ")
     assert page.locator("#sequence .trace").count() >= 2
     assert page.locator("#marginals .xtitle, #marginals .annotation-text").count() == 9
     page.select_option("#family", "events")
@@ -292,13 +319,13 @@ def test_a_dropped_recording_is_compared_and_reported(open_page: OpenPage, study
     assert report.locator("th[aria-sort=ascending]").count() == 1
 
 
-def test_what_is_no_recording_is_refused_in_the_server_s_words(
+def test_a_file_that_is_no_recording_is_refused_with_the_text_of_the_server(
     open_page: OpenPage, tmp_path: Path
 ) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("nothing of use\n")
     page = open_page(expected="422")
-    page.locator("#make:enabled").wait_for()
+    page.locator("#start:enabled").wait_for()
     page.click("#tab-compare")
     drop(page, [path])
     page.locator("#compare-status.error").wait_for()
@@ -306,11 +333,11 @@ def test_what_is_no_recording_is_refused_in_the_server_s_words(
     assert page.locator("#evaluate").is_disabled()
 
 
-def test_the_blind_test_goes_from_its_explanation_to_its_score(
+def test_the_blind_test_leads_from_its_explanation_to_its_score(
     open_page: OpenPage, study: Path
 ) -> None:
     page = open_page()
-    page.locator("#make:enabled").wait_for()
+    page.locator("#start:enabled").wait_for()
     page.click("#tab-blind")
     assert "--real FILE" in page.inner_text("#blind-explain")
     assert page.locator("#blind-start").is_disabled()
@@ -393,24 +420,24 @@ def read_bids(path: Path) -> Any:
     )
 
 
-def test_every_download_is_what_was_shown_and_is_read_back(
+def test_every_download_has_the_shown_windows_and_is_read_back(
     open_page: OpenPage, tmp_path: Path
 ) -> None:
     page = open_page(accept_downloads=True)
-    page.locator("#make:enabled").wait_for()
-    page.click("#tab-takehome")
-    page.click("#takehome-empty button")
+    page.locator("#start:enabled").wait_for()
+    page.click("#tab-export")
+    page.click("#export-empty button")
     page.select_option("#task", "reading")
     generate(page, 2, seed=5)
     model = page.input_value("#model")
-    page.click("#tab-takehome")
-    asked = {"model": model, "task": "reading", "n": 2, "seed": 5, "format": "json"}
-    made = page.evaluate(
+    page.click("#tab-export")
+    fields = {"model": model, "task": "reading", "n": 2, "seed": 5, "format": "json"}
+    generated = page.evaluate(
         """body => fetch("api/generate", {method: "POST", body: JSON.stringify(body),
            headers: {"Content-Type": "application/json"}}).then(answer => answer.json())""",
-        asked,
+        fields,
     )
-    expected = np.array([[one["x"], one["y"]] for one in made["windows"]])
+    expected = np.array([[one["x"], one["y"]] for one in generated["windows"]])
     for format in ("parquet", "csv", "bids", "asc"):
         with page.expect_download() as caught:
             page.click(f"[data-format={format}]")
@@ -419,14 +446,14 @@ def test_every_download_is_what_was_shown_and_is_read_back(
         path = tmp_path / name
         caught.value.save_as(path)
         path = unpacked(path)
-        found = [normalized(one, made["card"]) for one in read_recordings([path])]
+        found = [normalized(one, generated["card"]) for one in read_recordings([path])]
         np.testing.assert_allclose(found, expected, atol=2e-4)
         theirs = read_with_pymovements(path, format)
         assert len(theirs) == expected.shape[0] * expected.shape[2]
-        np.testing.assert_allclose(to_normalized(np.array(theirs).T, made["card"]),
+        np.testing.assert_allclose(to_normalized(np.array(theirs).T, generated["card"]),
                                    np.concatenate(list(expected), axis=1), atol=2e-4)  # fmt: skip
         page.locator("#formats button:enabled").first.wait_for()
-        assert page.inner_text("#takehome-status").startswith(f"Saved {name}")
+        assert page.inner_text("#export-status").startswith(f"Saved {name}")
 
 
 def to_normalized(gaze_px: np.ndarray[Any, Any], card: dict[str, Any]) -> np.ndarray[Any, Any]:
@@ -439,11 +466,14 @@ def normalized(recording: Recording, card: dict[str, Any]) -> np.ndarray[Any, An
     return to_normalized(gaze, card)
 
 
-def test_copy_buttons_copy_the_lines_that_make_the_same_data(open_page: OpenPage) -> None:
+def test_copy_buttons_copy_the_command_and_the_program(open_page: OpenPage) -> None:
     page = open_page(permissions=["clipboard-read", "clipboard-write"])
     generate(page, 1, seed=11)
-    page.click("#tab-takehome")
-    for name, start in (("command", "gazediffusion generate"), ("python", "from gazediffusion")):
+    page.click("#tab-export")
+    for name, start in (
+        ("command", "gazediffusion generate"),
+        ("python", "import gazediffusion as gd"),
+    ):
         page.click(f"[data-copy={name}]")
         page.locator(f"[data-copy={name}]", has_text="Copied").wait_for()
         text = page.evaluate("navigator.clipboard.readText()")
@@ -453,17 +483,17 @@ def test_copy_buttons_copy_the_lines_that_make_the_same_data(open_page: OpenPage
         assert "11" in text
 
 
-def test_an_impossible_wish_shows_the_server_s_line_and_keeps_what_was_there(
+def test_an_invalid_value_shows_the_error_of_the_server_and_keeps_the_windows(
     open_page: OpenPage,
 ) -> None:
     page = open_page(expected="422")
     generate(page, 2)
     page.fill("#seed", "-1")
-    page.click("#make")
+    page.click("#start")
     page.locator("#status.error").wait_for()
-    assert page.inner_text("#status") == "--seed must be 0 or more, not -1"
+    assert page.inner_text("#status") == "seed must be 0 or more, not -1"
     assert page.locator(".thumb.ready").count() == 2
-    assert page.locator("#make").is_enabled()
+    assert page.locator("#start").is_enabled()
     page.click("#dice")
     assert int(page.input_value("#seed")) >= 0
     generate(page, 1, seed=4)
@@ -472,9 +502,9 @@ def test_an_impossible_wish_shows_the_server_s_line_and_keeps_what_was_there(
 
 def test_a_long_job_is_cancelled(open_page: OpenPage) -> None:
     page = open_page()
-    page.locator("#make:enabled").wait_for()
+    page.locator("#start:enabled").wait_for()
     page.fill("#n", "400")
-    page.click("#make")
+    page.click("#start")
     page.locator(".thumb.ready").first.wait_for()
     assert page.locator(".thumb").count() == 400
     page.click("#cancel")
@@ -485,7 +515,7 @@ def test_a_long_job_is_cancelled(open_page: OpenPage) -> None:
 
 def test_everything_can_be_done_with_the_keyboard(open_page: OpenPage) -> None:
     page = open_page()
-    page.locator("#make:enabled").wait_for()
+    page.locator("#start:enabled").wait_for()
 
     def focus() -> str:
         name: str = page.evaluate("document.activeElement.id")
@@ -500,7 +530,7 @@ def test_everything_can_be_done_with_the_keyboard(open_page: OpenPage) -> None:
 
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
-    tab_to("make")
+    tab_to("start")
     outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
     assert outline == "solid"
     page.keyboard.press("Enter")
@@ -532,7 +562,7 @@ def test_everything_can_be_done_with_the_keyboard(open_page: OpenPage) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_colours_follow_the_system_until_the_button_says_otherwise(
+def test_colours_follow_the_system_until_the_button_is_used(
     open_page: OpenPage, scheme: str
 ) -> None:
     page = open_page(color_scheme=scheme)
@@ -571,7 +601,7 @@ def test_nothing_jumps_and_nothing_is_wider_than_the_screen(
         page.screenshot(path=tmp_path / f"{name}.png", full_page=True)
 
 
-def test_who_wants_less_motion_gets_it(open_page: OpenPage) -> None:
+def test_reduced_motion_is_respected(open_page: OpenPage) -> None:
     page = open_page(reduced_motion="reduce")
     generate(page, 1)
     assert page.get_attribute("#play", "aria-label") == "Play"
@@ -583,18 +613,18 @@ def test_who_wants_less_motion_gets_it(open_page: OpenPage) -> None:
     assert picture(page) != before
 
 
-def test_a_server_that_is_gone_is_told_and_found_again(open_page: OpenPage) -> None:
+def test_a_lost_connection_is_reported_and_restored(open_page: OpenPage) -> None:
     page = open_page(expected="ERR_|Failed to load")
-    page.locator("#make:enabled").wait_for()
+    page.locator("#start:enabled").wait_for()
     page.context.set_offline(True)
-    page.click("#make")
+    page.click("#start")
     page.locator("#status.error").wait_for()
     assert "gazediffusion serve" in page.inner_text("#status")
     page.route("**/api/models", lambda route: route.abort())
     page.context.set_offline(False)
     page.reload()
     page.locator("#offline").wait_for()
-    assert "does not answer" in page.inner_text("#offline p")
+    assert "does not respond" in page.inner_text("#offline p")
     page.unroute("**/api/models")
     page.click("#retry")
     page.locator("#offline").wait_for(state="hidden")

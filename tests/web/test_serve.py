@@ -1,4 +1,4 @@
-"""The command `serve`: starts at once, ends with Ctrl-C, says in one line what it lacks."""
+"""The command `serve`: starts at once, ends with Ctrl-C, reports errors in one line."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import httpx2
 import pytest
 from typer.testing import CliRunner
 
-from gazediffusion.cli import app
+from gazediffusion.cli import app, in_flags
 from gazediffusion.errors import GazeError
-from gazediffusion.models import pretrained as shipped
+from gazediffusion.models import pretrained
 from gazediffusion.models.checkpoint import load_run
 from gazediffusion.web.models import Models
 from gazediffusion.web.server import address
@@ -27,7 +27,7 @@ from gazediffusion.web.settings import Settings
 def refusal(*arguments: str) -> str:
     result = CliRunner().invoke(app, ["serve", "--no-open", *arguments])
     assert isinstance(result.exception, GazeError), result.output
-    return str(result.exception)
+    return in_flags(str(result.exception))
 
 
 def test_the_server_answers_and_ends_with_ctrl_c(run_folder: Path) -> None:
@@ -55,12 +55,12 @@ def test_the_server_answers_and_ends_with_ctrl_c(run_folder: Path) -> None:
 def test_a_token_is_needed_elsewhere(run_folder: Path) -> None:
     line = refusal("--host", "0.0.0.0", "--model", str(run_folder))
     assert line == (
-        "0.0.0.0 can be reached by others, and there is no token; "
-        "give one with --token, or listen on 127.0.0.1"
+        "0.0.0.0 can be reached from other machines, and there is no token; "
+        "give --token, or listen on 127.0.0.1"
     )
 
 
-def test_a_port_in_use_is_told(run_folder: Path) -> None:
+def test_a_port_in_use_is_reported(run_folder: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -70,9 +70,10 @@ def test_a_port_in_use_is_told(run_folder: Path) -> None:
     assert "--port" in line
 
 
-def test_without_any_model_there_is_nothing_to_serve() -> None:
+def test_without_any_model_there_is_nothing_to_serve(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pretrained, "pretrained_folder", lambda: Path("no models"))
     assert refusal() == (
-        "there is no model to serve; train one, and name its run folder with --model"
+        "there is no model to serve; train one, and give its run folder as --model"
     )
 
 
@@ -80,10 +81,10 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
     assert "this is no run folder" in refusal("--model", str(tmp_path))
     (tmp_path / "config.json").write_text("{}")
     assert "the configuration is damaged" in refusal("--model", str(tmp_path))
-    assert "there is no run folder nothing" in refusal("--model", "nothing")
+    assert "there is no run folder and no packaged model 'nothing'" in refusal("--model", "nothing")
 
 
-def test_without_the_extra_the_command_says_how_to_get_it(
+def test_without_the_extra_the_command_says_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     import importlib.util
@@ -111,15 +112,15 @@ def test_the_command_line_loads_no_server_and_the_server_no_torch(run_folder: Pa
     assert not {"torch", "polars", "pymovements", "matplotlib", "plotly"} & found
 
 
-def test_a_shipped_model_and_a_run_folder_are_offered_together(
+def test_packaged_models_and_a_run_folder_are_served_together(
     run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shipped, "models_folder", lambda: tmp_path / "models")
+    monkeypatch.setattr(pretrained, "pretrained_folder", lambda: tmp_path / "models")
     for name in ("joint", "another"):
-        shipped.ship(load_run(run_folder), tmp_path / "models" / name, 31)
+        pretrained.save_pretrained(load_run(run_folder), tmp_path / "models" / name, 31)
     assert Models().default == "joint"
     both = Models(str(run_folder))
-    assert list(both.offers) == ["another", "joint", run_folder.name]
+    assert list(both.served) == ["another", "joint", run_folder.name]
     assert both.default == run_folder.name
     assert both.find(None).source == str(run_folder.resolve())
     assert Models("another").default == "another"

@@ -1,11 +1,12 @@
-"""The command line: parse, call one library function, say what was written.
+"""The command line: parse, call one public function, print what was written.
 
-Bad input is one line on standard error and exit code 2. Heavy modules are imported inside the
-commands, so that `--help` answers at once and training needs nothing it does not use.
+Bad input is one line on standard error and exit code 2. It contains no computation; heavy modules
+are imported inside the commands, so that `--help` is fast.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Annotated
 
@@ -22,9 +23,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     help="Learn how human eyes move from eye-tracker recordings and generate new gaze.\n\n"
-    "Typical way: [bold]inspect[/bold] your files, [bold]prepare[/bold] windows from them, "
+    "Typical order: [bold]inspect[/bold] your files, [bold]prepare[/bold] windows from them, "
     "[bold]train[/bold] a model, [bold]generate[/bold] new gaze, [bold]evaluate[/bold] it. "
-    "Without recordings, [bold]simulate[/bold] some. Every command explains itself with --help.",
+    "Without recordings, [bold]simulate[/bold] some. --help of a command has its options.",
 )
 
 
@@ -47,6 +48,7 @@ for command in (
     recordings.inspect,
     recordings.prepare,
     models.train,
+    models.calibrate,
     models.generate,
     evaluation.evaluate,
     evaluation.baseline,
@@ -57,10 +59,38 @@ for command in (
     app.command()(command)
 
 
+# Arguments of the library whose flag is not their name with dashes.
+FLAGS = {
+    "blink_after_ms": "--blink-after",
+    "blink_before_ms": "--blink-before",
+    "compiled": "--compile",
+    "grid_px": "--grid",
+    "initial": "--from",
+    "max_speed_deg_s": "--max-speed",
+    "n": "-n",
+    "n_bootstrap": "--bootstrap",
+    "n_participants": "--participants",
+    "rate_hz": "--rate",
+    "real": "--real",
+    "save_every_s": "--save-every",
+    "task_names": "--rename",
+    "tasks": "--task",
+    "validation_fraction": "--val-fraction",
+    "width_cm": "--screen-cm",
+}
+
+
+def in_flags(message: str) -> str:
+    """An error of the library with its `arguments` as the flags of the command line."""
+    return re.sub(
+        r"`([a-z][a-z0-9_]*)`", lambda m: FLAGS.get(m[1], f"--{m[1].replace('_', '-')}"), message
+    )
+
+
 def main() -> None:
     """Run the command line; a `GazeError` becomes one line and exit code 2."""
     try:
         app()
     except GazeError as error:
-        err.print(f"[bold red]error:[/bold red] {plain(str(error))}")
+        err.print(f"[bold red]error:[/bold red] {plain(in_flags(str(error)))}")
         sys.exit(2)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gazediffusion.cli import console
+from gazediffusion.cli import progress, tables
 from gazediffusion.cli.console import out, plain
 from gazediffusion.cli.options import (
     Columns,
@@ -126,7 +126,7 @@ def evaluate(
         if name in sets:
             raise GazeError(f"two sets are named {name!r}", remedy="name one as NAME=PATH")
         sets[name] = path
-    with console.steps_line() as step:
+    with progress.steps_line() as step:
         evaluation = evaluate_files(
             sets,
             real,
@@ -150,7 +150,7 @@ def evaluate(
         )
         step("report")
         evaluation.save(output)
-    console.print_evaluation(evaluation)
+    tables.print_evaluation(evaluation)
     out.print(f"wrote {plain(output)}: report.html, report.md, results.json, figures")
 
 
@@ -181,7 +181,7 @@ def baseline(
     if output.suffix != ".safetensors":
         raise GazeError("a windows file ends in .safetensors", path=output)
     require_writable(output)
-    with console.steps_line() as step:
+    with progress.steps_line() as step:
         step(f"fitting {name}")
         fitted = fit_baseline(name, Windows.load(windows))
         step("generating")

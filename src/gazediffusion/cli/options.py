@@ -81,14 +81,34 @@ DataDir = Annotated[
 
 def cleaning_of(eye: str, before: float, after: float, max_speed: float) -> CleaningConfig:
     """How recordings are cleaned, as the options say."""
-    from gazediffusion.data.cleaning import CleaningConfig
+    import gazediffusion as gd
 
-    return CleaningConfig(
+    return gd.CleaningConfig(
         eye=eye,  # type: ignore[arg-type]  # checked by the config itself
         blink_before_ms=before,
         blink_after_ms=after,
         max_speed_deg_s=max_speed,
     )
+
+
+def column_names(text: str | None) -> dict[str, str]:
+    """`x=GazeX,y=GazeY` as a mapping."""
+    names: dict[str, str] = {}
+    for pair in (text or "").split(","):
+        if not pair.strip():
+            continue
+        word, equals, column = pair.partition("=")
+        if not equals or not word.strip() or not column.strip():
+            raise GazeError(f"`columns` must look like x=GazeX,y=GazeY,t=Time, not {text!r}")
+        names[word.strip()] = column.strip()
+    return names
+
+
+def screen_of(px: str | None, cm: str | None, distance_cm: float | None) -> Screen | None:
+    """The screen given on the command line; None where none was."""
+    import gazediffusion as gd
+
+    return gd.Screen.parse(px, cm, distance_cm)
 
 
 def read_options_of(
@@ -99,31 +119,12 @@ def read_options_of(
     distance_cm: float | None,
     data_dir: Path | None,
 ) -> ReadOptions:
-    """What the readers are told."""
+    """The options of the readers."""
     from gazediffusion.data.readers import ReadOptions
 
     return ReadOptions(
-        columns=_column_names(columns),
+        columns=column_names(columns),
         participant_pattern=participant_pattern,
         screen=screen_of(screen, screen_cm, distance_cm),
         data_dir=data_dir,
     )
-
-
-def _column_names(text: str | None) -> dict[str, str]:
-    names: dict[str, str] = {}
-    for pair in (text or "").split(","):
-        if not pair.strip():
-            continue
-        word, equals, column = pair.partition("=")
-        if not equals or not word.strip() or not column.strip():
-            raise GazeError(f"--columns must look like x=GazeX,y=GazeY,t=Time, not {text!r}")
-        names[word.strip()] = column.strip()
-    return names
-
-
-def screen_of(px: str | None, cm: str | None, distance_cm: float | None) -> Screen | None:
-    """The screen given on the command line; None where none was."""
-    from gazediffusion.geometry import parse_screen
-
-    return parse_screen(px, cm, distance_cm)

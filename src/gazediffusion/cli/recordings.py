@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gazediffusion.cli import console
+from gazediffusion.cli import progress, tables
 from gazediffusion.cli.console import out, plain
 from gazediffusion.cli.options import (
     BlinkAfter,
@@ -24,7 +24,8 @@ from gazediffusion.cli.options import (
     ScreenPx,
     Tasks,
     cleaning_of,
-    read_options_of,
+    column_names,
+    screen_of,
 )
 from gazediffusion.errors import GazeError
 from gazediffusion.files import require_writable
@@ -32,8 +33,8 @@ from gazediffusion.files import require_writable
 
 def simulate(
     output: Annotated[Path, typer.Option("-o", "--output", help="A new folder.")],
-    participants: Annotated[int, typer.Option(help="How many people.")] = 10,
-    minutes: Annotated[float, typer.Option(help="Minutes of gaze per person.")] = 2.0,
+    participants: Annotated[int, typer.Option(help="How many participants.")] = 10,
+    minutes: Annotated[float, typer.Option(help="Minutes of gaze per participant.")] = 2.0,
     format: Annotated[str, typer.Option(help="asc, csv, parquet, bids or columns.")] = "parquet",
     rate: Annotated[float, typer.Option(help="Samples per second.")] = 1000.0,
     seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = 0,
@@ -46,13 +47,15 @@ def simulate(
 
     Example: [bold]gazediffusion simulate -o sim --participants 20 --format bids[/bold]
     """
-    from gazediffusion.data.simulation import SimulationConfig, write_simulation
+    import gazediffusion as gd
 
-    config = SimulationConfig(n_participants=participants, minutes=minutes, seed=seed, rate_hz=rate)
-    with console.progress_bar("simulating", participants, "person") as update:
-        written = write_simulation(config, output, format, lambda done, _: update(done, ""))
+    config = gd.SimulationConfig(
+        n_participants=participants, minutes=minutes, seed=seed, rate_hz=rate
+    )
+    with progress.progress_bar("simulating", participants, "participant") as update:
+        written = gd.write_simulation(config, output, format, lambda done, _: update(done, ""))
     out.print(
-        f"wrote {plain(output)}: {participants} people, {minutes:g} min each at {rate:g} Hz, "
+        f"wrote {plain(output)}: {participants} participants, {minutes:g} min each at {rate:g} Hz, "
         f"{len(written)} files, true events in {plain(_truth_of(written))}"
     )
 
@@ -80,31 +83,31 @@ def inspect(
     ] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Look into recordings: who, what, how long, how much is lost, how many windows.
+    """Inspect recordings: participants, tasks, rate, duration, losses, and windows they give.
 
     Example: [bold]gazediffusion inspect study/ --screen 1920x1080 --plot look.png[/bold]
     """
-    from gazediffusion.data.inspection import inspect as inspect_sources
-    from gazediffusion.data.preparing import PrepareConfig
-    from gazediffusion.data.readers import find_sources
+    import gazediffusion as gd
 
-    options = read_options_of(
-        columns, participant_pattern, screen, screen_cm, distance_cm, data_dir
+    recordings = gd.read(
+        paths,
+        screen=screen_of(screen, screen_cm, distance_cm),
+        columns=column_names(columns),
+        participant_pattern=participant_pattern,
+        format=format,
+        data_dir=data_dir,
     )
     cleaning = cleaning_of(eye, blink_before, blink_after, max_speed)
-    config = PrepareConfig(rate_hz=rate, seconds=seconds, cleaning=cleaning)
-    sources = find_sources(paths, options, format)
-    with console.recording_bar("reading", len(sources)) as progress:
-        summaries = inspect_sources(sources, config, progress)
-    out.print(console.inspection_table(summaries, config.seconds))
+    config = gd.PrepareConfig(rate_hz=rate, seconds=seconds, cleaning=cleaning)
+    with progress.recording_bar("reading", len(recordings.sources)) as bar:
+        summaries = gd.inspect(recordings, config, bar)
+    out.print(tables.inspection_table(summaries, config.seconds))
     for screen_found in {found for summary in summaries for found in summary.screens}:
-        out.print(f"screen: {console.screen_words(screen_found)}")
+        out.print(f"screen: {tables.screen_words(screen_found)}")
     for note in sorted({note for summary in summaries for note in summary.notes}):
         out.print(f"note: {plain(note)}")
     if plot is not None:
-        from gazediffusion.plotting.overview import draw_overview
-
-        title = draw_overview(sources, config, plot, plot_participant)
+        title = gd.plot_recording(recordings, config, plot, plot_participant)
         out.print(f"wrote {plain(plot)}: {plain(title)}")
 
 
@@ -142,13 +145,14 @@ def prepare(
     blink_after: BlinkAfter = 100.0,
     max_speed: MaxSpeed = 1000.0,
     val_fraction: Annotated[
-        float, typer.Option(help="Share of the people kept for validation; 0 keeps none.")
+        float,
+        typer.Option(help="Share of participants held out for validation, 0 for none."),
     ] = 0.2,
-    split_seed: Annotated[int, typer.Option(help="Which people those are.")] = 42,
-    same_person: Annotated[
+    split_seed: Annotated[int, typer.Option(help="Which participants those are.")] = 42,
+    same_participant: Annotated[
         list[str] | None,
         typer.Option(
-            help="Names that may be one person, as A=B; they stay on one side of the split.",
+            help="Names of one participant, as A=B; they stay on one side of the split.",
             show_default=False,
         ),
     ] = None,
@@ -156,17 +160,16 @@ def prepare(
 ) -> None:
     """Turn recordings into clean, split, documented training windows.
 
-    Lost samples, blinks and impossible speeds break a recording into valid runs; windows are cut
-    from runs alone and people, never windows, are split. One safetensors file holds it all.
+    Lost samples, blinks and impossible speeds divide a recording into valid segments. Windows are
+    cut within segments, and participants, never windows, are split. The output is one safetensors
+    file.
 
     Example: [bold]gazediffusion prepare study/ -o windows.safetensors --screen 1280x720
     --screen-cm 40x22.5 --distance-cm 45[/bold]
     """
-    from gazediffusion.data.preparing import PrepareConfig
-    from gazediffusion.data.preparing import prepare as prepare_windows
-    from gazediffusion.data.readers import find_sources
+    import gazediffusion as gd
 
-    config = PrepareConfig(
+    config = gd.PrepareConfig(
         protocol=protocol,  # type: ignore[arg-type]  # checked by the config itself
         rate_hz=rate,
         seconds=seconds,
@@ -175,20 +178,24 @@ def prepare(
         task_names=tuple(_pair(one) for one in rename or ()),
         validation_fraction=val_fraction,
         split_seed=split_seed,
-        same_participant=tuple(_names(group) for group in same_person or ()),
+        same_participant=tuple(_names(group) for group in same_participant or ()),
         cleaning=cleaning_of(eye, blink_before, blink_after, max_speed),
     )
     if output.suffix != ".safetensors":
         raise GazeError("a windows file ends in .safetensors", path=output)
     require_writable(output)
-    options = read_options_of(
-        columns, participant_pattern, screen, screen_cm, distance_cm, data_dir
+    recordings = gd.read(
+        paths,
+        screen=screen_of(screen, screen_cm, distance_cm),
+        columns=column_names(columns),
+        participant_pattern=participant_pattern,
+        format=format,
+        data_dir=data_dir,
     )
-    sources = find_sources(paths, options, format)
-    with console.recording_bar("preparing", len(sources)) as progress:
-        windows = prepare_windows(sources, config, progress)
+    with progress.recording_bar("preparing", len(recordings.sources)) as bar:
+        windows = gd.prepare(recordings, config, bar)
     windows.save(output)
-    console.print_windows(windows)
+    tables.print_windows(windows)
     out.print(
         f"wrote {plain(output)}: {len(windows)} windows, {output.stat().st_size / 1e6:.1f} MB"
     )
@@ -197,14 +204,14 @@ def prepare(
 def _pair(words: str) -> tuple[str, str]:
     old, equals, new = (word.strip() for word in words.partition("="))
     if not equals or not old or not new:
-        raise GazeError(f"--rename must look like OLD=NEW, not {words!r}")
+        raise GazeError(f"`task_names` must look like OLD=NEW, not {words!r}")
     return old, new
 
 
 def _names(group: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in group.replace(",", "=").split("=") if name.strip())
     if len(names) < 2:
-        raise GazeError(f"--same-person needs two names, as A=B, not {group!r}")
+        raise GazeError(f"`same_participant` needs two names, as A=B, not {group!r}")
     return names
 
 

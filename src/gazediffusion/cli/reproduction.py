@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from gazediffusion.cli import console
-from gazediffusion.cli.console import out, plain
+from gazediffusion.cli import progress
+from gazediffusion.cli.console import exit_stopped, out, plain
 from gazediffusion.cli.options import (
     Columns,
     DataDir,
@@ -21,41 +21,44 @@ from gazediffusion.cli.options import (
     Tasks,
     read_options_of,
 )
-from gazediffusion.errors import GazeError, suggestion
+from gazediffusion.errors import GazeError, StoppedError
 from gazediffusion.files import require_writable
 
 if TYPE_CHECKING:
     from gazediffusion.data.preparing import PrepareConfig
     from gazediffusion.data.readers import ReadOptions
-    from gazediffusion.reproduction import Data, Watcher
+    from gazediffusion.reproduction import Data, Stage, Watcher
 
 
 def reproduce(
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="A folder for all that is made; it is resumed.")
+        Path,
+        typer.Option("-o", "--output", help="Folder of all artefacts and results; it is resumed."),
     ],
     data: Annotated[
         list[str] | None,
         typer.Option(
-            help="Recordings: a file, a folder, or pymovements:NAME; may be given again. Not "
-            "needed to resume, nor with --tiny, which simulates some.",
+            help="Recordings: a file, a folder, or pymovements:NAME; may be repeated. Not needed "
+            "to resume, nor with --tiny, which simulates recordings.",
             show_default=False,
         ),
     ] = None,
     only: Annotated[
         list[str] | None,
-        typer.Option(help="This table only; may be given again.", show_default=False),
+        typer.Option(help="Build this table only; may be repeated.", show_default=False),
     ] = None,
     tiny: Annotated[
-        bool, typer.Option("--tiny", help="The whole way with tiny networks, in minutes.")
+        bool, typer.Option("--tiny", help="Tiny networks: the whole pipeline in minutes.")
     ] = False,
     until: Annotated[
         str,
-        typer.Option(help="windows (recordings read), samples (all that wants a GPU) or results."),
+        typer.Option(
+            help="Stop after windows (recordings read), samples (all GPU work) or results."
+        ),
     ] = "results",
     so_far: Annotated[
         bool,
-        typer.Option("--so-far", help="Train nothing; write what the runs at hand allow."),
+        typer.Option("--so-far", help="Train nothing; write the tables that the runs allow."),
     ] = False,
     task: Tasks = None,
     format: Format = "auto",
@@ -67,42 +70,38 @@ def reproduce(
     data_dir: DataDir = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda ...")] = "auto",
 ) -> None:
-    """Run the paper's experiments on your recordings: every table and figure, beside the paper's.
+    """Reproduce the paper's experiments on your recordings: every table and figure.
 
-    Trains three seeds of both models and an ablation (on a GPU side by side, about half an hour
-    on an H200; on a CPU only --tiny is sensible), generates, evaluates, and writes
-    OUTPUT/results: README.md, results.json and figures. Every step is kept: a stopped command
-    goes on where it was, and OUTPUT can be carried between machines.
+    Trains three seeds of both models and an ablation (concurrently on a GPU, about half an hour on
+    an H200; on a CPU use --tiny), generates, evaluates, and writes OUTPUT/results: README.md,
+    results.json and figures. Each number stands beside the paper's and the real-vs-real floor.
+    Every artefact is kept: the same command resumes, and OUTPUT can be moved between machines.
 
     Example: [bold]gazediffusion reproduce --data study/ --screen 1280x720 --screen-cm 40x22.5
     --distance-cm 45 -o reproduction[/bold]
     """
-    from gazediffusion.reproduction import PAPER, STAGES, TABLES, TINY, StoppedError
+    from gazediffusion.reproduction import PAPER, TINY
     from gazediffusion.reproduction import reproduce as run
 
-    if until not in STAGES:
-        raise GazeError(f"--until must be {', '.join(STAGES)}, not {until!r}")
-    for name in only or ():
-        if name not in TABLES:
-            raise GazeError(f"no table {name!r}", remedy=suggestion(name, list(TABLES)))
     require_writable(output)
     plan = TINY if tiny else PAPER
-    command = _command(data, task, screen, screen_cm, distance_cm, tiny, output)
+    shown = {"--data": data, "--task": task, "--screen": screen, "--screen-cm": screen_cm}
+    command = _command({**shown, "--distance-cm": distance_cm}, tiny, output)
 
-    with console.stop_on_interrupt() as stopped:
-        watcher = console.ReproductionWatcher(stopped)
+    with progress.stop_on_interrupt() as stopped:
+        watcher = progress.ReproductionWatcher(stopped)
 
         def read() -> Data:
             from gazediffusion.data.preparing import PrepareConfig
 
             sources = data if data or not tiny else [str(_simulated(output, watcher))]
             if not sources:
-                raise GazeError("which recordings?", remedy="name them with --data")
+                raise GazeError("no recordings are named", remedy="give `data`")
             options = read_options_of(
                 columns, participant_pattern, screen, screen_cm, distance_cm, data_dir
             )
-            cut = PrepareConfig(seconds=plan.seconds, tasks=tuple(task or ()))
-            return _read(sources, cut, format, options, command, watcher)
+            config = PrepareConfig(seconds=plan.seconds, tasks=tuple(task or ()))
+            return _read(sources, config, format, options, command, watcher)
 
         try:
             results = run(
@@ -111,13 +110,12 @@ def reproduce(
                 read,
                 watcher,
                 only=only or (),
-                until=until,
+                until=cast("Stage", until),
                 so_far=so_far,
                 device=device,
             )
-        except StoppedError:
-            out.print(f"stopped; {plain(output)} is saved, and the same command goes on from there")
-            raise typer.Exit(130) from None
+        except StoppedError as stop:
+            exit_stopped(stop)
     out.print(f"wrote {plain(results or output)}" + ("" if results else f": all up to {until}"))
 
 
@@ -138,16 +136,16 @@ def _read(
 
     watcher.part("reading " + ", ".join(data))
     sources = find_sources(data, options, format)
-    made = {}
-    for recipe in ("position", "velocity"):
-        with console.recording_bar(f"preparing {recipe}", len(sources)) as progress:
-            made[recipe] = prepare(sources, replace(config, protocol=recipe), progress)
+    windows = {}
+    for protocol in ("position", "velocity"):
+        with progress.recording_bar(f"preparing {protocol}", len(sources)) as bar:
+            windows[protocol] = prepare(sources, replace(config, protocol=protocol), bar)
     described = {
         "data": sorted({source.path.name for source in sources})[:20],
         "task": ", ".join(config.tasks) or None,
         "command": command,
     }
-    return Data(made["position"], made["velocity"], described)
+    return Data(windows["position"], windows["velocity"], described)
 
 
 def _simulated(output: Path, watcher: Watcher) -> Path:
@@ -160,25 +158,10 @@ def _simulated(output: Path, watcher: Watcher) -> Path:
     return folder
 
 
-def _command(
-    data: list[str] | None,
-    task: list[str] | None,
-    screen: str | None,
-    screen_cm: str | None,
-    distance_cm: float | None,
-    tiny: bool,
-    output: Path,
-) -> str:
-    """The command as the page shows it."""
+def _command(options: dict[str, Any], tiny: bool, output: Path) -> str:
+    """The command as the page shows it; options that were given in lists are repeated."""
     words = ["gazediffusion", "reproduce"]
-    for path in data or ():
-        words += ["--data", path]
-    for name in task or ():
-        words += ["--task", name]
-    for option, value in (
-        ("--screen", screen),
-        ("--screen-cm", screen_cm),
-        ("--distance-cm", distance_cm),
-    ):
-        words += [] if value is None else [option, f"{value}"]
+    for option, value in options.items():
+        for one in value if isinstance(value, list) else [value]:
+            words += [] if one is None else [option, f"{one}"]
     return shlex.join([*words, *(["--tiny"] if tiny else []), "-o", output.name])

@@ -16,21 +16,21 @@ _NEEDED = ("fastapi", "uvicorn", "plotly", "python_multipart")
 
 
 def serve(
-    port: Annotated[int, typer.Option(help="Where to listen; 0 is any that is free.")] = 8000,
+    port: Annotated[int, typer.Option(help="The port to listen on; 0 chooses a free one.")] = 8000,
     host: Annotated[
-        str, typer.Option(help="The address to listen on; any but this machine's needs --token.")
+        str, typer.Option(help="The address to listen on; any but loopback needs --token.")
     ] = "127.0.0.1",
     model: Annotated[
         str | None,
         typer.Option(
-            help="A run folder, or the model inside the package to begin with.",
+            help="A run folder, or the packaged model to list first.",
             show_default=False,
         ),
     ] = None,
     real: Annotated[
         Path | None,
         typer.Option(
-            help="Recordings or a windows file to compare with; the page takes others as well.",
+            help="Recordings or a windows file to compare with; the page accepts others.",
             show_default=False,
         ),
     ] = None,
@@ -40,27 +40,28 @@ def serve(
     token: Annotated[
         str | None,
         typer.Option(
-            help="What every request must bring along.",
+            help="Required of every request.",
             envvar="GAZEDIFFUSION_TOKEN",
             show_default=False,
         ),
     ] = None,
-    max_windows: Annotated[int, typer.Option(help="Windows that one request may ask.")] = 500,
-    max_jobs: Annotated[int, typer.Option(help="Jobs running and waiting.")] = 16,
-    max_upload_mb: Annotated[int, typer.Option(help="Size of the files of one request.")] = 100,
+    max_windows: Annotated[int, typer.Option(help="Most windows of one request.")] = 500,
+    max_jobs: Annotated[int, typer.Option(help="Most jobs, running and waiting.")] = 16,
+    max_upload_mb: Annotated[
+        int, typer.Option(help="Most megabytes of files of one request.")
+    ] = 100,
     opens: Annotated[
         bool | None,
         typer.Option(
             "--open/--no-open",
-            help="Open the page in a browser; by default where a person started it.",
+            help="Open the page in a browser; by default in a terminal.",
             show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Explore, compare and export synthetic gaze in the browser, or over HTTP.
+    """Generate, compare and export synthetic gaze in the browser or over HTTP.
 
-    Recordings that the page is given are read here and stored nowhere. The HTTP API is described
-    at /docs.
+    Uploaded recordings are read on this machine and not stored. The HTTP API is described at /docs.
 
     Example: [bold]gazediffusion serve --real study/ --screen 1280x720[/bold]
     """
@@ -87,5 +88,5 @@ def serve(
     def say(url: str) -> None:
         out.print(f"the playground is at {plain(url)} (Ctrl-C ends it)")
 
-    is_person = sys.stdout.isatty() and settings.is_loopback
-    serve_page(settings, say, is_person if opens is None else opens)
+    is_interactive = sys.stdout.isatty() and settings.is_loopback
+    serve_page(settings, say, is_interactive if opens is None else opens)

@@ -3,3 +3,7 @@
 One object, `Conditioning`, encodes, drops out, draws and calibrates conditions; no other package
 knows the layout of a condition. It must not know networks, training or sampling.
 """
+
+from gazediffusion.conditioning.conditioning import Condition, Conditioning, Draw
+
+__all__ = ["Condition", "Conditioning", "Draw"]

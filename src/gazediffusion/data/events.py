@@ -1,10 +1,14 @@
 """Events: fixations and saccades by velocity threshold (I-VT, Salvucci & Goldberg 2000).
 
-Everything faster than the threshold is a saccade, the rest is fixation. Used to label synthetic
-recordings on export; the evaluation has the paper's own threshold.
+Every step faster than the threshold belongs to a saccade, every other to a fixation. `detect_ivt`
+is the one implementation, on speeds in any unit: the evaluation calls it with the paper's
+threshold, `detect_events` with one in degrees, to label recordings on export.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,31 +21,76 @@ SACCADE_DEG_S = 30.0  # EyeLink's own parser, cognitive configuration
 MIN_FIXATION_MS = 60.0  # paper, "Evaluation protocols"
 
 
+@dataclass(frozen=True, eq=False)
+class IvtSegments:
+    """Saccades and fixations of many windows, as segments of steps.
+
+    saccades, fixations: (event, 2) int64. A segment [a, b) has b - a steps and moves the eye from
+        sample a to sample b. Samples are numbered over all windows end to end, so that a segment's
+        window is a // n_samples and indexes gaze of the shape (2, window * n_samples).
+    speed: (window * n_samples,) float64, the step from each sample to the next; NaN at the last
+        sample of a window, so that no segment crosses a border.
+    """
+
+    saccades: NDArray[np.int64]
+    fixations: NDArray[np.int64]
+    speed: NDArray[np.float64]
+    n_samples: int
+
+    def window_of(self, segments: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The window of each segment, (event,)."""
+        return segments[:, 0] // self.n_samples
+
+    @property
+    def saccade_peak_speed(self) -> NDArray[np.float64]:
+        """The largest speed within each saccade, (event,)."""
+        # Every second range of [a0, b0, a1, b1, ...] is a saccade; a NaN follows the last b.
+        return np.asarray(np.maximum.reduceat(self.speed, self.saccades.ravel())[::2])
+
+
+def detect_ivt(
+    speed: NDArray[np.floating[Any]], threshold: float, min_fixation_steps: float = 0.0
+) -> IvtSegments:
+    """Saccades (steps faster than the threshold) and fixations of at least so many steps.
+
+    speed: (window, step), in the unit of the threshold. Events cut by the border of a window count
+    with what is in it.
+
+    >>> found = detect_ivt(np.array([[0.1, 0.1, 5.0, 6.0, 0.1]]), threshold=1.0)
+    >>> found.saccades.tolist(), found.fixations.tolist(), found.saccade_peak_speed.tolist()
+    ([[2, 4]], [[0, 2], [4, 5]], [6.0])
+    """
+    n_windows, n_steps = speed.shape
+    padded = np.full((n_windows, n_steps + 1), np.nan)
+    padded[:, :-1] = speed
+    flat = padded.reshape(-1)
+    slow = true_segments(flat <= threshold)
+    return IvtSegments(
+        saccades=true_segments(flat > threshold),
+        fixations=slow[slow[:, 1] - slow[:, 0] >= min_fixation_steps],
+        speed=flat,
+        n_samples=n_steps + 1,
+    )
+
+
 def detect_events(
     gaze_px: NDArray[np.float32], time_ms: NDArray[np.float64], screen: Screen
 ) -> list[Event]:
-    """Fixations and saccades of gapless gaze (2, time), in order.
+    """Fixations and saccades of gap-free gaze (2, time), in order.
 
     Speed in degrees is taken from the screen's width; fixations shorter than 60 ms are left out.
     """
     degrees_per_px = screen.width_deg / screen.width_px
     step_ms = float(np.median(np.diff(time_ms)))
     speed = np.hypot(*np.diff(gaze_px.astype(np.float64))) * degrees_per_px / step_ms * 1000
-    is_fast = speed > SACCADE_DEG_S
+    found = detect_ivt(speed[None], SACCADE_DEG_S)
     events = []
-    # A step joins two samples; a segment of fast steps [a, b) moves the eye from sample a to b.
-    for first, stop in true_segments(is_fast).tolist():
+    peaks = found.saccade_peak_speed.tolist()
+    for (first, stop), peak in zip(found.saccades.tolist(), peaks, strict=True):
         way = (gaze_px[:, stop] - gaze_px[:, first]) * degrees_per_px
-        events.append(
-            Event(
-                "saccade",
-                float(time_ms[first]),
-                float(time_ms[stop]),
-                float(np.hypot(*way)),
-                float(speed[first:stop].max()),
-            )
-        )
-    for first, stop in true_segments(~is_fast).tolist():
+        onset, offset = float(time_ms[first]), float(time_ms[stop])
+        events.append(Event("saccade", onset, offset, float(np.hypot(*way)), peak))
+    for first, stop in found.fixations.tolist():
         onset, offset = float(time_ms[first]), float(time_ms[stop])
         if offset - onset >= MIN_FIXATION_MS:
             events.append(Event("fixation", onset, offset))

@@ -18,6 +18,7 @@ from gazediffusion.data.preparing import (
     window_starts,
 )
 from gazediffusion.data.readers import Source
+from gazediffusion.data.reading import Recordings, sources_of
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.resampling import read_clock
 from gazediffusion.errors import GazeError
@@ -44,14 +45,25 @@ class TaskSummary:
 
 
 def inspect(
-    sources: Sequence[Source],
+    recordings: Recordings | Sequence[Source],
     config: PrepareConfig | None = None,
     progress: Callable[[Recording], None] | None = None,
 ) -> list[TaskSummary]:
-    """Read everything once and summarise it by format and task."""
+    """Read everything once and summarise it by format and task.
+
+    >>> import tempfile
+    >>> from gazediffusion.data.reading import read
+    >>> from gazediffusion.data.simulation import SimulationConfig, write_simulation
+    >>> study = SimulationConfig(n_participants=3, minutes=0.5, rate_hz=250)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = write_simulation(study, f"{folder}/study", "parquet")
+    ...     (found,) = inspect(read(f"{folder}/study"), PrepareConfig(seconds=2))
+    >>> found.task, len(found.participants), found.n_trials, found.minutes
+    ('free_viewing', 3, 3, 1.5)
+    """
     config = config or PrepareConfig()
     summaries: dict[tuple[str, str], TaskSummary] = {}
-    for source in sources:
+    for source in sources_of(recordings):
         for recording in source.read():
             key = (recording.format, recording.task)
             summary = summaries.setdefault(key, TaskSummary(recording.task, recording.format))

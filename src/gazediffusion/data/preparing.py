@@ -16,11 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.cleaning import CleaningConfig, CleaningCounts, CleanRecording, clean
+from gazediffusion.data.quantization import is_on_grid
 from gazediffusion.data.readers import Source
+from gazediffusion.data.reading import Recordings, sources_of
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.resampling import Clock, read_clock, resample_segment, thinning_factor
 from gazediffusion.data.splits import split_participants
-from gazediffusion.data.windows import CLIP, Protocol, Windows, fit_velocity_scale
+from gazediffusion.data.windows import CLIP, VELOCITY_QUANTILE, Protocol, Windows
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.files import sha256_of
 from gazediffusion.geometry import Screen
@@ -119,12 +121,23 @@ def window_starts(
 
 
 def prepare(
-    sources: Sequence[Source],
+    recordings: Recordings | Sequence[Source],
     config: PrepareConfig | None = None,
     progress: Callable[[Recording], None] | None = None,
 ) -> Windows:
-    """Read, clean, cut and split; `progress` is called after each recording."""
+    """Read, clean, cut and split; `progress` is called after each recording.
+
+    >>> import tempfile
+    >>> from gazediffusion.data.reading import read
+    >>> from gazediffusion.data.simulation import SimulationConfig, write_simulation
+    >>> study = SimulationConfig(n_participants=3, minutes=0.5, rate_hz=250)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = write_simulation(study, f"{folder}/study", "parquet")
+    ...     prepare(read(f"{folder}/study"), PrepareConfig(seconds=2))
+    Windows(54 of 2 s at 250 Hz, participants: 3, tasks: free_viewing)
+    """
     config = config or PrepareConfig()
+    sources = sources_of(recordings)
     builder = _Builder(config)
     for source in sources:
         for recording in source.read():
@@ -344,11 +357,15 @@ def _screen_of(recording: Recording) -> Screen:
     return recording.screen
 
 
-def is_on_grid(gaze_px: NDArray[np.float32], grid_px: float) -> bool:
-    """Whether every coordinate is a multiple of the grid, to the precision of float32."""
-
-    def on_grid(values: NDArray[np.float32]) -> bool:
-        steps = values / np.float32(grid_px)
-        return bool(np.all(np.abs(steps - np.rint(steps)) < 0.01))
-
-    return on_grid(gaze_px[:, :256]) and on_grid(gaze_px)
+def fit_velocity_scale(windows: Windows) -> float:
+    """c_v in normalized units per second, from the training participants' windows alone."""
+    training = windows.train
+    if len(training) == 0:
+        raise GazeError("no training windows to take the velocity scale from")
+    gaze = training.cut()
+    velocity = gaze * 0
+    velocity[..., 1:] = (gaze[..., 1:] - gaze[..., :-1]) * windows.rate_hz
+    scale = float(np.quantile(np.abs(velocity).ravel(), VELOCITY_QUANTILE))
+    if not scale > 0:
+        raise GazeError("the training gaze does not move, so its velocity has no scale")
+    return scale

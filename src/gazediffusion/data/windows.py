@@ -1,36 +1,33 @@
-"""Windows: fixed-length pieces of clean gaze, the only thing a model ever sees.
+"""Windows: fixed-length pieces of clean gaze, the input and the output of every model.
 
 At a stride of one second, windows of eight seconds overlap eight-fold. So the clean segments are
 stored once and a window is a start index into them, cut when asked for. Every window knows its
-participant, task, trial, screen and resolution. Segments on the tracker's grid (0.1 px) are stored
-as 16-bit grid steps, others as float32. The file is safetensors and carries its whole provenance;
-loading needs numpy and safetensors only.
+participant, task, trial, screen and resolution. Loading needs numpy and safetensors only.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gazediffusion.errors import GazeError, suggestion
-from gazediffusion.files import read_safetensors, written_whole
 from gazediffusion.geometry import Screen
 
-FORMAT = "gazediffusion-windows"
-# Version 2 adds `run_screen`, for windows of several screens; files of one screen stay version 1.
-FORMAT_VERSION = 2
+if TYPE_CHECKING:
+    import mne
+    import polars as pl
+    import pymovements
+    from torch.utils.data import Dataset
+
 VELOCITY_QUANTILE = 0.995  # paper: "the joint training-set 99.5th percentile"
 CLIP = 1.2  # paper: "clipped to [-1.2, +1.2]"
 Protocol = Literal["position", "velocity"]
 Unit = Literal["normalized", "px", "deg"]
-_INT16_MAX = np.iinfo(np.int16).max
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -155,21 +152,29 @@ class Windows:
     @property
     def grid_of_window(self) -> NDArray[np.float32]:
         """One grid step in normalized units, (window, 2, 1); zeros where there is no grid."""
-        return self._grid_of_screen[self.screen_index]
+        return self.grid_of_screen[self.screen_index]
 
     @property
-    def _grid_of_screen(self) -> NDArray[np.float32]:
+    def grid_of_screen(self) -> NDArray[np.float32]:
         """One grid step in normalized units on each screen, (screen, 2, 1)."""
         grids = [2.0 * (self.grid_px or 0.0) / screen.size_px for screen in self.screens]
         return np.asarray(grids, dtype=np.float32)
 
     @property
-    def _grid_of_sample(self) -> NDArray[np.float32]:
+    def grid_of_sample(self) -> NDArray[np.float32]:
         """One grid step in normalized units for `gaze`: (2, 1), or (2, sample) of many screens."""
         if len(self.screens) == 1:
-            return np.asarray(self._grid_of_screen[0])
+            return np.asarray(self.grid_of_screen[0])
         lengths = np.diff(np.append(self.segment_starts, self.gaze.shape[1]))
-        return np.repeat(self._grid_of_screen[self.segment_screen, :, 0].T, lengths, axis=1)
+        return np.repeat(self.grid_of_screen[self.segment_screen, :, 0].T, lengths, axis=1)
+
+    @property
+    def resolution_px(self) -> NDArray[np.float64]:
+        """The tracker's step in x and y in pixels, (window, 2); 0 if not coarser than the grid."""
+        from gazediffusion.data.quantization import recorded_steps
+
+        sizes = np.array([screen.size_px[:, 0] for screen in self.screens])
+        return np.asarray(recorded_steps(self) * sizes[self.screen_index] / 2.0)
 
     def dequantized(self, seed: int) -> Windows:
         """Gaze spread evenly over its grid cells, so that a smooth model can match it.
@@ -180,7 +185,9 @@ class Windows:
         """
         if self.grid_px is None:
             return self
-        gaze = spread_over_grid(self.gaze, self._grid_of_sample, seed)
+        from gazediffusion.data.quantization import spread_over_grid
+
+        gaze = spread_over_grid(self.gaze, self.grid_of_sample, seed)
         return replace(self, gaze=gaze, grid_px=None)
 
     def to_numpy(self, unit: Unit = "normalized") -> NDArray[np.float32]:
@@ -264,106 +271,104 @@ class Windows:
             provenance=provenance or {},
         )
 
-    def save(self, path: Path | str) -> None:
-        """Write one safetensors file; the same windows give the same bytes."""
-        from safetensors.numpy import save
+    def save(self, path: Path | str, format: str | None = None) -> list[Path]:
+        """Write the windows; the same windows give the same bytes. Returns the files.
 
-        tensors: dict[str, NDArray[Any]] = {
-            "gaze": self._stored_gaze(),
-            "starts": self.starts,
-            "run_starts": self.segment_starts,
-            "run_participant": self.segment_participant,
-            "run_task": self.segment_task,
-            "run_onset_ms": self.segment_onset_ms,
-        }
-        is_plain = len(self.screens) == 1 and self.segment_step is None
-        if not is_plain:
-            tensors["run_screen"] = self.segment_screen
-            steps = self.segment_step
-            tensors["run_step"] = np.zeros((0, 2)) if steps is None else steps
-        header = {
-            "format": FORMAT,
-            "format_version": 1 if is_plain else FORMAT_VERSION,
-            "recipe": self.protocol,
-            "length": self.length,
-            "rate_hz": self.rate_hz,
-            "screen": asdict(self.screens[0]),
-            **({} if is_plain else {"screens": [asdict(screen) for screen in self.screens]}),
-            "participants": list(self.participants),
-            "tasks": list(self.tasks),
-            "validation": sorted(self.validation),
-            "grid_px": self.grid_px,
-            "velocity_scale": self.velocity_scale,
-            "run_trial": list(self.segment_trial),
-            "data_sha256": _hash(tensors),
-            "provenance": dict(self.provenance),
-        }
-        packed = save(tensors, metadata={"gazediffusion": json.dumps(header)})
-        with written_whole(Path(path)) as temporary:
-            temporary.write_bytes(packed)
+        A path ending in .safetensors is a windows file, which `load` gives back with everything.
+        Other tools read .parquet, .csv, .npz, or a folder of the format bids, asc, parquet, csv or
+        npz: each window is a trial in pixels and degrees of its own screen, beside a card (JSON)
+        and a README.
 
-    def _stored_gaze(self) -> NDArray[np.int16] | NDArray[np.float32]:
-        if self.grid_px is None:
-            return np.ascontiguousarray(self.gaze)
-        steps = np.rint(self.gaze / self._grid_of_sample)
-        if np.abs(steps).max(initial=0) > _INT16_MAX:
-            return np.ascontiguousarray(self.gaze)
-        return np.asarray(steps, dtype=np.int16)
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from gazediffusion import Screen, Windows
+        >>> windows = Windows.from_array(np.zeros((3, 2, 500)), 250, Screen(1280, 720))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     [path.name for path in windows.save(f"{folder}/gaze.csv")]
+        ['gaze.csv', 'gaze.json', 'gaze.md']
+        """
+        if format is None and Path(path).suffix == ".safetensors":
+            from gazediffusion.data.windows_file import save_windows
+
+            save_windows(self, Path(path))
+            return [Path(path)]
+        from gazediffusion.data.export.windows import export_windows
+
+        return export_windows(self, Path(path), format)
 
     @classmethod
     def load(cls, path: Path | str) -> Windows:
-        """Read a windows file; anything else is refused in one line."""
-        path = Path(path)
-        if not path.is_file():
-            raise GazeError("there is no such file", path=path)
-        tensors, header = read_safetensors(
-            path,
-            "np",
-            "this is no safetensors file, or it is cut short",
-            "make it again with gazediffusion prepare",
-        )
-        if not isinstance(header, dict) or header.get("format") != FORMAT:
-            raise GazeError(
-                "this is no windows file", path=path, remedy="make one with gazediffusion prepare"
-            )
-        if header["format_version"] > FORMAT_VERSION:
-            raise GazeError(
-                f"written by a newer gazediffusion (format {header['format_version']})",
-                path=path,
-                remedy="update the package",
-            )
-        try:
-            if _hash(tensors) != header["data_sha256"]:
-                raise GazeError("the content does not match its checksum", path=path)
-            n_segments = len(tensors["run_starts"])
-            steps = tensors.get("run_step", np.zeros((0, 2)))
-            windows = cls(
-                gaze=tensors["gaze"],
-                starts=tensors["starts"],
-                length=header["length"],
-                rate_hz=header["rate_hz"],
-                screens=tuple(Screen(**one) for one in header.get("screens", [header["screen"]])),
-                protocol=header["recipe"],
-                participants=tuple(header["participants"]),
-                tasks=tuple(header["tasks"]),
-                segment_starts=tensors["run_starts"],
-                segment_participant=tensors["run_participant"],
-                segment_task=tensors["run_task"],
-                segment_screen=tensors.get("run_screen", np.zeros(n_segments, dtype=np.int32)),
-                segment_trial=tuple(header["run_trial"]),
-                segment_onset_ms=tensors["run_onset_ms"],
-                validation=frozenset(header["validation"]),
-                grid_px=header["grid_px"],
-                segment_step=steps if len(steps) else None,
-                velocity_scale=header["velocity_scale"],
-                provenance={**header["provenance"], "data_sha256": header["data_sha256"]},
-            )
-        except (KeyError, TypeError) as error:
-            raise GazeError(f"the windows file lacks {error}", path=path) from error
-        if tensors["gaze"].dtype != np.int16:
-            return windows
-        gaze = tensors["gaze"].astype(np.float32) * windows._grid_of_sample
-        return replace(windows, gaze=gaze)
+        """Read a windows file (.safetensors).
+
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from gazediffusion import Screen, Windows
+        >>> windows = Windows.from_array(np.zeros((3, 2, 500)), 250, Screen(1280, 720))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = windows.save(f"{folder}/windows.safetensors")
+        ...     Windows.load(f"{folder}/windows.safetensors")
+        Windows(3 of 2 s at 250 Hz, participants: 1, tasks: synthetic)
+        """
+        from gazediffusion.data.windows_file import load_windows
+
+        return load_windows(Path(path))
+
+    def to_frame(self) -> pl.DataFrame:
+        """A polars table with one row per sample; see `conversions.to_frame` for its columns.
+
+        >>> import numpy as np
+        >>> from gazediffusion import Screen, Windows
+        >>> screen = Screen(1280, 720, 40, 22.5, 45)
+        >>> windows = Windows.from_array(np.zeros((1, 2, 500)), 250, screen, "01", "reading")
+        >>> windows.to_frame().row(1)
+        (0, '01', 'reading', '0', 4.0, 640.0, 360.0, 0.0198..., 0.0198...)
+        """
+        from gazediffusion.data.conversions import to_frame
+
+        return to_frame(self)
+
+    def to_pymovements(self) -> pymovements.Gaze:
+        """A pymovements `Gaze` in pixels, one trial per window, on the one screen of the windows.
+
+        >>> import numpy as np
+        >>> from gazediffusion import Screen, Windows
+        >>> screen = Screen(1280, 720, 40, 22.5, 45)
+        >>> gaze = Windows.from_array(np.zeros((3, 2, 500)), 250, screen).to_pymovements()
+        >>> gaze.experiment.screen.width_px, len(gaze.samples)
+        (1280, 1500)
+        """
+        from gazediffusion.data.conversions import to_pymovements
+
+        return to_pymovements(self)
+
+    def to_mne(self) -> mne.EpochsArray:
+        """MNE epochs in pixels, one per window, with eye-tracking channels and metadata.
+
+        >>> import numpy as np
+        >>> from gazediffusion import Screen, Windows
+        >>> windows = Windows.from_array(np.zeros((3, 2, 500)), 250, Screen(1280, 720))
+        >>> epochs = windows.to_mne()
+        >>> len(epochs), epochs.ch_names, epochs.get_channel_types()
+        (3, ['xpos_right', 'ypos_right'], ['eyegaze', 'eyegaze'])
+        """
+        from gazediffusion.data.conversions import to_mne
+
+        return to_mne(self)
+
+    def to_torch(self) -> Dataset[dict[str, Any]]:
+        """A torch dataset of normalized gaze with task, participant and window number.
+
+        >>> import numpy as np
+        >>> from torch.utils.data import DataLoader
+        >>> from gazediffusion import Screen, Windows
+        >>> windows = Windows.from_array(np.zeros((6, 2, 500)), 250, Screen(1280, 720))
+        >>> batch = next(iter(DataLoader(windows.to_torch(), batch_size=4)))
+        >>> batch["gaze"].shape, batch["task"]
+        (torch.Size([4, 2, 500]), tensor([0, 0, 0, 0]))
+        """
+        from gazediffusion.data.conversions import to_torch
+
+        return to_torch(self)
 
 
 def _numbered(
@@ -380,35 +385,3 @@ def _numbered(
     different = tuple(dict.fromkeys(values)) if keeps_order else tuple(sorted(set(values)))
     number = {value: k for k, value in enumerate(different)}
     return np.array([number[value] for value in values], dtype=np.int32), different
-
-
-def spread_over_grid(
-    gaze: NDArray[np.float32], grid: NDArray[np.float32], seed: int
-) -> NDArray[np.float32]:
-    """Gaze (..., 2, time) moved evenly within grid cells; `grid` broadcasts against it."""
-    spread = np.random.default_rng(seed).random(gaze.shape, dtype=np.float32) - np.float32(0.5)
-    return np.asarray(np.clip(gaze + spread * grid, -CLIP, CLIP), dtype=np.float32)
-
-
-def fit_velocity_scale(windows: Windows) -> float:
-    """c_v in normalized units per second, from the training participants' windows alone."""
-    training = windows.train
-    if len(training) == 0:
-        raise GazeError("no training windows to take the velocity scale from")
-    gaze = training.cut()
-    velocity = gaze * 0
-    velocity[..., 1:] = (gaze[..., 1:] - gaze[..., :-1]) * windows.rate_hz
-    scale = float(np.quantile(np.abs(velocity).ravel(), VELOCITY_QUANTILE))
-    if not scale > 0:
-        raise GazeError("the training gaze does not move, so its velocity has no scale")
-    return scale
-
-
-def _hash(tensors: Mapping[str, NDArray[Any]]) -> str:
-    """SHA-256 over names, shapes and bytes of the tensors, in the order of their names."""
-    digest = hashlib.sha256()
-    for name in sorted(tensors):
-        tensor = np.ascontiguousarray(tensors[name])
-        digest.update(f"{name}{tensor.dtype.str}{tensor.shape}".encode())
-        digest.update(tensor.data)
-    return digest.hexdigest()

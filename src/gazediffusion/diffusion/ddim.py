@@ -1,6 +1,6 @@
-"""Sampling: from noise to clean windows, by DDIM for any number of steps, or ancestrally.
+"""DDIM sampling in any number of steps, and ancestral sampling.
 
-Notation is that of diffusion.py. DDIM (Song et al. 2021) goes from step t to an earlier step s:
+Notation is that of ddpm.py. DDIM (Song et al. 2021) goes from step t to an earlier step s:
 
     sigma^2 = eta^2 (1 - ab_s) / (1 - ab_t) (1 - ab_t / ab_s)
     x_s     = sqrt(ab_s) x_0 + sqrt(1 - ab_s - sigma^2) eps + sigma z
@@ -59,9 +59,9 @@ class WindowNoise:
 
 
 def ddim_times(n_steps: int, total: int) -> list[int]:
-    """The steps t that DDIM visits, from T down, evenly spread ("trailing" spacing)."""
+    """The steps t that DDIM visits, from T down, evenly spaced ("trailing" spacing)."""
     if not 1 <= n_steps <= total:
-        raise GazeError(f"--steps must lie between 1 and {total}, not {n_steps}")
+        raise GazeError(f"`steps` must lie between 1 and {total}, not {n_steps}")
     return [round(total - k * total / n_steps) for k in range(n_steps)]
 
 
@@ -79,7 +79,7 @@ def sample(
     Ancestral sampling takes all T steps and ignores `n_steps` and `eta`.
     """
     if not 0 <= eta <= 1:
-        raise GazeError(f"--eta must lie between 0 and 1, not {eta:g}")
+        raise GazeError(f"`eta` must lie between 0 and 1, not {eta:g}")
     if sampler == "ancestral":
         n_steps, eta = schedule.n_steps, 1.0
     times = ddim_times(n_steps, schedule.n_steps)

@@ -23,9 +23,9 @@ from torch import Tensor
 
 from gazediffusion.errors import GazeError
 
-# (x, level, condition) to a tensor of x's shape; condition is (batch, conditions) or None.
-Network = Callable[[Tensor, Tensor, Tensor | None], Tensor]
-# The network hears these levels as 0 and 1000, whatever the sampler's are.
+# (x, level, *condition) to a tensor of x's shape; a condition is a tuple of tensors, or empty.
+Network = Callable[..., Tensor]
+# The network's input for these two levels is 0 and 1000, whatever the sampler's range is.
 _EMBEDDED, _LEVELS = (0.002, 20.0), 1000.0
 
 
@@ -35,8 +35,8 @@ class Edm:
 
     log_mean, log_std: of ln sigma in training. sigma_min, sigma_max: the sampler's last and first
     level, the others even in ln sigma between them; or, with rho, in sigma^(1/rho).
-    emphasis: how much more the loss heeds values that the network itself finds large, in units of
-    sigma_data. A weight that depends on the noised window alone leaves the best D as it is.
+    amplitude_weighting: additional weight of the loss per sigma_data of the denoised amplitude. A
+    weight that depends on the noised window alone leaves the optimal D unchanged.
     """
 
     sigma_data: float = 0.5
@@ -45,7 +45,7 @@ class Edm:
     sigma_min: float = 0.02
     sigma_max: float = 80.0
     rho: float | None = None
-    emphasis: float = 0.0
+    amplitude_weighting: float = 0.0
 
     def __post_init__(self) -> None:
         if not 0 < self.sigma_min < self.sigma_max or not self.sigma_data > 0:
@@ -55,8 +55,8 @@ class Edm:
         """Training levels sigma (n,), ln sigma normal."""
         return self._level(torch.randn(n, generator=generator, device=generator.device))
 
-    def spread(self, n: int) -> Tensor:
-        """n levels at even quantiles of the training distribution, for a steady validation loss."""
+    def stratified(self, n: int) -> Tensor:
+        """n stratified levels, at even quantiles of the training distribution, for validation."""
         quantiles = (torch.arange(n, dtype=torch.float64) + 0.5) / n
         return self._level(math.sqrt(2) * torch.erfinv(2 * quantiles - 1)).float()
 
@@ -64,10 +64,10 @@ class Edm:
         """The same; nothing of it lies on a device."""
         return self
 
-    def grid(self, n: int) -> Tensor:
+    def sigma_schedule(self, n: int) -> Tensor:
         """The sampler's n levels from sigma_max down to sigma_min, and zero: (n + 1,) float64."""
         if n < 1:
-            raise GazeError(f"--steps must be 1 or more, not {n}")
+            raise GazeError(f"`steps` must be 1 or more, not {n}")
         place = torch.linspace(0, 1, n, dtype=torch.float64) if n > 1 else torch.zeros(1).double()
         if self.rho is None:
             levels = self.sigma_max * (self.sigma_min / self.sigma_max) ** place
@@ -76,13 +76,11 @@ class Edm:
             levels = (high + place * (low - high)) ** self.rho
         return torch.cat([levels, torch.zeros(1, dtype=torch.float64)])
 
-    def denoise(
-        self, network: Network, x: Tensor, sigma: Tensor, condition: Tensor | None = None
-    ) -> Tensor:
+    def denoise(self, network: Network, x: Tensor, sigma: Tensor, *condition: Tensor) -> Tensor:
         """D(x, sigma) for x (batch, channels, time) and sigma (batch,)."""
         level = sigma.float().view(-1, *[1] * (x.ndim - 1))
         total = (level.square() + self.sigma_data**2).sqrt()
-        out = network(x / total, self._embedded(sigma), condition).float()
+        out = network(x / total, self._embedded(sigma), *condition).float()
         return (self.sigma_data / total).square() * x + (level * self.sigma_data / total) * out
 
     def losses(
@@ -91,21 +89,21 @@ class Edm:
         x0: Tensor,
         sigma: Tensor,
         eps: Tensor,
-        condition: Tensor | None = None,
+        *condition: Tensor,
     ) -> Tensor:
         """Each sample's weighted mean squared error of D, (batch,); about 1 for a new network."""
         level = sigma.view(-1, *[1] * (x0.ndim - 1))
-        clean = self.denoise(network, x0 + level * eps, sigma, condition)
+        clean = self.denoise(network, x0 + level * eps, sigma, *condition)
         weight = (sigma.square() + self.sigma_data**2) / (sigma * self.sigma_data).square()
         error = (clean - x0).square()
-        if self.emphasis:
-            error = error * (1 + self.emphasis * clean.detach().abs() / self.sigma_data)
+        if self.amplitude_weighting:
+            error = error * (1 + self.amplitude_weighting * clean.detach().abs() / self.sigma_data)
         return weight * error.mean(dim=tuple(range(1, x0.ndim)))
 
     def _level(self, normal: Tensor) -> Tensor:
         return (self.log_mean + self.log_std * normal).exp()
 
     def _embedded(self, sigma: Tensor) -> Tensor:
-        """ln sigma, spread over the range a network made for steps 1..1000 is used to."""
+        """ln sigma, mapped to the range of the step embedding, 0 to 1000."""
         low, high = (math.log(level) for level in _EMBEDDED)
         return (sigma.float().log() - low) * (_LEVELS / (high - low))

@@ -37,8 +37,8 @@ MAX_TASK_DIFFERENCE = 0.2
 
 
 def evaluate(
-    real: Gaze | str | None,
-    synthetic: Mapping[str, Gaze] | Gaze,
+    real: Gaze | str | None = None,
+    synthetic: Mapping[str, Gaze] | Gaze | None = None,
     reference: Gaze | None = None,
     config: EvaluationConfig | None = None,
     *,
@@ -73,6 +73,8 @@ def evaluate(
     True
     """
     config = config or EvaluationConfig()
+    if synthetic is None:
+        raise GazeError("there is no synthetic set to evaluate", remedy="give `synthetic`")
     given = synthetic if isinstance(synthetic, Mapping) else {"synthetic": synthetic}
     if isinstance(real, Windows):
         rate_hz = real.rate_hz if rate_hz is None else rate_hz

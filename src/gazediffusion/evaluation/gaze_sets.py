@@ -14,7 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.data.windows import Windows, spread_over_grid
+from gazediffusion.data.quantization import spread_over_grid
+from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.distances import synthetic_groups
 from gazediffusion.evaluation.quantities import Measured

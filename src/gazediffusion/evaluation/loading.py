@@ -31,7 +31,7 @@ from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.sets import read_card
 from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import Run
-from gazediffusion.models.pretrained import load_model, shipped_models
+from gazediffusion.models.pretrained import load_model, pretrained_models
 
 Side = Literal["real", "reference", "synthetic"]
 MAX_GENERATED = 2500
@@ -207,7 +207,7 @@ def matched_windows(
     """
     n_task = np.bincount(reference.task, minlength=len(reference.tasks))
     stops = np.floor(np.cumsum(n_task) / n_task.sum() * n + 0.5).astype(int)
-    known = run.config.tasks
+    known = run.config.conditioning.tasks
     is_matched = all(task in known for task, k in zip(reference.tasks, n_task, strict=True) if k)
     if known and not is_matched:
         stops = np.array([n])
@@ -260,7 +260,9 @@ def load_set(
     if path.suffix == ".safetensors":
         windows = _part(Windows.load(path), side, path)
     elif path.suffix == ".npz":
-        windows = _from_npz(path, like)
+        from gazediffusion.data.export.npz import read_npz
+
+        windows = read_npz(path, _screen_of(like), like.rate_hz if like is not None else None)
     else:
         windows = _from_recordings(path, side, like, read_options)
     return _labelled(windows, path) if side == "synthetic" else windows
@@ -270,7 +272,7 @@ def is_model(path: Path | str) -> bool:
     """Whether this is a run folder, or the name of a packaged model."""
     if Path(path).exists():
         return (Path(path) / "config.json").is_file()
-    return str(path) in ("default", *shipped_models())
+    return str(path) in ("default", *pretrained_models())
 
 
 def name_of(given: str) -> tuple[str, str]:
@@ -328,7 +330,7 @@ def _generated(
     if isinstance(like, Windows):
         return matched_windows(run, like, n or len(like), progress=progress)
     task = getattr(like, "task", None)
-    known = task if task in run.config.tasks else None
+    known = task if task in run.config.conditioning.tasks else None
     generator = DiffusionGenerator.of_quality(run, "default", task=known)
     return _sampled(generator, n or len(like), 0, progress)
 
@@ -350,21 +352,12 @@ def _labelled(windows: Windows, path: Path) -> Windows:
     return replace(windows, tasks=(task,) * len(windows.tasks)) if task else windows
 
 
-def _from_npz(path: Path, like: Like | None) -> Windows:
-    """Our own NPZ, or any with an array `gaze` (window, 2, time) of normalized positions."""
+def _screen_of(like: Like | None) -> Screen | None:
+    """The one screen of the real windows; None where there are several or none."""
     try:
-        with np.load(path) as arrays:
-            gaze, time_ms = arrays["gaze"], arrays.get("time_ms")
-    except (OSError, ValueError, KeyError) as error:
-        raise GazeError(f"this is no NPZ with an array 'gaze' ({error})", path=path) from error
-    if gaze.ndim != 3 or gaze.shape[1] != 2:
-        raise GazeError(f"'gaze' must be (window, 2, time), not {gaze.shape}", path=path)
-    if like is None:
-        raise GazeError("an NPZ does not say its screen", path=path, remedy="use a windows file")
-    rate_hz = 1000.0 / float(time_ms[1] - time_ms[0]) if time_ms is not None else like.rate_hz
-    named = (read_card(path) or {}).get("screen")
-    screen = Screen(**named) if named else like.screen
-    return Windows.from_array(gaze.astype(np.float32), rate_hz, screen)
+        return like.screen if like is not None else None
+    except GazeError:
+        return None
 
 
 def _from_recordings(path: Path, side: Side, like: Like | None, read_options: object) -> Windows:
@@ -372,15 +365,12 @@ def _from_recordings(path: Path, side: Side, like: Like | None, read_options: ob
     from gazediffusion.data.readers import ReadOptions, find_sources
 
     options = read_options if isinstance(read_options, ReadOptions) else ReadOptions()
+    if options.screen is None and side == "synthetic" and like is not None:
+        # A synthetic file that does not say its screen is on that of the real windows.
+        options = replace(options, fallback_screen=_screen_of(like))
     rate_hz = like.rate_hz if like is not None else _RATE_HZ
     seconds = like.length / like.rate_hz if like is not None else _SECONDS
     config = PrepareConfig(rate_hz=rate_hz, seconds=seconds, validation_fraction=0.0)
     if side == "synthetic":
         config = replace(config, cleaning=_AS_IT_IS, stride=config.length)
-    try:
-        return prepare(find_sources([path], options), config)
-    except GazeError:
-        if options.screen is not None or side != "synthetic" or like is None:
-            raise
-    # A synthetic file that does not say its screen is on that of the real windows.
-    return prepare(find_sources([path], replace(options, screen=like.screen)), config)
+    return prepare(find_sources([path], options), config)

@@ -110,13 +110,13 @@ def _losses(
     config = run.config
     batches = Batches(parts, config, 0, device)
     process = config.recipe.noise().to(device)
-    levels = process.spread(n_levels).to(device)
+    levels = process.stratified(n_levels).to(device)
     n = len(batches.starts)
     result = np.zeros(n)
     for first in range(0, n, _BATCH):
         indices = torch.arange(first, min(first + _BATCH, n), device=device)
         x0 = config.representation.encode(batches.clean(indices))
-        condition = batches.told(indices)
+        condition = batches.condition(indices)
         for number in range(n_levels):
             noise = torch.Generator().manual_seed(seed_for(0, number))
             eps = torch.randn(x0.shape[1:], generator=noise).to(device).expand_as(x0)

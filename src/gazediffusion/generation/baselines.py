@@ -11,8 +11,9 @@ from all training increments).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -240,6 +241,7 @@ class Baseline:
     rate_hz: float
     screen: Screen
     settings: dict[str, Any]
+    data: dict[str, Any]
     batch_size: int = 256
 
     def pieces(
@@ -254,9 +256,44 @@ class Baseline:
 
     def sample(self, n: int, seed: int = 0) -> Windows:
         """The first n windows of this seed, in memory."""
-        if n < 1:
-            raise GazeError(f"`n` must be 1 or more, not {n}")
-        return self.as_windows(np.concatenate(list(self.pieces(0, n, seed))), seed)
+        from gazediffusion.generation.sets import SetConfig, make_card
+
+        card = make_card(self, SetConfig(n, seed))
+        windows = self.as_windows(np.concatenate(list(self.pieces(0, n, seed))), seed)
+        return replace(windows, provenance={**windows.provenance, "card": card})
+
+    def sample_to(
+        self,
+        path: Path | str,
+        n: int,
+        seed: int = 0,
+        *,
+        format: str | None = None,
+        screen: Screen | None = None,
+        grid_px: float | None = None,
+        seconds: float | None = None,
+        progress: Progress = lambda done: None,
+    ) -> list[Path]:
+        """Write the first n windows of this seed to a file or a new folder, streamed.
+
+        The same bytes as `sample(n, seed).save(path)`, unless screen, grid_px or seconds are given
+        (see `sets.SetConfig`). Returns the set, its card (JSON) and its README.
+        """
+        from gazediffusion.data.export.windows import format_of
+        from gazediffusion.generation.sets import SetConfig, write_set
+
+        format = format_of(Path(path), format)
+        return write_set(self, SetConfig(n, seed, format, screen, grid_px, seconds), path, progress)
+
+    def describe(self) -> dict[str, Any]:
+        """What a card says: length and rate of windows, screens by task, sampling and model."""
+        return {
+            "window_samples": self.length,
+            "rate_hz": self.rate_hz,
+            "screens": {"synthetic": self.screen},
+            "sampling": {},
+            "model": {**self.settings, "trained_on": self.data},
+        }
 
     def as_windows(self, gaze: NDArray[np.float32], seed: int, first: int = 0) -> Windows:
         """Generated gaze (window, 2, time) of windows first.. of a seed, with its origin."""
@@ -283,7 +320,16 @@ def fit_baseline(name: str, windows: Windows, smoothing: float = SMOOTHING_CELLS
     if name.endswith("markov"):
         settings["smoothing_cells"] = smoothing
     process = BASELINES[name](train, smoothing)
-    return Baseline(process, windows.length, windows.rate_hz, windows.screen, settings)
+    held_out = windows.held_out
+    data = {
+        "sha256": windows.provenance.get("data_sha256"),
+        "tasks": [train.tasks[k] for k in np.unique(train.task)],
+        "n_participants": len(np.unique(windows.participant)),
+        "n_held_out_participants": len(np.unique(held_out.participant)),
+        "n_windows": len(train),
+        "n_held_out_windows": len(held_out),
+    }
+    return Baseline(process, windows.length, windows.rate_hz, train.screen, settings, data)
 
 
 def _walked_points(

@@ -1,9 +1,10 @@
 """A run folder: everything a trained model is, in files that are never half-written.
 
-config.json         recipe, seed, data and screen: enough to rebuild the network
+config.json         recipe, seed, data, screen and schema of the conditioning
+conditioning.safetensors   tables of the conditioning prior, for a model with summary statistics
 best.safetensors    averaged (EMA) weights of the epoch with the lowest validation loss
 last.safetensors    averaged weights after the latest saved step
-state.safetensors   all that training needs to go on: raw and averaged weights, both moments
+state.safetensors   all that training needs to resume: raw and averaged weights, both moments
 metrics.jsonl       one line per epoch; timing.jsonl: the seconds it took
 """
 
@@ -12,17 +13,24 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from gazediffusion.conditioning.manner import Manners
+from gazediffusion.conditioning import Conditioning
+from gazediffusion.conditioning.statistics import STATISTICS
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.files import read_bytes, read_safetensors, sha256_of, written_whole
+from gazediffusion.files import (
+    read_bytes,
+    read_safetensors,
+    sha256_of,
+    write_json,
+    written_whole,
+)
 from gazediffusion.geometry import Screen
 from gazediffusion.models.recipes import Recipe
 from gazediffusion.models.representations import Joint, Position, Velocity
@@ -30,6 +38,7 @@ from gazediffusion.models.unet import UNet
 from gazediffusion.version import __version__
 
 FORMAT = "gazediffusion-run"
+CONFIG, TABLES = "config.json", "conditioning.safetensors"
 WeightsName = Literal["best", "last", "raw"]
 
 
@@ -38,11 +47,9 @@ class RunConfig:
     """What a run was trained with and on.
 
     data: hash, counts and tasks of the windows files; no participant is named.
-    screen: of the first windows file. joint: the scales of the joint representation.
-    tasks: those the network can be told, in the order of its conditions; task_shares: of the
-        training windows; task_screens: the screen each task was recorded on. manners: of them, for
-        a network that is told.
-    begun_from: SHA-256 of the weights that training began with; None for random ones.
+    screen: of the first windows. joint: the scales of the joint representation.
+    conditioning: what the network is conditioned on.
+    initialised_from: SHA-256 of the weights that training was initialised from; None for random.
     """
 
     recipe: Recipe
@@ -58,23 +65,30 @@ class RunConfig:
     gazediffusion_version: str = __version__
     torch_version: str = torch.__version__
     joint: Joint | None = None
-    tasks: tuple[str, ...] = ()
-    task_shares: tuple[float, ...] = ()
-    task_screens: tuple[Screen, ...] = ()
-    manners: Manners | None = None
-    begun_from: str | None = None
+    conditioning: Conditioning = field(default_factory=Conditioning)
+    initialised_from: str | None = None
 
     @classmethod
     def of(
-        cls, parts: Sequence[Windows], recipe: Recipe, seed: int, precision: str, device: str
+        cls,
+        parts: Sequence[Windows],
+        recipe: Recipe,
+        seed: int,
+        precision: str,
+        device: str,
+        statistics: Sequence[str] = STATISTICS,
     ) -> RunConfig:
-        """The configuration of training `recipe` on the windows files `parts`."""
+        """The configuration of training `recipe` on the windows files `parts`.
+
+        statistics: that a recipe with summary statistics is conditioned on.
+        """
         first = parts[0]
-        tasks = tuple(dict.fromkeys(task for part in parts for task in part.tasks))
-        recipe = recipe.for_tasks(len(tasks))
+        conditioning = Conditioning()
+        if recipe.is_conditioned:
+            conditioning = Conditioning.fit(parts, statistics if recipe.has_statistics else ())
         is_joint = recipe.representation == "joint"
         return cls(
-            recipe=recipe,
+            recipe=recipe.with_condition_width(conditioning.width),
             seed=seed,
             length=first.length,
             rate_hz=first.rate_hz,
@@ -83,10 +97,9 @@ class RunConfig:
             grid_px=first.grid_px,
             precision=precision,
             device=device,
-            data=_described(parts, tasks),
-            joint=Joint.fit(parts, recipe.knee_share) if is_joint else None,
-            manners=Manners.fit(parts, tasks) if recipe.is_told_manner else None,
-            **(_of_tasks(parts, tasks) if recipe.is_conditioned else {}),
+            data=_described(parts),
+            joint=Joint.fit(parts, recipe.asinh_scale) if is_joint else None,
+            conditioning=conditioning,
         )
 
     @property
@@ -96,45 +109,49 @@ class RunConfig:
             return Position()
         if self.recipe.representation == "joint":
             if self.joint is None:
-                raise GazeError("the run does not know its scales")
+                raise GazeError("the run does not have the scales of its representation")
             return self.joint
         if self.velocity_scale is None:
-            raise GazeError("the run does not know its velocity scale")
+            raise GazeError("the run does not have its velocity scale")
         return Velocity(self.velocity_scale, self.rate_hz)
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as plain values."""
+        """All of it as plain values, but for the tables of the conditioning prior."""
         return {
             "format": FORMAT,
-            **{key: value for key, value in vars(self).items() if key not in ("recipe", "screen")},
+            **vars(self),
             "data": dict(self.data),
             "recipe": self.recipe.to_json(),
             "screen": asdict(self.screen),
             "joint": self.joint.to_json() if self.joint else None,
-            "manners": self.manners.to_json() if self.manners else None,
-            "task_screens": [asdict(screen) for screen in self.task_screens],
+            "conditioning": self.conditioning.to_json(),
         }
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> RunConfig:
-        """Read what `to_json` wrote."""
+    def from_json(
+        cls, values: Mapping[str, Any], tables: Mapping[str, Tensor] | None = None
+    ) -> RunConfig:
+        """Read what `to_json` wrote, in this or an earlier version; tables: of the prior."""
         plain = {key: value for key, value in values.items() if key != "format"}
         plain["recipe"] = Recipe.from_json(plain["recipe"])
         plain["screen"] = Screen(**plain["screen"])
         plain["joint"] = Joint.from_json(plain["joint"]) if plain.get("joint") else None
-        plain["manners"] = Manners.from_json(plain["manners"]) if plain.get("manners") else None
-        plain["tasks"] = tuple(plain.get("tasks", ()))
-        plain["task_shares"] = tuple(plain.get("task_shares", ()))
-        plain["task_screens"] = tuple(Screen(**one) for one in plain.get("task_screens", ()))
+        if "conditioning" in plain:
+            plain["conditioning"] = Conditioning.from_json(plain["conditioning"], tables)
+        else:
+            plain["conditioning"] = Conditioning.from_legacy(plain)
+            plain["initialised_from"] = plain.pop("begun_from", None)
+            for key in ("tasks", "task_shares", "task_screens", "manners"):
+                plain.pop(key, None)
         return cls(**plain)
 
 
-def _described(parts: Sequence[Windows], tasks: Sequence[str]) -> dict[str, Any]:
+def _described(parts: Sequence[Windows]) -> dict[str, Any]:
     hashes = [part.provenance.get("data_sha256") for part in parts]
     joined = hashlib.sha256(" ".join(map(str, hashes)).encode()).hexdigest()
     return {
         "sha256": hashes[0] if len(hashes) == 1 else joined,
-        "tasks": list(tasks),
+        "tasks": list(dict.fromkeys(task for part in parts for task in part.tasks)),
         "n_participants": sum(len(part.participants) for part in parts),
         "n_held_out_participants": sum(len(part.validation) for part in parts),
         "n_windows": sum(len(part.train) for part in parts),
@@ -142,28 +159,6 @@ def _described(parts: Sequence[Windows], tasks: Sequence[str]) -> dict[str, Any]
         "sources": [
             source["name"] for part in parts for source in part.provenance.get("sources", [])[:20]
         ],
-    }
-
-
-def _of_tasks(parts: Sequence[Windows], tasks: Sequence[str]) -> dict[str, Any]:
-    """The tasks with their shares of the training windows and their screens."""
-    n_windows = dict.fromkeys(tasks, 0)
-    screens: dict[str, Screen] = {}
-    for part in parts:
-        for number, task in enumerate(part.tasks):
-            n_windows[task] += int((part.train.task == number).sum())
-            of_task = part.segment_screen[part.segment_task == number]
-            used = {part.screens[k] for k in of_task.tolist()}
-            if used and used != {screens.setdefault(task, next(iter(used)))}:
-                raise GazeError(
-                    f"task {task!r} was recorded on two screens",
-                    remedy="name the tasks apart with prepare --rename",
-                )
-    total = sum(n_windows.values())
-    return {
-        "tasks": tuple(tasks),
-        "task_shares": tuple(n_windows[task] / total for task in tasks),
-        "task_screens": tuple(screens[task] for task in tasks),
     }
 
 
@@ -182,7 +177,7 @@ class Run:
 
 def read_config(folder: Path) -> RunConfig:
     """The configuration of a run folder."""
-    path = Path(folder) / "config.json"
+    path = Path(folder) / CONFIG
     if not Path(folder).is_dir() or not path.is_file():
         raise GazeError(
             "this is no run folder", path=folder, remedy="make one with gazediffusion train"
@@ -191,9 +186,27 @@ def read_config(folder: Path) -> RunConfig:
         values = json.loads(read_bytes(path))
         if values.get("format") != FORMAT:
             raise GazeError("this is no configuration of a gazediffusion run", path=path)
-        return RunConfig.from_json(values)
+        return config_from(values, Path(folder))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise GazeError(f"the configuration is damaged ({error})", path=path) from error
+
+
+def config_from(values: Mapping[str, Any], folder: Path) -> RunConfig:
+    """The configuration in these plain values, with the prior's tables of the folder."""
+    has_tables = (folder / TABLES).is_file()
+    return RunConfig.from_json(values, load_tensors(folder / TABLES)[0] if has_tables else None)
+
+
+def write_config(folder: Path, config: RunConfig, **more: Any) -> None:
+    """Write a configuration and the tables of its conditioning prior."""
+    write_tables(folder, config.conditioning)
+    write_json(folder / CONFIG, {**config.to_json(), **more})
+
+
+def write_tables(folder: Path, conditioning: Conditioning) -> None:
+    """Write the tables of a conditioning prior, which calibration changes."""
+    if tables := conditioning.to_tensors():
+        save_tensors(folder / TABLES, tables, {"schema": conditioning.to_json()["schema"]})
 
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:
@@ -265,9 +278,20 @@ def run_of(
     )
 
 
+def present_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Tensors of any version under the present names of the network's parts."""
+    former = {"looks.": "attention_blocks.", ".sharpness": ".qk_scale"}
+    renamed = {}
+    for name, tensor in tensors.items():
+        for old, new in former.items():
+            name = name.replace(old, new)
+        renamed[name] = tensor
+    return renamed
+
+
 def load_weights(network: UNet, tensors: Mapping[str, Tensor], path: Path) -> None:
     """Put tensors into a network; names and shapes must be the network's own."""
-    own = network.state_dict()
+    own, tensors = network.state_dict(), present_names(tensors)
     foreign = sorted(set(tensors) ^ set(own))
     if foreign:
         raise GazeError(f"the weights are of another network ({foreign[0]})", path=path)

@@ -4,9 +4,9 @@ Each row of a weight (its first axis) is divided by a step of its own, such that
 weight is `levels` steps, and rounded to whole steps. Trained weights are bell-shaped, so the whole
 numbers need far fewer bits than a byte: deflate's Huffman code alone comes near their entropy. With
 more than 127 levels a number has two bytes, and all the low ones go before all the high ones.
-Vectors and small weights stay in half precision, and those of middling size always have 127
-levels or more: together they are a seventh of the paper's network, and rounding them coarsely
-shifts whole windows, which a velocity model sums up (runs/rounding.py).
+Vectors and small weights stay in half precision, and weights of medium size have 127 levels or
+more: together they are a seventh of the paper's network, and rounding them coarsely shifts whole
+windows, which a velocity model integrates.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gazediffusion.models.checkpoint import load_tensors, save_tensors
 MAX_LEVELS = 2047  # no more than half precision tells apart
 _ONE_BYTE = 127
 # Weights with fewer elements than these stay in half precision, or have 127 levels at least.
-SMALL, MIDDLING = 20_000, 300_000
+SMALL, MEDIUM = 20_000, 300_000
 _CODES, _STEPS = ".codes", ".steps"
 
 
@@ -84,7 +84,7 @@ def _quantised(tensor: Tensor, levels: int) -> tuple[Tensor, Tensor]:
     """Whole steps, int16 of the tensor's shape, and each row's step, half precision."""
     if not 1 <= levels <= MAX_LEVELS:
         raise GazeError(f"levels must lie between 1 and {MAX_LEVELS}, not {levels}")
-    levels = max(levels, _ONE_BYTE) if tensor.numel() < MIDDLING else levels
+    levels = max(levels, _ONE_BYTE) if tensor.numel() < MEDIUM else levels
     rows = tensor.detach().float().cpu().flatten(1)
     largest = rows.abs().amax(dim=1, keepdim=True)
     # Rounded up by a hair, so that half precision cannot push the largest beyond its level.

@@ -1,11 +1,11 @@
 """Recipes: everything that defines a model and its training, by name.
 
-`position` and `velocity` hold every value of the paper's hyper-parameter table. The tiny ones try
-the whole way on a laptop in a minute with a small network that predicts x0, since predicting eps
-needs far longer before samples stay on the screen; they are no models of gaze.
+`position` and `velocity` hold every value of the paper's hyper-parameter table. The tiny ones run
+every step on a laptop in a minute with a small network that predicts x0, since predicting eps
+needs far longer before samples stay on the screen; they are not models of gaze.
 
-`joint` goes beyond the paper: position and velocity together, continuous noise levels, and a
-network that is told the task.
+`joint` goes beyond the paper: position and velocity together, continuous noise levels, and
+conditioning on the task and on summary statistics of the window.
 """
 
 from __future__ import annotations
@@ -14,20 +14,18 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-import torch
-from torch import Tensor
-
-from gazediffusion.conditioning.manner import NAMES
 from gazediffusion.data.windows import Protocol
 from gazediffusion.diffusion.ddpm import Ddpm, Objective, Schedule, Weighting
 from gazediffusion.diffusion.edm import Edm
 from gazediffusion.errors import GazeError, suggestion
-from gazediffusion.models.representations import KNEE
+from gazediffusion.models.representations import ASINH_SCALE
 from gazediffusion.models.unet import UNetConfig
 
 RepresentationName = Literal["position", "velocity", "joint"]
-# Numbers told to a conditioned network beside the task: whether x, y, time were turned round.
-TURNS = 3
+# Settings that had other names in earlier versions: new name -> old name.
+_FORMER_NAMES = {"asinh_scale": "knee_share", "has_statistics": "is_told_manner"}
+_FORMER_NETWORK = {"condition_width": "conditions", "attention_blocks": "attentions"}
+_FORMER_EDM = {"amplitude_weighting": "emphasis"}
 
 
 @dataclass(frozen=True)
@@ -36,16 +34,16 @@ class Recipe:
 
     flip: probability of mirroring each axis. reversal: probability of playing a window backwards.
     mixed_precision: bfloat16 arithmetic where the device has it.
-    optimizer: of matrices, kernels among them; all else is AdamW's.
+    optimizer: of weight matrices, convolution kernels among them; AdamW has the other parameters.
     sampling_steps, eta: the default of `generate`.
     process: ddpm takes the schedule's settings (diffusion_steps, betas, objective, weighting), edm
         those of `edm`.
-    knee_share: of the joint representation.
-    is_conditioned: the network is told the task, and whether a window was mirrored or reversed, so
-        that it learns from turned windows without making them.
-    is_told_manner: the network is told the manner of a window too (see manner.py).
-    condition_dropout: share of windows whose task is not told, for the mixture and for guidance;
-        and of those, drawn apart, whose manner is not.
+    asinh_scale: of the joint representation, as a share of c_v.
+    is_conditioned: the network is conditioned on the task and on augmentation labels, so that it
+        learns from augmented windows without generating them.
+    has_statistics: it is conditioned on summary statistics of the window too.
+    condition_dropout: probability of dropping out the task, for guidance, and independently the
+        statistics.
     """
 
     name: str
@@ -73,21 +71,21 @@ class Recipe:
     seeds: tuple[int, ...] = (42, 123, 2024)
     process: Literal["ddpm", "edm"] = "ddpm"
     edm: Edm = field(default_factory=Edm)
-    knee_share: float = KNEE
+    asinh_scale: float = ASINH_SCALE
     is_conditioned: bool = False
-    is_told_manner: bool = False
+    has_statistics: bool = False
     condition_dropout: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("diffusion_steps", "batch_size", "epochs", "sampling_steps"):
             if getattr(self, name) < 1:
-                raise GazeError(f"{name.replace('_', ' ')} must be 1 or more")
+                raise GazeError(f"`{name}` must be 1 or more, not {getattr(self, name)}")
         if not 0 <= self.learning_rate < float("inf"):
-            raise GazeError("learning rate must be 0 or more")
+            raise GazeError(f"`learning_rate` must be 0 or more, not {self.learning_rate}")
         if self.process == "ddpm" and self.sampling_steps > self.diffusion_steps:
             raise GazeError(
-                f"{self.sampling_steps} sampling steps are more than the "
-                f"{self.diffusion_steps} diffusion steps"
+                f"`sampling_steps` must not exceed the {self.diffusion_steps} diffusion steps, but "
+                f"is {self.sampling_steps}"
             )
 
     def schedule(self) -> Schedule:
@@ -95,14 +93,14 @@ class Recipe:
         return Schedule(self.diffusion_steps, self.beta_first, self.beta_last)
 
     def noise(self) -> Ddpm | Edm:
-        """The process: how noise is drawn and what is lost."""
+        """The diffusion process: noise levels and loss."""
         if self.process == "edm":
             return self.edm
         return Ddpm(self.schedule(), self.objective, self.weighting, self.snr_gamma)
 
     @property
     def most_steps(self) -> int:
-        """Sampling steps beyond which there are none."""
+        """The largest number of sampling steps."""
         return self.diffusion_steps if self.process == "ddpm" else 1000
 
     @property
@@ -110,12 +108,9 @@ class Recipe:
         """How windows are cut for this recipe."""
         return "velocity" if self.representation == "velocity" else "position"
 
-    def for_tasks(self, n_tasks: int) -> Recipe:
-        """The recipe with a network that can be told so many tasks, if it is to be told any."""
-        if not self.is_conditioned:
-            return self
-        n_told = n_tasks + TURNS + (len(NAMES) + 1 if self.is_told_manner else 0)
-        return replace(self, network=replace(self.network, conditions=n_told))
+    def with_condition_width(self, width: int) -> Recipe:
+        """The recipe with a network that takes conditions of this width."""
+        return replace(self, network=replace(self.network, condition_width=width))
 
     def to_json(self) -> dict[str, Any]:
         """All settings as plain values."""
@@ -124,34 +119,22 @@ class Recipe:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Recipe:
         """Read what `to_json` wrote."""
-        network = {**values["network"], "widths": tuple(values["network"]["widths"])}
+        network = _renamed(values["network"], _FORMER_NETWORK)
+        network["widths"] = tuple(network["widths"])
         return cls(
             **{
-                **values,
+                **_renamed(values, _FORMER_NAMES),
                 "network": UNetConfig(**network),
-                "edm": Edm(**values.get("edm", {})),
+                "edm": Edm(**_renamed(values.get("edm", {}), _FORMER_EDM)),
                 "seeds": tuple(values["seeds"]),
             }
         )
 
 
-def conditions(
-    tasks: Tensor,
-    turns: Tensor | None = None,
-    manner: Tensor | None = None,
-    is_told: Tensor | None = None,
-) -> Tensor:
-    """What a conditioned network is told, (batch, conditions).
-
-    tasks (batch, tasks): which one, or zeros. turns (batch, 3): which were made, none if left out.
-    manner (batch, number): of a network that is told one; is_told (batch, 1): of which windows, all
-    if left out.
-    """
-    turns = tasks.new_zeros(len(tasks), TURNS) if turns is None else turns.to(tasks)
-    if manner is None:
-        return torch.cat([tasks, turns], dim=1)
-    is_told = tasks.new_ones(len(tasks), 1) if is_told is None else is_told.to(tasks)
-    return torch.cat([tasks, turns, manner * is_told, is_told], dim=1)
+def _renamed(values: Mapping[str, Any], former: Mapping[str, str]) -> dict[str, Any]:
+    """Settings of any version under their present names."""
+    now = {old: new for new, old in former.items()}
+    return {now.get(key, key): value for key, value in values.items()}
 
 
 POSITION = Recipe(name="position", representation="position")
@@ -175,12 +158,12 @@ JOINT = Recipe(
         widths=(64, 128, 256),
         kernel=3,
         patch=2,
-        attentions=4,
+        attention_blocks=4,
         rotary=True,
         biases=False,
     ),
     process="edm",
-    edm=Edm(log_mean=-0.4, log_std=1.9, sigma_max=20.0, emphasis=1.0),
+    edm=Edm(log_mean=-0.4, log_std=1.9, sigma_max=20.0, amplitude_weighting=1.0),
     batch_size=64,
     epochs=120,
     learning_rate=2e-3,
@@ -190,7 +173,7 @@ JOINT = Recipe(
     ema_decay=0.9995,
     sampling_steps=15,
     is_conditioned=True,
-    is_told_manner=True,
+    has_statistics=True,
     condition_dropout=0.1,
     seeds=(0, 1, 2),
 )
@@ -217,7 +200,7 @@ RECIPES: dict[str, Recipe] = {
             JOINT,
             name="joint-tiny",
             network=UNetConfig(
-                channels=4, widths=(16, 32, 64), embedding=64, attentions=2, rotary=True
+                channels=4, widths=(16, 32, 64), embedding=64, attention_blocks=2, rotary=True
             ),
             epochs=40,
             batch_size=16,

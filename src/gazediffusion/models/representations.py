@@ -5,9 +5,9 @@ the sampling step, the first sample zero, divided by c_v, the joint 99.5th perce
 |v_y| over the training windows. Decoding sums velocities from zero.
 
 Joint: both at once, four channels of one standard deviation. The velocity is compressed by asinh,
-so that the network sees the motion within fixations, a thousandth of a saccade's. Decoding takes
-what is local from the velocity and what is global from the position: velocities are summed, and
-the slow part of what the position says otherwise is added.
+so that the network resolves the motion within fixations, a thousandth of a saccade's. Decoding
+takes local motion from the velocity and global position from the position: velocities are summed,
+and the low-pass part of position minus sum is added.
 
 Position and Velocity take numpy arrays and torch tensors alike, shape (..., 2, time).
 """
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     import torch
 
 JOINT_STD = 0.5  # of every channel
-KNEE = 0.02  # share of c_v at which velocities begin to be compressed, if not said otherwise
-SLOW_S = 0.1  # standard deviation of the filter that tells slow from fast
+ASINH_SCALE = 0.02  # share of c_v above which velocities are compressed
+SLOW_S = 0.1  # standard deviation of the Gaussian low-pass filter
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,11 @@ class Velocity:
 class Joint:
     """Channels are x, y and compressed v_x, v_y, each divided to a standard deviation of 0.5.
 
-    knee: normalized units per second at which velocities begin to be compressed.
-    position_std, velocity_std: of x and y, and of asinh(v / knee), over the training windows.
+    asinh_scale: normalized units per second above which velocities are compressed.
+    position_std, velocity_std: of x and y, and of asinh(v / asinh_scale), in training windows.
     """
 
-    knee: float
+    asinh_scale: float
     position_std: tuple[float, float]
     velocity_std: tuple[float, float]
     rate_hz: float
@@ -81,8 +81,8 @@ class Joint:
         """Four channels (batch, 4, time) of normalized positions (batch, 2, time)."""
         import torch
 
-        moved = torch.nn.functional.pad(gaze.diff(dim=-1), (1, 0)) * self.rate_hz
-        channels = torch.cat([gaze, torch.asinh(moved / self.knee)], dim=-2)
+        velocity = torch.nn.functional.pad(gaze.diff(dim=-1), (1, 0)) * self.rate_hz
+        channels = torch.cat([gaze, torch.asinh(velocity / self.asinh_scale)], dim=-2)
         return channels * (JOINT_STD / self._std(gaze))
 
     def decode(self, channels: torch.Tensor) -> torch.Tensor:
@@ -91,7 +91,7 @@ class Joint:
 
         wide = channels.double() * (self._std(channels).double() / JOINT_STD)
         position, compressed = wide.chunk(2, dim=-2)
-        step = torch.sinh(compressed) * (self.knee / self.rate_hz)
+        step = torch.sinh(compressed) * (self.asinh_scale / self.rate_hz)
         step[..., 0] = 0
         summed = position[..., :1] + step.cumsum(-1)
         return (summed + _slow(position - summed, SLOW_S * self.rate_hz)).float()
@@ -104,26 +104,28 @@ class Joint:
     def from_json(cls, values: Mapping[str, Any]) -> Joint:
         """Read what `to_json` wrote."""
         plain = dict(values)
+        if "knee" in plain:  # its name in earlier versions
+            plain["asinh_scale"] = plain.pop("knee")
         for key in ("position_std", "velocity_std"):
             plain[key] = tuple(plain[key])
         return cls(**plain)
 
     @classmethod
-    def fit(cls, parts: Sequence[Windows], knee_share: float = KNEE) -> Joint:
+    def fit(cls, parts: Sequence[Windows], asinh_scale: float = ASINH_SCALE) -> Joint:
         """Scales from the training participants of all the windows files together.
 
-        knee_share: the knee as a share of c_v.
+        asinh_scale: as a share of c_v.
         """
         gaze = [part.train.dequantized(seed=0).cut() for part in parts]
         rate_hz = parts[0].rate_hz
         velocity = np.concatenate([np.diff(one, axis=-1) for one in gaze]) * rate_hz
-        knee = knee_share * float(np.quantile(np.abs(velocity).ravel(), VELOCITY_QUANTILE))
-        if not knee > 0:
+        scale = asinh_scale * float(np.quantile(np.abs(velocity).ravel(), VELOCITY_QUANTILE))
+        if not scale > 0:
             raise GazeError("the training gaze does not move, so its velocity has no scale")
         position_std = np.concatenate(gaze).std(axis=(0, 2))
-        velocity_std = np.arcsinh(velocity / knee).std(axis=(0, 2))
+        velocity_std = np.arcsinh(velocity / scale).std(axis=(0, 2))
         return cls(
-            knee=knee,
+            asinh_scale=scale,
             position_std=(float(position_std[0]), float(position_std[1])),
             velocity_std=(float(velocity_std[0]), float(velocity_std[1])),
             rate_hz=rate_hz,

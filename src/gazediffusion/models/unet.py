@@ -24,14 +24,13 @@ from gazediffusion.errors import GazeError
 class UNetConfig:
     """The network's shape; the defaults are the paper's.
 
-    conditions: numbers that are told to the network beside the step, 0 in the paper.
-    patch: samples that the network takes as one, 1 in the paper. Each level then has so many times
-        fewer places, and costs so many times less.
-    attentions: times that the bottleneck looks at the whole window, 1 in the paper.
-    rotary: attention knows how far apart in time two places are, which it does not in the paper;
-        its queries and keys are normalized, which keeps it steady at high learning rates.
-    biases: convolutions add a constant to each channel, as in the paper. The norms do so too, and
-        on a GPU each addition is a pass over the memory of its own.
+    condition_width: length of the condition vector, 0 in the paper.
+    patch: samples per patch, 1 in the paper. Every level is shorter and cheaper by this factor.
+    attention_blocks: self-attention layers in the bottleneck, 1 in the paper.
+    rotary: rotary position embedding and normalized queries and keys, which the paper does not
+        have; normalization keeps attention stable at high learning rates.
+    biases: convolutions have biases, as in the paper. Group norms have them too, and on a GPU each
+        addition is a memory pass of its own.
     """
 
     channels: int = 2
@@ -41,9 +40,9 @@ class UNetConfig:
     head_width: int = 32
     groups: int = 8
     kernel: int = 5
-    conditions: int = 0
+    condition_width: int = 0
     patch: int = 1
-    attentions: int = 1
+    attention_blocks: int = 1
     rotary: bool = False
     biases: bool = True
 
@@ -60,7 +59,7 @@ class UNetConfig:
 class UNet(nn.Module):
     """eps or x0 from (x_t, t): x (batch, channels, time), t (batch,), time divisible by 8.
 
-    condition: (batch, conditions); None, and all zeros, is to know nothing.
+    condition: (batch, condition_width); None and zeros are the unconditional network.
     """
 
     def __init__(self, config: UNetConfig | None = None) -> None:
@@ -82,11 +81,11 @@ class UNet(nn.Module):
         )
         self.condition = (
             nn.Sequential(
-                nn.Linear(config.conditions, embedding, bias=False),
+                nn.Linear(config.condition_width, embedding, bias=False),
                 nn.SiLU(),
                 nn.Linear(embedding, embedding, bias=False),
             )
-            if config.conditions
+            if config.condition_width
             else None
         )
         self.stem = nn.Conv1d(config.channels * config.patch, widths[0], 7, padding=3, bias=bias)
@@ -98,9 +97,9 @@ class UNet(nn.Module):
         )
         self.bottleneck_in = block(widths[-1], widths[-1])
         self.attention = attention()
-        self.looks = nn.ModuleList(
-            Look(block(widths[-1], widths[-1], 1), attention())
-            for _ in range(config.attentions - 1)
+        self.attention_blocks = nn.ModuleList(
+            AttentionBlock(block(widths[-1], widths[-1], 1), attention())
+            for _ in range(config.attention_blocks - 1)
         )
         self.bottleneck_out = block(widths[-1], widths[-1])
         self.up = nn.ModuleList(
@@ -122,7 +121,7 @@ class UNet(nn.Module):
             h = block(torch.cat([up(h), skip], dim=1), embedding)
         norm, silu, conv = self.head
         assert isinstance(conv, nn.Conv1d)
-        return apart(thin(conv, silu(norm(h))), self.config.patch)
+        return unpatchify(narrow_conv(conv, silu(norm(h))), self.config.patch)
 
     def features(self, x: Tensor, t: Tensor) -> Tensor:
         """The bottleneck's output, (batch, widths[-1], time / stride)."""
@@ -141,17 +140,17 @@ class UNet(nn.Module):
                 f"a window of {x.shape[-1]} samples does not fit the network",
                 remedy=f"its length must be a multiple of {self.config.stride}",
             )
-        h = self.stem(together(x.to(self.stem.weight.dtype), self.config.patch))
+        h = self.stem(patchify(x.to(self.stem.weight.dtype), self.config.patch))
         skips: list[Tensor] = []
         for block, down in zip(self.encoder, self.down, strict=True):
             h = block(h, embedding)
             skips.append(h)
             h = down(h)
         h = self.bottleneck_in(h, embedding)
-        places = rotary_places(h, self.config.head_width) if self.config.rotary else None
-        h = self.attention(h, places)
-        for look in self.looks:
-            h = look(h, embedding, places)
+        angles = rotary_angles(h, self.config.head_width) if self.config.rotary else None
+        h = self.attention(h, angles)
+        for block in self.attention_blocks:
+            h = block(h, embedding, angles)
         return self.bottleneck_out(h, embedding), skips
 
 
@@ -179,16 +178,15 @@ class ResidualBlock(nn.Module):
         """x (batch, c_in, time) and embedding (batch, embedding) to (batch, c_out, time)."""
         h = self.conv_in(functional.silu(self.norm_in(x)))
         gamma, delta = self.film(functional.silu(embedding)).chunk(2, dim=1)
-        h = modulated(self.norm_out, h, gamma, delta)
+        h = film_norm(self.norm_out, h, gamma, delta)
         out: Tensor = self.shortcut(x) + self.conv_out(functional.silu(h))
         return out
 
 
-def modulated(norm: nn.GroupNorm, x: Tensor, gamma: Tensor, delta: Tensor) -> Tensor:
+def film_norm(norm: nn.GroupNorm, x: Tensor, gamma: Tensor, delta: Tensor) -> Tensor:
     """norm(x) (1 + gamma) + delta, of x (batch, width, time), gamma and delta (batch, width).
 
-    In one go: to the norm the samples are so many more groups of one sample, with weights of their
-    own.
+    One call: the samples of the batch become further groups of one sample, with own weights.
     """
     scale = norm.weight * (1 + gamma)
     shift = norm.bias * (1 + gamma) + delta
@@ -199,19 +197,19 @@ def modulated(norm: nn.GroupNorm, x: Tensor, gamma: Tensor, delta: Tensor) -> Te
     return normed.view(batch, width, time)
 
 
-def thin(conv: nn.Conv1d, x: Tensor) -> Tensor:
+def narrow_conv(conv: nn.Conv1d, x: Tensor) -> Tensor:
     """conv(x), a convolution to few channels.
 
-    For few of them cuDNN knows slow kernels alone in bfloat16; `widened` takes a quarter of the
-    time.
+    In bfloat16 cuDNN has only slow kernels for few output channels; `padded_conv` takes a quarter
+    of their time.
     """
     is_slow = x.is_cuda and x.dtype == conv.weight.dtype == torch.bfloat16
-    out: Tensor = widened(conv, x) if is_slow else conv(x)
+    out: Tensor = padded_conv(conv, x) if is_slow else conv(x)
     return out
 
 
-def widened(conv: nn.Conv1d, x: Tensor, many: int = 64) -> Tensor:
-    """conv(x) by way of more channels, of which the others are thrown away."""
+def padded_conv(conv: nn.Conv1d, x: Tensor, many: int = 64) -> Tensor:
+    """conv(x) with the output channels padded to `many`; the padding is discarded."""
     n = conv.out_channels
     weight = functional.pad(conv.weight, (0, 0, 0, 0, 0, max(many - n, 0)))
     found = functional.conv1d(x, weight, padding=conv.kernel_size[0] // 2)[:, :n]
@@ -219,34 +217,32 @@ def widened(conv: nn.Conv1d, x: Tensor, many: int = 64) -> Tensor:
 
 
 class SelfAttention(nn.Module):
-    """Every time attends to every other; added to its input."""
+    """Multi-head self-attention over time with a residual connection."""
 
     def __init__(
         self, width: int, heads: int, head_width: int, groups: int, rotary: bool = False
     ) -> None:
         super().__init__()
         self.heads = heads
-        # How large a query and a key are; their product lies between plus and minus its square.
-        self.sharpness = (
-            nn.Parameter(torch.full((heads, 1, 1), head_width**0.5)) if rotary else None
-        )
+        # The norm of queries and keys; the largest logit is its square.
+        self.qk_scale = nn.Parameter(torch.full((heads, 1, 1), head_width**0.5)) if rotary else None
         self.norm = nn.GroupNorm(groups, width)
         self.qkv = nn.Conv1d(width, 3 * heads * head_width, 1, bias=False)
         self.out = nn.Conv1d(heads * head_width, width, 1)
 
-    def forward(self, x: Tensor, places: tuple[Tensor, Tensor] | None = None) -> Tensor:
-        """x (batch, width, time) to the same shape; places: of a network with rotary ones."""
+    def forward(self, x: Tensor, angles: tuple[Tensor, Tensor] | None = None) -> Tensor:
+        """x (batch, width, time) to the same shape; angles: `rotary_angles` of a rotary network."""
         batch, _, time = x.shape
-        # Place by place, width last: what fast kernels ask for, whatever the number of places.
+        # Channels last: the layout of the fast kernels, whatever the length.
         h = self.norm(x).transpose(1, 2).contiguous()
         qkv = functional.linear(h, self.qkv.weight[..., 0]).view(batch, time, 3, self.heads, -1)
         q, k, v = qkv.unbind(2)
-        if self.sharpness is not None:
-            assert places is not None  # a network with rotary places gives them
+        if self.qk_scale is not None:
+            assert angles is not None  # a rotary network gives them
             # rms_norm does the same, and is several times slower for rows as short as these.
             both = functional.normalize(qkv[:, :, :2], dim=-1)
-            cosine, sine = (place[:, None, None] * self.sharpness[:, 0] for place in places)
-            q, k = turned(both, cosine, sine).unbind(2)
+            cosine, sine = (part[:, None, None] * self.qk_scale[:, 0] for part in angles)
+            q, k = rotate(both, cosine, sine).unbind(2)
         # (batch, heads, time, head width) each
         q, k, v = (one.transpose(1, 2) for one in (q, k, v))
         h = functional.scaled_dot_product_attention(q, k, v).transpose(1, 2)
@@ -254,11 +250,8 @@ class SelfAttention(nn.Module):
         return x + h.transpose(1, 2)
 
 
-class Look(nn.Module):
-    """A further look at the window: a block that works place by place, then attention.
-
-    Both begin by changing nothing.
-    """
+class AttentionBlock(nn.Module):
+    """A pointwise residual block, then self-attention; both are initialised to the identity."""
 
     def __init__(self, block: ResidualBlock, attention: SelfAttention) -> None:
         super().__init__()
@@ -267,44 +260,44 @@ class Look(nn.Module):
             for weight in last.parameters():
                 nn.init.zeros_(weight)
 
-    def forward(self, x: Tensor, embedding: Tensor, places: tuple[Tensor, Tensor] | None) -> Tensor:
+    def forward(self, x: Tensor, embedding: Tensor, angles: tuple[Tensor, Tensor] | None) -> Tensor:
         """x (batch, width, time) and embedding (batch, embedding) to the shape of x."""
-        out: Tensor = self.attention(self.block(x, embedding), places)
+        out: Tensor = self.attention(self.block(x, embedding), angles)
         return out
 
 
-def rotary_places(x: Tensor, width: int, longest: float = 100.0) -> tuple[Tensor, Tensor]:
-    """Cosines and sines (time, width) of angles that grow with time, for x (..., time).
+def rotary_angles(x: Tensor, width: int, longest: float = 100.0) -> tuple[Tensor, Tensor]:
+    """Cosines and sines (time, width) of the rotary embedding of x (..., time).
 
-    The second half of the width has the angles of the first, and sines of the other sign. The
-    periods go from 2 pi to 2 pi `longest` places.
+    The second half of the width has the angles of the first, and sines of the other sign. Periods
+    go from 2 pi to 2 pi `longest` steps.
     """
     half = width // 2
-    place = torch.arange(x.shape[-1], dtype=torch.float32, device=x.device)
+    step = torch.arange(x.shape[-1], dtype=torch.float32, device=x.device)
     rates = longest ** -(torch.arange(half, dtype=torch.float32, device=x.device) / half)
-    angle = place[:, None] * rates
+    angle = step[:, None] * rates
     cosine, sine = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
     return torch.cat([cosine, cosine], dim=-1), torch.cat([-sine, sine], dim=-1)
 
 
-def turned(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-    """Rotary places (Su et al. 2021): x (..., time, width) turned by the angles of its times.
+def rotate(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+    """Rotary embedding (Su et al. 2021): x (..., time, width) rotated by the angles of its times.
 
-    The product of two turned places then depends on how far apart they are.
+    The inner product of two rotated vectors depends on their distance in time.
     """
     return x * cosine + x.roll(x.shape[-1] // 2, dims=-1) * sine
 
 
-def together(x: Tensor, n: int) -> Tensor:
-    """n samples of each channel as channels of one: (batch, channels * n, time / n)."""
+def patchify(x: Tensor, n: int) -> Tensor:
+    """n successive samples of each channel as channels: (batch, channels * n, time / n)."""
     if n == 1:
         return x
     batch, channels, time = x.shape
     return x.reshape(batch, channels, time // n, n).transpose(2, 3).reshape(batch, -1, time // n)
 
 
-def apart(x: Tensor, n: int) -> Tensor:
-    """What `together` put together, apart again: (batch, channels / n, time * n)."""
+def unpatchify(x: Tensor, n: int) -> Tensor:
+    """The inverse of `patchify`: (batch, channels / n, time * n)."""
     if n == 1:
         return x
     batch, _, time = x.shape

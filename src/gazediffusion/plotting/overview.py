@@ -10,20 +10,21 @@ import numpy as np
 from gazediffusion.data.cleaning import clean
 from gazediffusion.data.preparing import PrepareConfig, clean_segments
 from gazediffusion.data.readers import Source
+from gazediffusion.data.reading import Recordings, sources_of
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.resampling import read_clock
 from gazediffusion.errors import GazeError
 from gazediffusion.plotting.style import house_style, recording_overview, save_figure
 
 
-def draw_overview(
-    sources: Sequence[Source],
+def plot_recording(
+    recordings: Recordings | Sequence[Source],
     config: PrepareConfig,
     path: Path,
     participant: str | None = None,
 ) -> str:
     """Draw the first recording (of that participant) with a segment of a window's length."""
-    for source in sources:
+    for source in sources_of(recordings):
         for recording in source.read():
             if participant is not None and recording.participant != participant:
                 continue

@@ -121,38 +121,3 @@ def draw_path(gaze: NDArray[np.float32], axes: Axes) -> Axes:
     axes.add_patch(Rectangle((-1, -1), 2, 2, fill=False, edgecolor=GREY, linewidth=0.8))
     axes.set(xlim=(-1.25, 1.25), ylim=(1.25, -1.25), xlabel="x", ylabel="y")
     return axes
-
-
-def window_gallery(
-    rows: dict[str, NDArray[np.float32]], rate_hz: float, screen: Screen, title: str
-) -> Figure:
-    """Sets of windows under each other, name -> (window, 2, time): each set's paths and traces."""
-    import matplotlib.pyplot as plt
-
-    n_columns = max(len(windows) for windows in rows.values())
-    figure, grid = plt.subplots(
-        2 * len(rows), n_columns, figsize=(2.6 * n_columns, 4.2 * len(rows)), squeeze=False
-    )
-    for number, (name, windows) in enumerate(rows.items()):
-        _draw_windows(grid[2 * number : 2 * number + 2], windows, name, rate_hz, screen)
-    figure.suptitle(title)
-    return figure
-
-
-def _draw_windows(
-    grid: Any, windows: NDArray[np.float32], name: str, rate_hz: float, screen: Screen
-) -> None:
-    seconds = np.arange(windows.shape[2]) / rate_hz
-    for column, gaze in enumerate(windows):
-        path_axes, trace_axes = grid[0, column], grid[1, column]
-        draw_path(gaze, path_axes)
-        path_axes.set_aspect(screen.height_px / screen.width_px)
-        path_axes.set_title(name if column == 0 else "", loc="left")
-        trace_axes.plot(seconds, gaze[0], color=BLUE, label="x")
-        trace_axes.plot(seconds, gaze[1], color=ORANGE, label="y")
-        trace_axes.set(ylim=(-1.25, 1.25), xlim=(0, seconds[-1]), xlabel="time (s)")
-        if column:
-            path_axes.set_ylabel("")
-            path_axes.tick_params(labelleft=False)
-            trace_axes.tick_params(labelleft=False)
-    grid[1, 0].legend(loc="lower left", ncols=2)

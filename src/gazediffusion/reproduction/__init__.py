@@ -1,26 +1,26 @@
-"""The paper's experiments, run again: every table and figure from one command.
+"""The paper's experiments: every table and figure from one function.
 
-plan.py names what is made, making.py makes what is missing, tables.py and figures.py draw it up,
-page.py writes it down beside the paper's own numbers (paper.py).
+A plan (plan.py) names runs, sets and evaluations; building.py builds what is missing. tables.py
+turns them into one tidy table of results, claims.py into verdicts, figures.py into figures, and
+page.py writes the page. The paper's own numbers are in paper.py. This package knows nothing of the
+command line.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from gazediffusion.data.windows import Windows
-from gazediffusion.errors import GazeError
+from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.files import read_json, write_json, written_whole
-from gazediffusion.reproduction.claims import judge
+from gazediffusion.reproduction.building import Builder, Watcher
 from gazediffusion.reproduction.figures import draw_figures
-from gazediffusion.reproduction.making import Maker, StoppedError, Wanted, Watcher
 from gazediffusion.reproduction.page import render
 from gazediffusion.reproduction.plan import PAPER, TINY, Plan
-from gazediffusion.reproduction.tables import NEEDS, TABLES, make_results
+from gazediffusion.reproduction.tables import TABLES, make_results, requirements
 from gazediffusion.version import __version__
 
 __all__ = [
@@ -30,7 +30,6 @@ __all__ = [
     "TINY",
     "Data",
     "Plan",
-    "StoppedError",
     "Watcher",
     "reproduce",
 ]
@@ -42,7 +41,10 @@ _DATA = "data.json"
 
 @dataclass(frozen=True)
 class Data:
-    """Recordings as both models want them, and how they were named on the command line."""
+    """Windows of the same recordings and split for both models.
+
+    described: "data" (names of the files), "task" and "command", as the page shows them.
+    """
 
     position: Windows
     velocity: Windows
@@ -60,109 +62,106 @@ def reproduce(
     so_far: bool = False,
     device: str = "auto",
 ) -> Path | None:
-    """Make what is missing in `folder`, up to a stage; returns the folder of the results.
+    """Build what is missing in `folder`, up to a stage; returns the folder of the results.
 
-    read: a function without arguments that gives the `Data`, called only if they are not yet in
-    the folder. only: names of tables; all of them otherwise. so_far: train and sample nothing, and
-    make the tables that the runs and sets at hand allow.
+    read: gives the windows; it is called only if they are not yet in the folder.
+    only: names of tables; all of them if empty. until: the stage after which to stop.
+    so_far: train and sample nothing, and write the tables that the sets at hand allow.
+    Raises StoppedError when the watcher asks for a stop; the same call resumes.
     """
+    _require_known(only, until)
     _require_same_plan(folder, plan)
-    maker = Maker(plan, folder, watcher, device)
-    if not (folder / _DATA).is_file():
+    builder = Builder(plan, folder, watcher, device)
+    if (folder / _DATA).is_file():
+        watcher.part(_resumed(builder))
+    else:
         data = read()
         for representation in ("position", "velocity"):
             windows: Windows = getattr(data, representation)
-            _require_people(windows)
-            windows.save(maker.path("windows", representation))
+            _require_participants(windows)
+            windows.save(builder.path("windows", representation))
         write_json(folder / _DATA, data.described)
     if until == "windows":
         return None
+    names = list(only or TABLES)
     if so_far:
-        maker = replace(maker, plan=plan.with_seeds(maker.made("sets")))
-        only = [name for name in only or TABLES if maker.can_make(_wanted(maker.plan, [name]))]
-    wanted = _wanted(maker.plan, only)
-    maker.samples(wanted)
+        builder = replace(builder, plan=plan.with_seeds(builder.existing("sets")))
+        names = [name for name in names if builder.can_build(requirements(builder.plan, [name]))]
+    required = requirements(builder.plan, names)
+    builder.samples(required)
     if until == "samples":
         return None
-    maker.evaluations(wanted.evaluations)
-    missing = sorted(set(plan.runs) - maker.made("histories"))
-    return _write_results(maker, wanted, only, missing)
-
-
-def _write_results(
-    maker: Maker, wanted: Wanted, only: Sequence[str], missing: Sequence[str]
-) -> Path:
-    maker.watcher.part("tables, figures and page")
-    artefacts = maker.artefacts(wanted, {**_about(maker), "not_yet_run": list(missing)})
-    results = make_results(artefacts)
-    if only:
-        # Parts that several tables share may have made others as well.
-        results["tables"] = {n: t for n, t in results["tables"].items() if n in only}
-        results["claims"] = judge(results["tables"])
-    folder = maker.folder / "results"
-    results["figures"] = draw_figures(artefacts, folder / "figures")
-    write_json(folder / "results.json", results)
-    with written_whole(folder / "README.md") as temporary:
+    builder.evaluations(required.evaluations)
+    watcher.part("tables, figures and page")
+    missing = sorted(set(plan.runs) - builder.existing("histories"))
+    made = builder.artefacts(required, {**_about(builder), "not_yet_run": missing})
+    results = make_results(made, names)
+    output = folder / "results"
+    results["figures"] = draw_figures(made, output / "figures")
+    write_json(output / "results.json", results)
+    with written_whole(output / "README.md") as temporary:
         temporary.write_text(render(results), encoding="utf-8")
-    return folder
+    return output
 
 
-def _about(maker: Maker) -> dict[str, Any]:
-    windows = maker.windows("position")
+def _about(builder: Builder) -> dict[str, Any]:
+    windows = builder.windows("position")
     return {
-        **read_json(maker.folder / _DATA),
+        **read_json(builder.folder / _DATA),
         "data_sha256": windows.provenance["data_sha256"],
         "screen": windows.screen.in_words(),
         "screen_px": [windows.screen.width_px, windows.screen.height_px],
         "rate_hz": windows.rate_hz,
-        "position": maker.counts("position"),
-        "velocity": maker.counts("velocity"),
+        "position": builder.counts("position"),
+        "velocity": builder.counts("velocity"),
         "gazediffusion_version": __version__,
-        "tiny": maker.plan.name == "tiny",
+        "tiny": builder.plan.name == "tiny",
     }
 
 
-def _wanted(plan: Plan, only: Sequence[str]) -> Wanted:
-    """What the tables asked for are made from; all of them where none is named."""
-    needs = [NEEDS[name] for name in only or TABLES]
-    sets = {name for one in needs for name in one.fgd(plan)}
-    has_levels = any(one.levels for one in needs)
-    return Wanted(
-        evaluations=list(dict.fromkeys(name for one in needs for name in one.evaluations)),
-        features=["real", "train", *sorted(sets)] if sets else [],
-        histories=list(dict.fromkeys(name for one in needs for name in one.runs(plan))),
-        levels=[*plan.position_sets, *plan.velocity_sets] if has_levels else [],
-        shown=[plan.reference],
-    )
+def _resumed(builder: Builder) -> str:
+    """What is there of the plan, in words."""
+    plan = builder.plan
+    planned: dict[str, tuple[Collection[str], str]] = {
+        "histories": (plan.runs, "runs trained"),
+        "sets": (plan.sets, "sets generated"),
+        "evaluations": (plan.evaluations, "evaluations"),
+    }
+    found = [
+        f"{len(builder.existing(kind) & set(names))} of {len(names)} {title}"
+        for kind, (names, title) in planned.items()
+    ]
+    return f"resuming {builder.folder}: {', '.join(found)}"
+
+
+def _require_known(only: Sequence[str], until: str) -> None:
+    if until not in STAGES:
+        raise GazeError(f"`until` must be one of {', '.join(STAGES)}, not {until!r}")
+    for name in only:
+        if name not in TABLES:
+            raise GazeError(f"no table {name!r}", remedy=suggestion(name, list(TABLES)))
 
 
 def _require_same_plan(folder: Path, plan: Plan) -> None:
-    """A folder holds one reproduction; parts of another plan would be taken for this one's."""
+    """A folder holds one reproduction; artefacts of another plan would be taken for this one's."""
     path = folder / "plan.json"
-    here = json.loads(json.dumps(plan.to_json()))
     if not path.is_file():
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise GazeError("this is not an empty folder", path=folder, remedy="name a new one")
-        write_json(path, here)
-    elif not _is_same(read_json(path), here):
+        write_json(path, plan.to_json())
+    elif differences := plan.differences(Plan.from_json(read_json(path))):
+        named = "; ".join(differences[:3])
         raise GazeError(
-            "this folder holds a reproduction by another plan",
+            f"this folder holds a reproduction of another plan ({named})",
             path=folder,
-            remedy="name another folder, or give the options it was begun with",
+            remedy="name another folder, or give the options of the first call",
         )
 
 
-def _is_same(there: Any, here: Any) -> bool:
-    """Whether settings agree; those an older version did not write down were the same for all."""
-    if isinstance(there, dict) and isinstance(here, dict):
-        return all(key in here and _is_same(there[key], here[key]) for key in there)
-    return bool(there == here)
-
-
-def _require_people(windows: Windows) -> None:
+def _require_participants(windows: Windows) -> None:
     if not len(windows.held_out) or not len(windows.train):
         raise GazeError(
-            f"people must be on both sides of the split, and {windows.protocol} windows have "
-            f"{len(windows.train)} of training and {len(windows.held_out)} of held-out people",
-            remedy="bring recordings of more people",
+            f"{windows.protocol} windows must have participants on both sides of the split; they "
+            f"have {len(windows.train)} training and {len(windows.held_out)} held-out windows",
+            remedy="add recordings of more participants",
         )

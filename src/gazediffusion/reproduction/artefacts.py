@@ -1,28 +1,27 @@
-"""What a reproduction has made, read back: all that tables, figures and page are built from."""
+"""What tables, figures and page are built from, and which part of it is required."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.reproduction.plan import Plan
+from gazediffusion.reproduction.plan import EvaluationName, Plan
 
 
 @dataclass(frozen=True, eq=False)
 class Artefacts:
-    """Everything made so far; a part that was not asked for is not among the keys.
+    """Everything that is there; a part that was not required is not among the keys.
 
-    evaluations: by name, what `evaluation.evaluate` returned.
-    features: by set, and of "real" and "train" (the training people, cut to as many windows),
+    evaluations: by name, the results of `evaluation.evaluate` in plain values.
+    features: by set, and of "real" and "train" (as many windows of the training participants),
         bottleneck features (window, width) for the Frechet Gaze Distance.
-    histories: by run, see `making.history_of`.
-    levels: by run, see `noise_levels.loss_by_level`.
+    histories: by run, losses by epoch, time, device. levels: by run, see `loss_by_level`.
     shown: a few windows (window, 2, time) of normalized gaze by set, for the figures.
-    about: data, screen, counts of people and windows, versions, command.
+    about: data, screen, numbers of participants and windows, versions, command.
     """
 
     plan: Plan
@@ -32,3 +31,14 @@ class Artefacts:
     levels: Mapping[str, Mapping[str, Any]]
     shown: Mapping[str, NDArray[np.float32]]
     about: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Required:
+    """The names of the artefacts that are required."""
+
+    evaluations: Sequence[EvaluationName] = ()
+    features: Sequence[str] = ()
+    histories: Sequence[str] = ()
+    levels: Sequence[str] = ()
+    shown: Sequence[str] = ()

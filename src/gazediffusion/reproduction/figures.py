@@ -1,24 +1,24 @@
-"""The figures of a reproduction: the paper's, and what its recipe teaches on other recordings.
+"""The figures of a reproduction: the paper's, and what its recipe shows on other recordings.
 
-Each function takes the artefacts and returns a figure, or None where what it shows was not made.
-Real gaze is black, the training people grey, the position model blue, the velocity model green,
-the Markov baseline and the paper's own numbers orange. Recordings may not be published: where the
-paper shows one, a generated window stands in and the figure says so.
+Each function takes the artefacts and returns a figure, or None where what it shows is not there.
+Real gaze is black, the training participants grey, the position model blue, the velocity model
+green, the Markov baseline and the paper's own numbers orange. Recordings may not be published:
+where the paper shows one, a generated window takes its place and the figure says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.evaluation.quantities import FEATURES
+from gazediffusion.evaluation.quantities import DIRECTIONS, FEATURES, VELOCITY
 from gazediffusion.geometry import Screen
-from gazediffusion.plotting import style as figures
+from gazediffusion.plotting import style
 from gazediffusion.plotting.evaluation import (
     Results,
     SetStyle,
@@ -27,42 +27,36 @@ from gazediffusion.plotting.evaluation import (
     numbers,
     set_styles,
 )
-from gazediffusion.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE
-from gazediffusion.reproduction import paper
+from gazediffusion.plotting.style import BLUE, GREEN, ORANGE
 from gazediffusion.reproduction.artefacts import Artefacts
-from gazediffusion.reproduction.plan import ETAS, STEPS
+from gazediffusion.reproduction.figure_parts import FAINT, add_counts, add_legend, add_title
+from gazediffusion.reproduction.measures import Comparison, Measure
 from gazediffusion.reproduction.schematic import draw_architecture
+from gazediffusion.reproduction.training_figures import (
+    noise_levels,
+    sampling_ablation,
+    training_curves,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-Floats = NDArray[np.float64]
-
 _MARKOV = "kinematic-markov"
-_SEED_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, "#56B4E9", "#E69F00")
-_SEED_LINES = ("-", "--", "-.", ":")
-_FAINT = {BLUE: "#9CC9E3", GREEN: "#9AD9C5"}
-_SHOWN = 8
-_LOSSES = ("validation_loss", "training_loss")
-# Losses above so many times the lowest are not shown.
-_PLATEAU = 4.0
+_TITLES = {"features": FEATURES, "directions": DIRECTIONS, "velocity": VELOCITY}
+_N_SHOWN = 8
 # Points of the speed profile, each ten samples apart, in one mean.
 _SMOOTHED = 5
-# Half the screen, in the units of the position model's input.
-_LARGEST_SIGMA = 1.0
-_SHAPE: Any = {"position": (BLUE, "o"), "velocity": (GREEN, "s")}
 
 
 def draw_figures(artefacts: Artefacts, folder: Path) -> list[str]:
     """Write every figure whose inputs are there as PNG; returns their names without ending."""
     written = []
     folder.mkdir(parents=True, exist_ok=True)
-    with figures.house_style():
+    with style.house_style():
         for name, build in FIGURES.items():
             if (figure := build(artefacts)) is not None:
-                figures.save_figure(figure, folder / f"{name}.png")
+                style.save_figure(figure, folder / f"{name}.png")
                 written.append(name)
     return written
 
@@ -76,7 +70,7 @@ def dataset_overview(artefacts: Artefacts) -> Figure | None:
         f"generated window, position model (seed {artefacts.plan.reference_seed})\n"
         "recordings are not shown: terms of the data"
     )
-    figure = figures.recording_overview(shown[0], shown[0], rate_hz, _screen(artefacts), title)
+    figure = style.recording_overview(shown[0], shown[0], rate_hz, _screen(artefacts), title)
     figure.axes[0].set_title("(a) gaze path, normalized", loc="left")
     figure.axes[0].set(anchor="C", axisbelow=True)
     return figure
@@ -102,349 +96,122 @@ def generated_trajectories(artefacts: Artefacts) -> Figure | None:
     screen = _screen(artefacts)
     shape = screen.height_px / screen.width_px
     size = (10.0, 2 * 2.2 * shape + 1.2)
-    figure, grid = plt.subplots(2, _SHOWN // 2, figsize=size, sharex=True, sharey=True)
+    figure, grid = plt.subplots(2, _N_SHOWN // 2, figsize=size, sharex=True, sharey=True)
     for number, axes in enumerate(grid.flat):
         axes.set_visible(number < len(shown))
         if number < len(shown):
-            figures.draw_path(shown[number], axes).set_aspect(shape)
+            style.draw_path(shown[number], axes).set_aspect(shape)
         axes.set(xticks=(-1, 0, 1), yticks=(-1, 0, 1), axisbelow=True)
         axes.label_outer()
     seconds = shown.shape[2] / artefacts.about.get("rate_hz", 1.0)
     colours = ScalarMappable(Normalize(0.0, seconds), "viridis")
     figure.colorbar(colours, ax=grid, shrink=0.8, pad=0.01).set_label("time (s)")
     recipe = plan.position
-    _title(
+    return add_title(
         figure,
         f"windows generated by the position model (seed {plan.reference_seed}, "
         f"{recipe.sampling_steps} DDIM steps, $\\eta$ = {recipe.eta:g}), normalized coordinates",
     )
-    return figure
 
 
 def four_metrics(artefacts: Artefacts) -> Figure | None:
     """Speed, its autocorrelation, direction and turning angle, as the paper's figure."""
     import matplotlib.pyplot as plt
 
-    results, plan = artefacts.evaluations.get("position") or {}, artefacts.plan
-    quantities = _quantities(results, "directions", ("speed", "direction", "turning_angle"))
-    curve = (results.get("curves") or {}).get("speed_autocorrelation")
-    if len(quantities) < 3 or not curve:
+    results, plan = artefacts.evaluations.get("position"), artefacts.plan
+    if results is None:
         return None
-    styles = _people(results)
+    styles = _participants(results)
     seed = f"position model, seed {plan.reference_seed}"
     styles[_MARKOV] = SetStyle("kinematic Markov", ORANGE, (0, (4, 1.2)), "s", 1.2)
     styles[plan.reference] = SetStyle(seed, BLUE, "-", "o", 1.3)
     figure, grid = plt.subplots(2, 2, figsize=(9.0, 6.2))
-    for letter, axes, quantity in zip("acd", grid.flat[[0, 2, 3]], quantities, strict=True):
-        draw_histogram(quantity, styles, axes, is_log=quantity["name"] == "speed")
-        distances = quantity["distances"]["js"]
-        _panel_title(
-            axes, f"({letter}) {quantity['title']}", _gaps("JS", distances, plan.reference)
-        )
+    compared = Comparison(results)
+    for letter, axes, name in zip("acd", grid.flat[[0, 2, 3]], DIRECTIONS, strict=True):
+        quantity = _quantity(compared, "directions", name)
+        draw_histogram(quantity, styles, axes, is_log=name == "speed")
+        gaps = _gaps("JS", compared.distance("directions", name, "js"), plan.reference)
+        _panel_title(axes, f"({letter}) {quantity['title']}", gaps)
         if quantity["unit"] == "rad":
-            axes.set_xticks(
-                np.pi * np.arange(-1, 1.5, 0.5), ["$-π$", "$-π/2$", "0", "$π/2$", "$π$"]
-            )
-    axes = draw_curve(curve, styles, grid[0, 1])
-    scalar = _named(results.get("scalars") or [], "autocorrelation")
-    gaps = _gaps("mean gap", scalar, plan.reference) if scalar else ""
+            ticks = ["$-π$", "$-π/2$", "0", "$π/2$", "$π$"]
+            axes.set_xticks(np.pi * np.arange(-1, 1.5, 0.5), ticks)
+    axes = draw_curve(results["curves"]["speed_autocorrelation"], styles, grid[0, 1])
+    gaps = _gaps("mean gap", compared.scalar("autocorrelation"), plan.reference)
     _panel_title(axes, "(b) autocorrelation of speed", gaps)
-    _legend(grid.flat[0], figure)
-    _title(figure, "four-metric framework; end bins hold the tails", _counts(results))
-    return figure
+    add_legend(grid.flat[0], figure)
+    return add_counts(figure, "four-metric framework; end bins hold the tails", results)
 
 
 def velocity_marginals(artefacts: Artefacts) -> Figure | None:
-    """Pooled velocities and speed of people and of the first seed's velocity model."""
+    """Pooled velocities and speed of participants and of the first seed's velocity model."""
     import matplotlib.pyplot as plt
 
-    results, plan = artefacts.evaluations.get("velocity") or {}, artefacts.plan
-    quantities = _quantities(results, "velocity", ("v_x", "v_y", "speed"))
-    if not quantities:
+    results, plan = artefacts.evaluations.get("velocity"), artefacts.plan
+    if results is None:
         return None
     name = plan.velocity_sets[0]
-    styles = _people(results)
+    styles = _participants(results)
     styles[name] = SetStyle(
         f"velocity model, seed {plan.velocity.seeds[0]}", GREEN, (0, (4, 1)), "s", 1.3
     )
     figure, grid = plt.subplots(1, 3, figsize=(10.0, 3.9), squeeze=False)
-    for letter, axes, quantity in zip("abc", grid.flat, quantities, strict=False):
-        draw_histogram(quantity, styles, axes, is_log=True)
-        gaps = _gaps("JS", quantity["distances"]["js"], name)
+    compared = Comparison(results)
+    for letter, axes, quantity in zip("abc", grid.flat, ("v_x", "v_y", "speed"), strict=True):
+        draw_histogram(_quantity(compared, "velocity", quantity), styles, axes, is_log=True)
+        gaps = _gaps("JS", compared.distance("velocity", quantity, "js"), name)
         _panel_title(axes, f"({letter})", gaps)
-    _legend(grid.flat[0], figure)
+    add_legend(grid.flat[0], figure)
     title = "velocities pooled over all windows and samples; end bins hold the tails"
-    _title(figure, title, _counts(results))
-    return figure
+    return add_counts(figure, title, results)
 
 
 def feature_marginals(artefacts: Artefacts) -> Figure | None:
     """The nine features of a window, with KS and JS of the reference run."""
     import matplotlib.pyplot as plt
 
-    results, plan = artefacts.evaluations.get("position") or {}, artefacts.plan
-    quantities = _quantities(results, "features", tuple(FEATURES))
-    if not quantities:
+    results, plan = artefacts.evaluations.get("position"), artefacts.plan
+    if results is None:
         return None
     styles = _with_seeds(results, plan.position_sets, plan.reference, "position model", BLUE)
     figure, grid = plt.subplots(3, 3, figsize=(10.0, 8.4))
-    for number, axes in enumerate(grid.flat):
-        axes.set_visible(number < len(quantities))
-        if number >= len(quantities):
-            continue
-        quantity = quantities[number]
-        draw_histogram(_coarser(quantity), styles, axes)
-        ks, js = (_value(quantity["distances"][kind], plan.reference) for kind in ("ks", "js"))
-        floor = quantity["distances"]["js"]["floor"]
-        axes.set_title(f"KS {ks:.3f}   JS {js:.4f}   (floor JS {floor:.4f})", fontsize=8)
-        if number % 3:
-            axes.set_ylabel("")
-    _legend(grid.flat[0], figure)
+    compared = Comparison(results)
+    for name, axes in zip(FEATURES, grid.flat, strict=True):
+        draw_histogram(_coarser(_quantity(compared, "features", name)), styles, axes)
+        ks, js = (compared.distance("features", name, kind) for kind in ("ks", "js"))
+        axes.set_title(
+            f"KS {_value(ks, plan.reference):.3f}   JS {_value(js, plan.reference):.4f}   "
+            f"(floor JS {js.floor:.4f})",
+            fontsize=8,
+        )
+        axes.set_ylabel("" if axes not in grid[:, 0] else axes.get_ylabel())
+    add_legend(grid.flat[0], figure)
     title = "nine features of a window; end bins hold the tails"
-    _title(figure, f"{title}; KS and JS of seed {plan.reference_seed}", _counts(results))
-    return figure
+    return add_counts(figure, f"{title}; KS and JS of seed {plan.reference_seed}", results)
 
 
 def temporal_diagnostics(artefacts: Artefacts) -> Figure | None:
     """Mean speed over the window, autocorrelation and spectrum of speed; velocity model."""
     import matplotlib.pyplot as plt
 
-    results, plan = artefacts.evaluations.get("velocity") or {}, artefacts.plan
-    curves = results.get("curves") or {}
-    titles = {
-        "mean_speed_profile": "(a) mean speed",
-        "speed_autocorrelation": "(b) autocorrelation of speed",
-        "speed_spectrum": "(c) normalized spectrum of speed",
-    }
-    if not all((curves.get(name) or {}).get("sets") for name in titles):
+    results, plan = artefacts.evaluations.get("velocity"), artefacts.plan
+    if results is None:
         return None
-    first = plan.velocity_sets[0]
+    first, curves = plan.velocity_sets[0], results["curves"]
     styles = _with_seeds(results, plan.velocity_sets, first, "velocity model", GREEN)
     figure, grid = plt.subplots(1, 3, figsize=(10.0, 3.9))
     smooth = _smoothed(curves["mean_speed_profile"])
-    shown = {**curves, "mean_speed_profile": smooth}
-    for (name, title), axes in zip(titles.items(), grid, strict=True):
-        draw_curve(shown[name], styles, axes).set_title(title, loc="left")
+    panels = {
+        "(a) mean speed": smooth,
+        "(b) autocorrelation of speed": curves["speed_autocorrelation"],
+        "(c) normalized spectrum of speed": curves["speed_spectrum"],
+    }
+    for (title, curve), axes in zip(panels.items(), grid, strict=True):
+        draw_curve(curve, styles, axes).set_title(title, loc="left")
     grid[0].set(ylim=(0, None), xlabel=smooth["x_label"])
     frequency = numbers(curves["speed_spectrum"]["x"])
     grid[2].set(xscale="log", yscale="log", xlim=(frequency[frequency > 0].min(), frequency.max()))
-    _legend(grid[0], figure)
-    _title(figure, "temporal diagnostics of the velocity model", _counts(results))
-    return figure
-
-
-def noise_levels(artefacts: Artefacts) -> Figure | None:
-    """The error of the predicted noise, and what stays of fixational motion, by noise level."""
-    import matplotlib.pyplot as plt
-
-    plan = artefacts.plan
-    groups = {
-        kind: found
-        for kind, names in (("position", plan.position_sets), ("velocity", plan.velocity_sets))
-        if (found := {name: artefacts.levels[name] for name in names if name in artefacts.levels})
-    }
-    if not groups:
-        return None
-    figure, (loss_axes, share_axes) = plt.subplots(1, 2, figsize=(10.0, 4.4))
-    for kind, runs in groups.items():
-        _draw_levels(runs, "loss", kind, loss_axes)
-        _draw_levels(runs, "unexplained_fixation", kind, share_axes)
-    smallest = float(np.sqrt(plan.position.beta_first))
-    loss_axes.set(yscale="log", ylabel="mean squared error of predicted noise")
-    _show_shares(groups, share_axes)
-    for letter, axes in zip("ab", (loss_axes, share_axes), strict=True):
-        axes.axvline(smallest, color=GREY, linewidth=0.9, linestyle="--")
-        axes.set_xscale("log")
-        axes.set_xlabel("noise $\\sigma = \\sqrt{(1 - \\bar\\alpha_t) / \\bar\\alpha_t}$")
-        axes.set_title(f"({letter})", loc="left")
-        _plain_ticks(axes.xaxis, (1.0,) if axes is loss_axes else (1.0, 2.0, 5.0))
-    loss_axes.annotate(
-        f"smallest noise,\n$\\sqrt{{\\beta_1}}$ = {smallest:g}", (smallest, 0.03), (4, 0),
-        xycoords=("data", "axes fraction"), textcoords="offset points", color=GREY, fontsize=8,
-    )  # fmt: skip
-    share_axes.set_title(_message(groups.get("position")), fontsize=9, loc="right")
-    _legend(loss_axes, figure)
-    _title(figure, "what the networks learn at each noise level", _level_counts(groups))
-    return figure
-
-
-def _show_shares(groups: Mapping[str, Mapping[str, Results]], axes: Axes) -> None:
-    """Limits and names of the panel of shares.
-
-    Noise larger than the screen tells nothing of fixations, and the share grows without bound.
-    """
-    lowest, seen = _LARGEST_SIGMA, []
-    for runs in groups.values():
-        sigma, share = _levels(runs, "unexplained_fixation")
-        lowest = min(lowest, sigma[0])
-        seen.append(share[:, sigma <= _LARGEST_SIGMA].ravel())
-    shares = np.concatenate([*seen, [0.5, 2.0]])
-    axes.axhline(1.0, color="black", linewidth=0.9, linestyle=":")
-    axes.annotate(
-        "nothing recovered", (1.0, 1.0), (-2, 3), xycoords=("axes fraction", "data"),
-        textcoords="offset points", ha="right", fontsize=8,
-    )  # fmt: skip
-    axes.set(yscale="log", ylabel="share of fixational motion left unexplained")
-    axes.set_ylim(0.8 * float(np.nanmin(shares)), 1.25 * float(np.nanmax(shares)))
-    axes.set(xscale="log", xlim=(0.8 * lowest, 1.25 * _LARGEST_SIGMA))
-    _plain_ticks(axes.yaxis)
-
-
-def _draw_levels(runs: Mapping[str, Results], key: str, kind: str, axes: Axes) -> None:
-    """The runs of one recipe: a faint line each, their mean in full."""
-    colour, marker = _SHAPE[kind]
-    sigma, values = _levels(runs, key)
-    for row in values:
-        axes.plot(sigma, row, color=_FAINT[colour], linewidth=0.8)
-    axes.plot(
-        sigma, values.mean(axis=0), color=colour, marker=marker, markersize=3.5, linewidth=1.3,
-        label=f"{kind} model, mean of {len(values)} runs (faint: each)",
-    )  # fmt: skip
-
-
-def _levels(runs: Mapping[str, Results], key: str) -> tuple[Floats, Floats]:
-    """Noise levels (level,) ascending, and a value of each run at each (run, level)."""
-    first = next(iter(runs.values()))["levels"]
-    sigma = numbers(level["sigma"] for level in first)
-    order = np.argsort(sigma)
-    values = np.stack([numbers(level[key] for level in run["levels"]) for run in runs.values()])
-    return sigma[order], values[:, order]
-
-
-def _message(runs: Mapping[str, Results] | None) -> str:
-    """What the position model leaves at its smallest noise."""
-    if not runs:
-        return ""
-    sigma, share = _levels(runs, "unexplained_fixation")
-    return (
-        f"at its smallest noise, $\\sigma$ = {sigma[0]:.2g}, the position model\n"
-        f"leaves {share[:, 0].mean():.2f} of fixational motion unexplained"
-    )
-
-
-def _level_counts(groups: Mapping[str, Mapping[str, Results]]) -> str:
-    parts = []
-    for kind, runs in groups.items():
-        seeds = ", ".join(name.rsplit("-", 1)[1] for name in runs)
-        n_windows = next(iter(runs.values()))["n_windows"]
-        parts.append(f"{kind} model: seeds {seeds}, n = {n_windows:,} held-out windows")
-    return "; ".join(parts)
-
-
-def training_curves(artefacts: Artefacts) -> Figure | None:
-    """Validation and training loss of every run by epoch, in logarithms."""
-    import matplotlib.pyplot as plt
-
-    plan, histories = artefacts.plan, artefacts.histories
-    eps, x0 = paper.BEST_VALIDATION_LOSS.mean, paper.OBJECTIVES["x0"].validation_loss
-    is_papers = plan.position.objective == "eps"
-    ablation = f"position model, predicting {'x0' if is_papers else 'eps'}"
-    panels = [
-        (title, found, best)
-        for title, names, best in (
-            ("position model", plan.position_sets, eps if is_papers else None),
-            ("velocity model", plan.velocity_sets, None),
-            (ablation, [plan.x0], x0 if is_papers else None),
-        )
-        if (found := [histories[name] for name in names if name in histories])
-    ]
-    if not panels:
-        return None
-    size = (3.5 * len(panels) + 0.5, 4.2)
-    figure, grid = plt.subplots(1, len(panels), figsize=size, squeeze=False)
-    for axes, (title, found, best) in zip(grid.flat, panels, strict=True):
-        for number, history in enumerate(found):
-            _draw_history(history, number, axes)
-        if best is not None:
-            label = f"paper's best: {best:.4f}"
-            axes.axhline(best, color="black", linestyle="--", linewidth=0.9, label=label)
-        axes.set(yscale="log", xlabel="epoch", title=title)
-        _show_plateau(found, best, axes)
-        _plain_ticks(axes.yaxis, (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0))
-        axes.legend(loc="upper right", fontsize=7.5)
-    grid[0, 0].set_ylabel("loss")
-    _title(figure, "validation loss (circle: best epoch), training loss faint")
-    return figure
-
-
-def _show_plateau(histories: Sequence[Results], best: float | None, axes: Axes) -> None:
-    """The first epochs leave the picture: they would squeeze all others into a line."""
-    losses = np.concatenate([numbers(one[key]) for one in histories for key in _LOSSES])
-    lowest = float(np.nanmin([*losses, np.nan if best is None else best]))
-    axes.set_ylim(0.85 * lowest, min(1.1 * float(np.nanmax(losses)), _PLATEAU * lowest))
-
-
-def _draw_history(history: Results, number: int, axes: Axes) -> None:
-    """One run: epochs count from 1; those that were not validated are left out of the line."""
-    colour = _SEED_COLOURS[number % len(_SEED_COLOURS)]
-    training = numbers(history["training_loss"])
-    axes.plot(np.arange(1, len(training) + 1), training, color=colour, alpha=0.3, linewidth=0.7)
-    validation = numbers(history["validation_loss"])
-    is_known = np.isfinite(validation)
-    if not is_known.any():
-        return
-    epoch, validation = np.flatnonzero(is_known) + 1, validation[is_known]
-    best = int(np.argmin(validation))
-    label = f"seed {history['seed']}: {validation[best]:.4f} (epoch {epoch[best]})"
-    line = _SEED_LINES[number % len(_SEED_LINES)]
-    axes.plot(epoch, validation, color=colour, linestyle=line, linewidth=1.1, label=label)
-    axes.plot(epoch[best], validation[best], "o", color=colour, markersize=6, fillstyle="none")
-
-
-def sampling_ablation(artefacts: Artefacts) -> Figure | None:
-    """KS and JS by DDIM steps (mean speed) and by eta (mean of eight features), and the paper's."""
-    import matplotlib.pyplot as plt
-
-    results, plan = artefacts.evaluations.get("sampling") or {}, artefacts.plan
-    speed = _named(_quantities(results, "features", ("mean_speed",)), "mean_speed")
-    means = results.get("means") or {}
-    if speed is None or "ks_8" not in means:
-        return None
-    by_steps = {float(steps): plan.with_steps(steps) for steps in STEPS}
-    by_eta = {eta: plan.with_eta(eta) for eta in ETAS}
-    figure, grid = plt.subplots(2, 2, figsize=(8.6, 6.0), sharex="col")
-    for row, kind in zip(grid, ("ks", "js"), strict=True):
-        _draw_ablation(kind, by_steps, speed["distances"][kind], paper.STEPS, row[0])
-        _draw_ablation(kind, by_eta, means[f"{kind}_8"], paper.ETAS, row[1])
-        row[0].set(xscale="log", ylabel=kind.upper())
-        for axes in row:
-            if kind == "js":
-                axes.set_yscale("log")
-                _plain_ticks(axes.yaxis)
-            else:
-                axes.set_ylim(bottom=0)
-    grid[0, 0].set_title("mean speed", loc="left")
-    grid[0, 1].set_title("mean of eight features", loc="left")
-    grid[1, 0].set_xlabel("DDIM steps")
-    grid[1, 0].set_xticks(STEPS, [str(steps) for steps in STEPS])
-    grid[1, 0].minorticks_off()
-    grid[1, 1].set_xlabel("$\\eta$ (0: deterministic, 1: DDPM)")
-    grid[1, 1].set_xticks(ETAS)
-    _legend(grid.flat[0], figure)
-    title = f"sampling ablations, position model, seed {plan.reference_seed}"
-    _title(figure, title, _counts(results))
-    return figure
-
-
-def _draw_ablation(
-    kind: str,
-    names: Mapping[float, str],
-    cells: Results,
-    published: Mapping[Any, paper.Agreement],
-    axes: Axes,
-) -> None:
-    """Ours, with intervals where there are any, the floor, and the paper's values."""
-    for x, name in names.items():
-        cell = cells["synthetic"].get(name)
-        if isinstance(cell, Mapping) and cell.get("interval"):
-            axes.vlines(x, *cell["interval"], color=BLUE, linewidth=2.5, alpha=0.35)
-    ours = [_value(cells, name) for name in names.values()]
-    label = f"this reproduction{'' if len(axes.collections) == 0 else ' (95 % interval)'}"
-    axes.plot(list(names), ours, "o-", color=BLUE, linewidth=1.3, markersize=4.5, label=label)
-    theirs = [getattr(published[x], kind).mean for x in names]
-    axes.plot(list(names), theirs, "s--", color=ORANGE, markersize=4, label="paper, its recordings")
-    floor = "floor: training people against held-out people"
-    axes.axhline(cells["floor"], color=GREY, linestyle=":", linewidth=1.3, label=floor)
+    add_legend(grid[0], figure)
+    return add_counts(figure, "temporal diagnostics of the velocity model", results)
 
 
 FIGURES: dict[str, Callable[[Artefacts], Figure | None]] = {
@@ -464,7 +231,7 @@ FIGURES: dict[str, Callable[[Artefacts], Figure | None]] = {
 def _shown(artefacts: Artefacts) -> NDArray[np.float32] | None:
     """The reference run's windows (window, 2, time), at most eight."""
     shown = artefacts.shown.get(artefacts.plan.reference)
-    return None if shown is None or not len(shown) else shown[:_SHOWN]
+    return None if shown is None or not len(shown) else shown[:_N_SHOWN]
 
 
 def _screen(artefacts: Artefacts) -> Screen:
@@ -473,51 +240,46 @@ def _screen(artefacts: Artefacts) -> Screen:
     return Screen(width, height)
 
 
-def _people(results: Results) -> dict[str, SetStyle]:
-    """The look of the training people and of those held out."""
+def _participants(results: Results) -> dict[str, SetStyle]:
+    """The styles of the training participants and of those held out."""
     styles = set_styles(results)
-    people = {"train": "training people (floor)", "real": "held-out people"}
-    return {name: replace(styles[name], label=label) for name, label in people.items()}
+    labels = {"train": "training participants (floor)", "real": "held-out participants"}
+    return {name: replace(styles[name], label=label) for name, label in labels.items()}
 
 
 def _with_seeds(
     results: Results, names: Sequence[str], first: str, label: str, colour: str
 ) -> dict[str, SetStyle]:
-    """People, one run of a model in full and its other seeds faintly."""
-    styles = _people(results)
+    """Participants, one run of a model in full colour and its other seeds in a faint one."""
+    styles = _participants(results)
     others = [name for name in names if name != first]
     for number, name in enumerate(others):
         seeds = ", ".join(other.rsplit("-", 1)[1] for other in others)
         # One entry of the legend stands for all: a leading underscore hides the rest.
         text = f"seeds {seeds}" if number == 0 else f"_{name}"
-        styles[name] = SetStyle(text, _FAINT[colour], "-", "o", 0.9)
+        styles[name] = SetStyle(text, FAINT[colour], "-", "o", 0.9)
     styles[first] = SetStyle(f"{label}, seed {first.rsplit('-', 1)[1]}", colour, "-", "o", 1.3)
     return styles
 
 
-def _quantities(results: Results, family: str, names: Sequence[str]) -> list[Results]:
-    """The quantities of a family in this order, those that exist."""
-    of_family = [row for row in results.get("quantities") or [] if row["family"] == family]
-    return [row for name in names if (row := _named(of_family, name)) is not None]
+def _quantity(compared: Comparison, family: str, name: str) -> Results:
+    """A quantity with the title and the unit of this version."""
+    title, unit = _TITLES[family][name]
+    return {**(compared.quantity(family, name) or {}), "title": title, "unit": unit}
 
 
-def _named(rows: Sequence[Results], name: str) -> Results | None:
-    return next((row for row in rows if row["name"] == name), None)
+def _value(measure: Measure, name: str) -> float:
+    """A set's distance, NaN where there is none."""
+    value = measure.values.get(name)
+    return float("nan") if value is None else value
 
 
-def _value(distance: Results, name: str) -> float:
-    """A set's distance, NaN where there is none; cells are numbers or hold one as `value`."""
-    cell = distance["synthetic"].get(name)
-    value = cell.get("value") if isinstance(cell, Mapping) else cell
-    return float("nan") if value is None else float(value)
-
-
-def _gaps(kind: str, distance: Results, model: str) -> str:
-    """Distances to held-out people: of the model, the Markov baseline where compared, the floor."""
-    parts = [f"model {_value(distance, model):.4f}"]
-    if _MARKOV in distance["synthetic"]:
-        parts.append(f"Markov {_value(distance, _MARKOV):.4f}")
-    return f"{kind}: {', '.join(parts)}, floor {distance['floor']:.4f}"
+def _gaps(kind: str, measure: Measure, model: str) -> str:
+    """Distances of the model, of the Markov baseline where compared, and the floor."""
+    parts = [f"model {_value(measure, model):.4f}"]
+    if _MARKOV in measure.values:
+        parts.append(f"Markov {_value(measure, _MARKOV):.4f}")
+    return f"{kind}: {', '.join(parts)}, floor {measure.floor:.4f}"
 
 
 def _panel_title(axes: Axes, left: str, right: str) -> None:
@@ -526,21 +288,12 @@ def _panel_title(axes: Axes, left: str, right: str) -> None:
     axes.set_title(right, loc="right", fontsize=8, color="#444444")
 
 
-def _counts(results: Results) -> str:
-    """How many windows were compared."""
-    real, n_common = results["sets"]["real"], results["about"]["n_common"]
-    return (
-        f"held-out people: n = {real['n_windows']:,} windows of {real['n_participants']} people; "
-        f"every other set: n = {n_common:,} windows"
-    )
-
-
 def _smoothed(curve: Results) -> Results:
     """The running mean of a curve over a few points, which the label of x then says."""
     x = numbers(curve["x"])
     n = min(_SMOOTHED, len(x))
 
-    def mean(values: Floats) -> list[float]:
+    def mean(values: NDArray[np.float64]) -> list[float]:
         smooth: list[float] = np.convolve(values, np.full(n, 1 / n), "valid").tolist()
         return smooth
 
@@ -553,7 +306,7 @@ def _smoothed(curve: Results) -> Results:
 
 
 def _coarser(quantity: Results) -> Results:
-    """The same quantity with bins twice as wide: so few windows make ragged histograms."""
+    """The same quantity in bins twice as wide, since histograms of few windows are ragged."""
     histogram = {
         name: (
             values[::2] if name == "edges" else numbers(values).reshape(-1, 2).mean(axis=1).tolist()
@@ -562,22 +315,3 @@ def _coarser(quantity: Results) -> Results:
     }
     is_even = len(quantity["histogram"]["edges"]) % 2 == 1
     return {**quantity, "histogram": histogram} if is_even else quantity
-
-
-def _title(figure: Figure, title: str, detail: str = "") -> None:
-    figure.suptitle(f"{title}\n{detail}".strip(), fontsize=10)
-
-
-def _legend(axes: Axes, figure: Figure) -> None:
-    """The sets of one panel, which are those of all, in a row below."""
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
-
-
-def _plain_ticks(axis: Axis, digits: Sequence[float] = (1.0, 2.0, 5.0)) -> None:
-    """Numbers such as 0.02 on a logarithmic axis instead of powers of ten."""
-    from matplotlib.ticker import LogLocator, NullFormatter
-
-    axis.set_major_locator(LogLocator(subs=digits))
-    axis.set_major_formatter(lambda value, _: f"{value:g}")
-    axis.set_minor_formatter(NullFormatter())

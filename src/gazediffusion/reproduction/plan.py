@@ -1,12 +1,12 @@
 """The plan of a reproduction: which runs, which sets of windows, which comparisons.
 
 PAPER is the paper's protocol with every seed and ablation; TINY is the same graph with networks
-that train in seconds. A plan only names things; making.py makes what is missing.
+that train in seconds. A plan only names things; building.py builds what is missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -21,7 +21,7 @@ EvaluationName = Literal["position", "sampling", "weights", "velocity", "velocit
 BASELINES = ("kinematic-markov", "positional-markov", "uniform", "gaussian")
 STEPS = (10, 25, 50, 100, 200)
 ETAS = (0.0, 0.2, 0.5, 1.0)
-# Quantised weights that are tried for the package: the largest weight of a row is this many steps.
+# Rounded weights as in packaged models: the largest weight of a row is this many steps from zero.
 LEVELS = (127, 31, 15)
 
 
@@ -36,14 +36,14 @@ class RunPlan:
 
 @dataclass(frozen=True)
 class SetPlan:
-    """Windows to be generated: by a run and its sampler, or by a baseline.
+    """Windows to be generated: by a run and its sampler or, without a run, by a baseline.
 
     steps, eta: None is the recipe's own. levels: weights rounded to so many steps before.
     """
 
     name: str
     run: str | None = None
-    baseline: str | None = None
+    baseline: str = ""
     weights: WeightsName = "best"
     steps: int | None = None
     eta: float | None = None
@@ -52,12 +52,12 @@ class SetPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """All that is made.
+    """All that is built.
 
     reference_seed: whose position run is the paper's "single reference run", on which the
     ablations are done and whose bottleneck gives the features of the Frechet Gaze Distance. The
     paper does not say which of its seeds that is.
-    n_windows: how many windows a set holds; None is as many as there are of held-out people.
+    n_windows: windows of a set; None is as many as there are of held-out participants.
     seconds: length of a window.
     """
 
@@ -130,7 +130,7 @@ class Plan:
 
     @property
     def raw(self) -> str:
-        """The reference run's set by weights that are not averaged."""
+        """The reference run's set of weights that are not averaged."""
         return f"{self.reference}-raw"
 
     def with_steps(self, steps: int) -> str:
@@ -143,12 +143,12 @@ class Plan:
         return self.reference if eta == self.position.eta else f"{self.reference}-eta-{eta:g}"
 
     def with_levels(self, run: str, levels: int) -> str:
-        """A run's set by weights rounded to so many levels."""
+        """A run's set of weights rounded to so many levels."""
         return f"{run}-levels-{levels}"
 
     @property
     def evaluations(self) -> dict[EvaluationName, list[str]]:
-        """The sets that are compared with people, together."""
+        """The sets that one evaluation compares with the held-out participants."""
         ablations = [
             *(self.with_steps(steps) for steps in STEPS),
             *(self.with_eta(eta) for eta in ETAS),
@@ -171,7 +171,7 @@ class Plan:
         }
 
     def representation_of(self, name: str) -> Literal["position", "velocity"]:
-        """Whose windows a set or an evaluation is compared with."""
+        """The windows that a set or an evaluation is compared with."""
         return "velocity" if name.startswith("velocity") else "position"
 
     def with_seeds(self, names: Collection[str]) -> Plan:
@@ -179,7 +179,7 @@ class Plan:
         position = tuple(s for s in self.position.seeds if f"position-{s}" in names)
         velocity = tuple(s for s in self.velocity.seeds if f"velocity-{s}" in names)
         if not position or not velocity:
-            raise GazeError("not one seed of each model has been trained and sampled yet")
+            raise GazeError("no seed of one of the models has been trained and sampled yet")
         is_there = self.reference_seed in position
         return replace(
             self,
@@ -191,6 +191,33 @@ class Plan:
     def to_json(self) -> dict[str, Any]:
         """All settings as plain values."""
         return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Plan:
+        """Read what `to_json` wrote."""
+        recipes = {name: Recipe.from_json(values[name]) for name in ("position", "velocity")}
+        return cls(**{**values, **recipes})
+
+    def differences(self, other: Plan) -> list[str]:
+        """The settings in which another plan differs, with its value and this one's.
+
+        The settings of EDM do not count: both models of the paper are DDPMs.
+        """
+        here, there = (dict(_flat(plan.to_json())) for plan in (self, other))
+        return [
+            f"{name}: {there.get(name)} there, {value} here"
+            for name, value in here.items()
+            if there.get(name) != value and ".edm." not in name
+        ]
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Nested settings as "position.network.widths" and its value."""
+    for key, value in values.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
 
 
 PAPER = Plan()

@@ -1,40 +1,52 @@
-"""Calibration: what a trained network misses of its manner, and telling it that much more.
+"""Calibration: the condition is adjusted until generated statistics match their targets.
 
-A network obeys what it is told a little timidly: windows wanted with many saccades get one fewer.
-Windows are made of every task and measured; what is told of each number is then shifted and spread
-(`Manners.corrected`), and again a few times, since numbers depend on each other and some are heeded
-by half. That goes into the run's configuration. Needs no recordings: the model is compared with
-what it was told.
+A trained network under-responds to its conditioning (gain below 1). Windows of every task are
+generated and measured, and the response is inverted (conditioning/response.py), in several rounds,
+because statistics depend on each other. No recordings are needed: generated statistics are compared
+with the prior they were drawn from. The result goes into the run's conditioning tables. A stopped
+calibration resumes at the batch it had reached.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import numpy as np
 import torch
+from torch import Tensor
 
-from gazediffusion.conditioning.manner import Manners
-from gazediffusion.errors import GazeError
-from gazediffusion.files import write_json
-from gazediffusion.generation.generator import DiffusionGenerator, Progress
-from gazediffusion.models.checkpoint import Run, RunConfig, load_run, read_config
+from gazediffusion.conditioning import Conditioning
+from gazediffusion.errors import GazeError, StoppedError
+from gazediffusion.generation.generator import DiffusionGenerator
+from gazediffusion.models.checkpoint import (
+    Run,
+    RunConfig,
+    load_run,
+    load_tensors,
+    save_tensors,
+    write_tables,
+)
 
-WINDOWS = 128  # of each task
+WINDOWS = 128  # of each task and round
 ROUNDS = 4
+STATE = "calibration.safetensors"
+OnWindows = Callable[[float, int], None]
 _SEED = 1000
 
 
 def is_due(config: RunConfig) -> bool:
-    """Whether a run is told manners that were never corrected."""
-    return config.manners is not None and config.manners == config.manners.uncorrected()
+    """Whether a run has summary statistics that were never calibrated."""
+    return not config.conditioning.is_calibrated
 
 
-def n_made(config: RunConfig, n: int = WINDOWS, rounds: int = ROUNDS) -> int:
-    """How many windows `calibrate` makes in all."""
-    return rounds * n * len(config.tasks)
+@dataclass
+class _State:
+    """How far a calibration is: the round, and measured statistics (window, statistic) by task."""
+
+    conditioning: Conditioning
+    round: int = 0
+    measured: list[Tensor] = field(default_factory=list)
 
 
 def calibrate(
@@ -42,44 +54,80 @@ def calibrate(
     device: torch.device,
     n: int = WINDOWS,
     rounds: int = ROUNDS,
-    progress: Progress = lambda done: None,
-) -> Manners:
-    """Correct the manners of a trained run, from n windows of each task, and write them down.
+    progress: OnWindows = lambda done, total: None,
+    should_stop: Callable[[], bool] = lambda: False,
+    say: Callable[[str], None] = lambda line: None,
+) -> None:
+    """Calibrate a trained run by n windows of each task and round, and write its tables.
 
-    progress: hears how many windows are done, of `n_made`.
+    progress(done, total): in windows. say: receives a line at the start. When `should_stop` returns
+    True, the state is saved and StoppedError raised; the same call resumes.
     """
+    if n < 3 or rounds < 1:
+        raise GazeError(f"`n` must be 3 or more and `rounds` 1 or more, not {n} and {rounds}")
     run = load_run(folder, device=device)
-    if run.config.manners is None:
-        raise GazeError("this model is told no manner", path=folder)
-    manners = run.config.manners.uncorrected()
-    for number in range(rounds):
-        before = number * n * len(run.config.tasks)
-        told = replace(run, config=replace(run.config, manners=manners))
-        manners = _corrected(told, manners, n, partial(_heard, progress, before))
-    write_json(folder / "config.json", replace(run.config, manners=manners).to_json())
-    return manners
+    tasks = run.config.conditioning.tasks
+    if run.config.conditioning.prior is None:
+        raise GazeError("this model is not conditioned on summary statistics", path=folder)
+    total = rounds * n * len(tasks)
+    state = _restored(run, n, rounds)
+    is_resumed = state.round or state.measured
+    say(
+        f"resuming the calibration of {folder} in round {state.round + 1} of {rounds}"
+        if is_resumed
+        else f"calibrating {folder}: {n} windows of each task in {rounds} rounds"
+    )
+    while state.round < rounds:
+        here = replace(run, config=replace(run.config, conditioning=state.conditioning))
+        draws = [state.conditioning.draw(0, n, _SEED, task) for task in tasks]
+        for number, task in enumerate(tasks):
+            if len(state.measured) == number:
+                state.measured.append(torch.empty(0))
+            done = len(state.measured[number])
+            if done == n:
+                continue
+            before = (state.round * len(tasks) + number) * n
+            generator = DiffusionGenerator.of_quality(here, "default", task=task)
+            for piece in generator.pieces(done, n, _SEED, _counted(progress, before, total)):
+                found = state.conditioning.measure(torch.from_numpy(piece), run.config.rate_hz)
+                assert found is not None
+                rows = state.measured[number]
+                state.measured[number] = torch.cat([rows, found]) if len(rows) else found
+                if should_stop():
+                    _save(run, state, n, rounds)
+                    raise StoppedError(
+                        f"calibration stopped in round {state.round + 1} of {rounds}; "
+                        f"{folder} is saved"
+                    )
+        state = _State(state.conditioning.calibrate(draws, state.measured), state.round + 1)
+        _save(run, state, n, rounds)
+    write_tables(folder, state.conditioning)
+    (folder / STATE).unlink(missing_ok=True)
 
 
-def calibrated(folder: Path, device: torch.device, n: int = WINDOWS) -> Run:
-    """The trained run of a folder; one that was never corrected is corrected first."""
-    if is_due(read_config(folder)):
-        calibrate(folder, device, n)
-    return load_run(folder, device=device)
+def _counted(progress: OnWindows, before: int, total: int) -> Callable[[float], None]:
+    return lambda done: progress(before + done, total)
 
 
-def _corrected(run: Run, manners: Manners, n: int, progress: Progress) -> Manners:
-    """The manners a run has, corrected by what it makes of them."""
-    kinds, wanted, made = [], [], []
-    for number, task in enumerate(run.config.tasks):
-        generator = DiffusionGenerator.of_quality(run, "default", task=task)
-        told = partial(_heard, progress, number * n)
-        gaze = np.concatenate(list(generator.pieces(0, n, _SEED, told)))
-        drawn = manners.drawn([number] * n, generator.places(0, n, _SEED)[:, 1:])
-        wanted.append(drawn[0])
-        kinds.append(drawn[1])
-        made.append(manners.told(torch.from_numpy(gaze), run.config.rate_hz))
-    return manners.corrected(kinds, wanted, made)
+def _save(run: Run, state: _State, n: int, rounds: int) -> None:
+    header = {"round": state.round, "n": n, "rounds": rounds, "weights_sha256": run.weights_sha256}
+    tensors = {f"prior.{name}": table for name, table in state.conditioning.to_tensors().items()}
+    tensors |= {f"measured.{k}": rows for k, rows in enumerate(state.measured)}
+    save_tensors(run.path / STATE, tensors, header)
 
 
-def _heard(progress: Progress, before: int, done: float) -> None:
-    progress(before + done)
+def _restored(run: Run, n: int, rounds: int) -> _State:
+    """The saved state of the same calibration, or a new one."""
+    path, conditioning = run.path / STATE, run.config.conditioning
+    if path.is_file():
+        tensors, header = load_tensors(path)
+        if (header["n"], header["rounds"], header["weights_sha256"]) == (
+            n,
+            rounds,
+            run.weights_sha256,
+        ):
+            tables = {k[6:]: table for k, table in tensors.items() if k.startswith("prior.")}
+            measured = [tensors[f"measured.{k}"] for k in range(len(tensors) - len(tables))]
+            restored = Conditioning.from_json(conditioning.to_json(), tables)
+            return _State(restored, header["round"], measured)
+    return _State(conditioning.uncalibrated())

@@ -1,9 +1,9 @@
-"""Training several runs at once on one GPU.
+"""Training several runs concurrently on one GPU.
 
-A small batch leaves most of a large GPU idle. Each run is a process of its own, and NVIDIA's MPS
-(multi-process service) lets their kernels run at the same time: on an H200 three position runs take
-twice as long as one. Threads of one process were measured too and gained nothing over turns. On a
-CPU, which one run keeps busy, the runs take turns.
+A small batch leaves most of a large GPU idle. Each run has a process of its own, and NVIDIA's MPS
+(multi-process service) runs their kernels at the same time: on an H200 three position runs take
+twice as long as one. Threads of one process gained nothing over sequential runs. On a CPU the runs
+are sequential.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
 from gazediffusion.errors import GazeError
 from gazediffusion.models.recipes import Recipe
-from gazediffusion.training.loop import Epoch, train
+from gazediffusion.training.loop import Epoch, train_epochs
 
-_LOOK_EVERY_S = 0.2
+_POLL_S = 0.2
 OnStep = Callable[["Job", int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """One of the runs; windows as `training.train` takes them."""
+    """One of the runs; windows as `train_epochs` takes them."""
 
     windows: Windows | Sequence[Windows]
     folder: Path
@@ -43,7 +43,7 @@ class Job:
     seed: int
 
 
-def train_side_by_side(
+def train_concurrently(
     jobs: Sequence[Job],
     *,
     device: str = "auto",
@@ -51,7 +51,7 @@ def train_side_by_side(
     should_stop: Callable[[], bool] = lambda: False,
     on_step: OnStep = lambda job, done, total: None,
 ) -> Iterator[tuple[Job, Epoch]]:
-    """Train several runs, each just as `training.train` would, yielding epochs as they are done."""
+    """Train several runs, each as `train_epochs` does, yielding epochs as they are done."""
     if choose_device(device).type == "cuda" and len(jobs) > 1:
         with _shared_gpu():
             yield from in_processes(jobs, device, save_every_s, should_stop, on_step)
@@ -68,7 +68,7 @@ def _epochs(
     should_stop: Callable[[], bool],
     on_step: Callable[[int, int], None],
 ) -> Iterator[Epoch]:
-    return train(
+    return train_epochs(
         job.windows,
         job.folder,
         job.recipe,
@@ -90,10 +90,11 @@ def in_processes(
     """One process for each job. If one fails, the others save and stop, and its error is raised."""
     # A process that has used a GPU cannot be forked.
     start = multiprocessing.get_context("spawn")
-    news: Any = start.Queue()
+    messages: Any = start.Queue()
     stop = start.Event()
+    shared = (device, save_every_s, stop, messages)
     workers = [
-        start.Process(target=_work, args=(n, job, device, save_every_s, stop, news), daemon=True)
+        start.Process(target=_work, args=(n, job, *shared), daemon=True)
         for n, job in enumerate(jobs)
     ]
     for worker in workers:
@@ -105,10 +106,10 @@ def in_processes(
             if should_stop():
                 stop.set()
             try:
-                number, kind, what = news.get(timeout=_LOOK_EVERY_S)
+                number, kind, what = messages.get(timeout=_POLL_S)
             except queue.Empty:
                 for number in [n for n in running if not workers[n].is_alive()]:
-                    # Killed from outside, as by a machine out of memory: it told nothing.
+                    # Killed from outside, for example out of memory, without a message.
                     running.discard(number)
                     stop.set()
                     died = f"its process died (exit code {workers[number].exitcode})"
@@ -131,34 +132,36 @@ def in_processes(
         raise failure
 
 
-def _work(number: int, job: Job, device: str, save_every_s: float, stop: Any, news: Any) -> None:
-    """Train one run in a process of its own and tell how it goes."""
+def _work(
+    number: int, job: Job, device: str, save_every_s: float, stop: Any, messages: Any
+) -> None:
+    """Train one run in a process of its own and report its progress."""
     # Ctrl-C reaches every process of a terminal; the parent decides, and asks for a stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    told = 0.0
+    reported = 0.0
 
     def on_step(done: int, total: int) -> None:
-        nonlocal told
-        if time.monotonic() - told > _LOOK_EVERY_S:
-            told = time.monotonic()
-            news.put((number, "step", (done, total)))
+        nonlocal reported
+        if time.monotonic() - reported > _POLL_S:
+            reported = time.monotonic()
+            messages.put((number, "step", (done, total)))
 
     problem: str | None = None
     try:
         for epoch in _epochs(job, device, save_every_s, stop.is_set, on_step):
-            news.put((number, "epoch", epoch))
+            messages.put((number, "epoch", epoch))
     except GazeError as error:
         problem = str(error)
     except BaseException as error:
         problem = f"{job.folder}: {type(error).__name__}: {error}"
         raise
     finally:
-        news.put((number, "end", problem))
+        messages.put((number, "end", problem))
 
 
 @contextmanager
 def _shared_gpu() -> Iterator[None]:
-    """Let processes started within share the GPU's units, where NVIDIA's MPS is installed."""
+    """Let processes started within share the GPU, where NVIDIA's MPS is installed."""
     control = shutil.which("nvidia-cuda-mps-control")
     if control is None or "CUDA_MPS_PIPE_DIRECTORY" in os.environ:
         yield

@@ -1,8 +1,7 @@
-"""Beginning with a trained model: what a new run takes over from it.
+"""Fine-tuning: what a new run takes over from a trained model.
 
-The weights mean what they mean at the model's own scales, so the new run keeps these. It is told
-the tasks of its own windows: a task the model knew keeps its weights, and a new one begins as if
-nothing had been said.
+The weights belong to the model's scales, so the new run keeps these. Its condition has the tasks of
+its own windows: a task that the model had keeps its weights, and a new one starts at zero.
 """
 
 from __future__ import annotations
@@ -14,51 +13,46 @@ from torch import Tensor
 from gazediffusion.errors import GazeError
 from gazediffusion.models.checkpoint import Run, RunConfig
 
-_TOLD = "condition.0.weight"  # (embedding, tasks + turns and manner)
+_CONDITION = "condition.0.weight"  # (embedding, condition width)
 
 
-def begun_from(start: Run, config: RunConfig) -> RunConfig:
-    """The configuration of a run that goes on from `start`; a run that cannot is refused."""
-    there, here = start.config, config
-    n_told = here.recipe.network.conditions
-    is_alike = there.recipe.is_told_manner == here.recipe.is_told_manner
-    if not is_alike or replace(there.recipe.network, conditions=n_told) != here.recipe.network:
+def initialised_config(source: Run, config: RunConfig) -> RunConfig:
+    """The configuration of a run initialised from `source`; a run that cannot be is refused."""
+    there, here = source.config, config
+    network = there.recipe.with_condition_width(here.recipe.network.condition_width).network
+    is_alike = there.recipe.has_statistics == here.recipe.has_statistics
+    if not is_alike or network != here.recipe.network:
         raise GazeError(
-            f"the model to begin from has another network than recipe {here.recipe.name}",
-            path=start.path,
-            remedy="leave --recipe out, and its own is taken",
+            f"the initial model has another network than recipe {here.recipe.name}",
+            path=source.path,
+            remedy="leave `recipe` out to take the model's own",
         )
     if there.recipe.representation != here.recipe.representation:
         raise GazeError(
-            f"the model to begin from is of {there.recipe.representation}, not "
+            f"the initial model has {there.recipe.representation} channels, not "
             f"{here.recipe.representation}",
-            path=start.path,
+            path=source.path,
         )
     if there.rate_hz != here.rate_hz:
         raise GazeError(
-            f"the model to begin from makes {there.rate_hz:g} samples a second, and these windows "
-            f"have {here.rate_hz:g}",
-            path=start.path,
-            remedy=f"prepare them with --rate {there.rate_hz:g}",
+            f"the initial model has {there.rate_hz:g} samples a second, and these windows have "
+            f"{here.rate_hz:g}",
+            path=source.path,
+            remedy=f"prepare them with `rate_hz` {there.rate_hz:g}",
         )
     return replace(
         here,
         joint=there.joint,
         velocity_scale=there.velocity_scale,
-        manners=here.manners.scaled_as(there.manners) if here.manners and there.manners else None,
-        begun_from=start.weights_sha256,
+        conditioning=here.conditioning.initialised_from(there.conditioning),
+        initialised_from=source.weights_sha256,
     )
 
 
-def starting_weights(start: Run, config: RunConfig) -> dict[str, Tensor]:
-    """The model's weights for the network of a run with other tasks."""
-    weights = {name: tensor.clone() for name, tensor in start.network.state_dict().items()}
-    if _TOLD in weights:
-        known, old = start.config.tasks, weights[_TOLD]
-        new = old.new_zeros(len(old), config.recipe.network.conditions)
-        new[:, len(config.tasks) :] = old[:, len(known) :]
-        for place, task in enumerate(config.tasks):
-            if task in known:
-                new[:, place] = old[:, known.index(task)]
-        weights[_TOLD] = new
+def initial_weights(source: Run, config: RunConfig) -> dict[str, Tensor]:
+    """The source's weights for the network of a run with other tasks."""
+    weights = {name: tensor.clone() for name, tensor in source.network.state_dict().items()}
+    if _CONDITION in weights:
+        old = weights[_CONDITION]
+        weights[_CONDITION] = config.conditioning.transfer(old, source.config.conditioning)
     return weights

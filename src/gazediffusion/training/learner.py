@@ -1,4 +1,4 @@
-"""The learner: weights, averaged weights and optimizers, and the step that moves them.
+"""The learner: weights, averaged weights and optimizers, and the step that updates them.
 
 On a GPU the whole step (noising, forward, backward, clipping, optimizer, averaging) is compiled and
 replayed as one CUDA graph; launching its kernels one by one takes longer than running them.
@@ -18,10 +18,10 @@ from gazediffusion.device import require_precision
 from gazediffusion.models.recipes import Recipe
 from gazediffusion.models.unet import UNet
 from gazediffusion.training.batches import Batch
-from gazediffusion.training.muon import Muon, is_matrix
+from gazediffusion.training.optimizers import Muon, is_matrix
 
 Precision = str  # "fp32" or "bf16"
-# What an optimizer keeps of each parameter.
+# The state that an optimizer has of each parameter.
 _KEPT = {"adam": ("step", "exp_avg", "exp_avg_sq"), "muon": ("momentum",)}
 
 
@@ -34,9 +34,9 @@ def choose_precision(name: str, recipe: Recipe, device: torch.device) -> Precisi
 
 
 class Learner:
-    """Weights, averaged weights and optimizers, and the step that moves them.
+    """Weights, averaged weights and optimizers, and the step that updates them.
 
-    weights: to begin with, random ones from the seed if None.
+    weights: the initial ones; random from the seed if None.
     `compiled` and `captured` make the step fast on a GPU and change nothing else.
     """
 
@@ -122,7 +122,7 @@ class Learner:
         """Record one step as a CUDA graph, leaving weights and optimizer as they were."""
         kept = {name: tensor.clone() for name, tensor in self.state().items()}
         self._inputs = tuple(tensor.clone() for tensor in inputs)
-        # With a rate of zero the warm-up steps do not move the weights.
+        # With a learning rate of zero the warm-up steps do not change the weights.
         self.learning_rate.zero_()
         self.average_weight.zero_()
         side: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
@@ -202,5 +202,5 @@ def learning_rate_at(step: int, per_epoch: int, recipe: Recipe) -> float:
 
 
 def average_weight_at(step: int, decay: float) -> float:
-    """1 - decay; larger during the first steps, which would otherwise be remembered too long."""
+    """1 - decay; larger in the first steps, so that the average forgets the initial weights."""
     return 1 - min(decay, (1 + step) / (10 + step))

@@ -1,8 +1,7 @@
-"""Training: the loop as a generator of epochs, which a stopped process can take up again.
+"""Training: the loop as a generator of epochs that a stopped process can resume.
 
-What happens at step n depends on the seed, n and the weights alone, and the state on disk is
-replaced whole. So a run that is killed and started again gives the losses and, on the CPU, the
-bytes of one that was not.
+Step n depends on the seed, n and the weights alone, and the state on disk is replaced whole. So a
+run that is killed and resumed has the losses and, on the CPU, the bytes of an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -17,22 +16,26 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gazediffusion.conditioning.statistics import STATISTICS
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
-from gazediffusion.diffusion.ddpm import Bound, variational_bound
+from gazediffusion.diffusion.likelihood import Bound, variational_bound
 from gazediffusion.errors import GazeError
-from gazediffusion.files import write_json, written_whole
+from gazediffusion.files import written_whole
 from gazediffusion.models.checkpoint import (
+    CONFIG,
     Run,
     RunConfig,
     load_tensors,
+    present_names,
     read_config,
     save_tensors,
     with_prefix,
+    write_config,
 )
 from gazediffusion.models.recipes import Recipe
 from gazediffusion.training.batches import Batch, Batches, fixed_validation, some_held_out
-from gazediffusion.training.fine_tuning import begun_from, starting_weights
+from gazediffusion.training.fine_tuning import initial_weights, initialised_config
 from gazediffusion.training.learner import (
     Learner,
     Precision,
@@ -46,8 +49,8 @@ from gazediffusion.training.learner import (
 class Epoch:
     """One line of metrics.jsonl. Losses are means over the epoch's samples.
 
-    validation_loss: of the averaged weights, on the held-out people, with the same noise at
-    every epoch; None where nobody was held out.
+    validation_loss: of the averaged weights on the held-out participants, with the same noise at
+    every epoch; None where none are held out.
     """
 
     epoch: int
@@ -58,13 +61,13 @@ class Epoch:
     is_best: bool
 
 
-def train(
+def train_epochs(
     windows: Windows | Sequence[Windows],
     folder: Path | str,
     recipe: Recipe,
     *,
     seed: int = 42,
-    start: Run | None = None,
+    initial: Run | None = None,
     device: str = "auto",
     precision: str = "auto",
     compiled: bool | None = None,
@@ -75,21 +78,22 @@ def train(
 ) -> Iterator[Epoch]:
     """Train into a run folder, yielding each epoch as it is done.
 
-    windows: a windows file, or for the joint recipe several, whose tasks are told apart.
-    start: a trained model to go on from, with its scales; None begins with random weights.
-    compiled: build the network's kernels for this machine first, which takes a minute or two and
-        on a CPU a C++ compiler; None does so on a GPU.
-    `on_step(done, total)` counts windows. When `should_stop` answers True, the state is saved and
-    the loop ends; the same call then goes on from there.
+    windows: a windows file, or for the joint recipe several.
+    initial: a trained model whose weights and scales are taken; None is random weights.
+    compiled: compile the network for this machine first, which takes a minute or two and on a CPU
+        a C++ compiler; None does so on a GPU.
+    `on_step(done, total)` counts windows. When `should_stop` returns True, the state is saved and
+    the loop ends; the same call resumes.
     """
     folder = Path(folder)
     on = choose_device(device)
     parts = [windows] if isinstance(windows, Windows) else list(windows)
-    config = _checked_config(parts, recipe, seed, choose_precision(precision, recipe, on), on)
+    given = (seed, choose_precision(precision, recipe, on), on, initial)
+    config = _checked_config(parts, recipe, *given)
     weights = None
-    if start is not None:
-        config = begun_from(start, config)
-        weights = starting_weights(start, config)
+    if initial is not None:
+        config = initialised_config(initial, config)
+        weights = initial_weights(initial, config)
     _open_folder(folder, config, resume)
     fast = on.type == "cuda"
     learner = Learner(
@@ -110,7 +114,7 @@ def train(
 def held_out_bound(run: Run, windows: Windows, n_windows: int = 16, n_times: int = 50) -> Bound:
     """The variational bound on held-out windows, estimated from a few of them and a few steps.
 
-    A diagnostic of how well the model explains people it has not seen, in nats per dimension.
+    A diagnostic of how well the model explains held-out participants, in nats per dimension.
     """
     _require_fit(windows, run.config.recipe)
     gaze = some_held_out(windows, n_windows)
@@ -174,7 +178,7 @@ class _Loop:
         number = self.step // self.batches.per_epoch - 1
         validation = self.learner.validation_loss(self.held_out)
         training = float(self.losses.double().mean())
-        # Without held-out people, the latest weights are the best there are.
+        # Without held-out participants, the latest weights are taken as the best.
         is_best = (
             validation is None
             or self.best["validation_loss"] is None
@@ -189,7 +193,7 @@ class _Loop:
         return epoch
 
     def _require_finite(self) -> None:
-        """Stop at the first loss that is no number; what was saved before it stays."""
+        """Stop at the first loss that is not finite; what was saved before it stays."""
         done = self.step % self.batches.per_epoch or self.batches.per_epoch
         bad = ~torch.isfinite(self.losses[:done])
         if bool(bad.any()):
@@ -197,8 +201,8 @@ class _Loop:
             raise GazeError(
                 f"the loss is not a number at step {first}",
                 path=self.folder,
-                remedy="the last good checkpoint is kept; lower the learning rate, or --precision "
-                "fp32",
+                remedy="the last good checkpoint is kept; lower `learning_rate`, or set "
+                "`precision` to fp32",
             )
 
     def _save(self) -> None:
@@ -213,27 +217,27 @@ class _Loop:
         save_tensors(self.folder / "state.safetensors", tensors, header)
 
     def _restore(self) -> None:
-        """Go on from the saved state, if there is one."""
+        """Resume from the saved state, if there is one."""
         path = self.folder / "state.safetensors"
         if not path.is_file():
             self._keep_lines(0)
             return
         tensors, header = load_tensors(path)
         try:
-            self.learner.load(tensors)
+            self.learner.load(present_names(tensors))
             self.step, self.best = int(header["step"]), dict(header["best"])
             self.losses.copy_(tensors["losses"])
         except (KeyError, RuntimeError) as error:
             raise GazeError(f"the training state is damaged ({error})", path=path) from error
         if self.best["epoch"] >= 0:
-            weights, _ = load_tensors(self.folder / "best.safetensors")
+            weights = present_names(load_tensors(self.folder / "best.safetensors")[0])
             self.best_weights = {
                 name: tensor.to(self.batches.device) for name, tensor in weights.items()
             }
         self._keep_lines(self.step // self.batches.per_epoch)
 
     def _keep_lines(self, n: int) -> None:
-        """Forget epochs that were written down after the state was saved."""
+        """Remove epochs that were logged after the state was saved."""
         for name in ("metrics.jsonl", "timing.jsonl"):
             path = self.folder / name
             lines = path.read_text().splitlines(keepends=True) if path.is_file() else []
@@ -252,7 +256,12 @@ class _Loop:
 
 
 def _checked_config(
-    parts: list[Windows], recipe: Recipe, seed: int, precision: Precision, device: torch.device
+    parts: list[Windows],
+    recipe: Recipe,
+    seed: int,
+    precision: Precision,
+    device: torch.device,
+    initial: Run | None,
 ) -> RunConfig:
     """The run's configuration; windows it cannot be trained on are refused."""
     if len(parts) > 1 and recipe.representation != "joint":
@@ -264,18 +273,20 @@ def _checked_config(
         if (windows.length, windows.rate_hz) != (parts[0].length, parts[0].rate_hz):
             raise GazeError(
                 "the windows files differ in length or rate",
-                remedy="prepare them with the same --rate and --seconds",
+                remedy="prepare them with the same `rate_hz` and `seconds`",
             )
-    return RunConfig.of(parts, recipe, seed, precision, str(device.type))
+    prior = None if initial is None else initial.config.conditioning.prior
+    names = STATISTICS if prior is None else prior.names
+    return RunConfig.of(parts, recipe, seed, precision, str(device.type), names)
 
 
 def _require_fit(windows: Windows, recipe: Recipe) -> None:
-    """Refuse windows of another recipe or of a length the network cannot take."""
+    """Refuse windows of another protocol or of a length the network cannot take."""
     if windows.protocol != recipe.protocol:
         raise GazeError(
             f"these are {windows.protocol} windows, and recipe {recipe.name} takes "
             f"{recipe.protocol} windows",
-            remedy=f"prepare them with --protocol {recipe.protocol}",
+            remedy=f"prepare them with `protocol` {recipe.protocol}",
         )
     stride = recipe.network.stride
     if windows.length % stride:
@@ -287,21 +298,44 @@ def _require_fit(windows: Windows, recipe: Recipe) -> None:
 
 def _open_folder(folder: Path, config: RunConfig, resume: bool) -> None:
     """Make the run folder, or check that the run in it is this one."""
-    if (folder / "config.json").is_file():
+    if (folder / CONFIG).is_file():
         if not resume:
             raise GazeError(
                 "there is a run in this folder", path=folder, remedy="name another, or resume it"
             )
-        # Compared as written, where a tuple is a list.
-        there, here = (json.loads(json.dumps(c.to_json())) for c in (read_config(folder), config))
-        for key in ("recipe", "seed", "data", "precision", "device", "begun_from"):
-            if there[key] != here[key]:
-                raise GazeError(
-                    f"the run in this folder has another {key}",
-                    path=folder,
-                    remedy="name another folder, or give the settings it was begun with",
-                )
+        changed = changed_settings(read_config(folder), config)
+        if changed:
+            raise GazeError(
+                "the run in this folder has other settings: " + "; ".join(changed),
+                path=folder,
+                remedy="name another folder, or give the settings of the run",
+            )
         return
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise GazeError("this is not an empty folder", path=folder, remedy="name a new one")
-    write_json(folder / "config.json", config.to_json())
+    write_config(folder, config)
+
+
+def changed_settings(there: RunConfig, here: RunConfig) -> list[str]:
+    """The settings of a run that differ, as `epochs: 2 in the folder, 3 asked for`."""
+
+    def settings(config: RunConfig) -> dict[str, Any]:
+        # As written, where a tuple is a list.
+        plain = json.loads(json.dumps(config.to_json()))
+        recipe = plain["recipe"]
+        flat = {key: value for key, value in recipe.items() if not isinstance(value, dict)}
+        for group in ("network", "edm", "data"):
+            flat |= {
+                f"{group} {key}": value
+                for key, value in (recipe | plain)[group].items()
+                if key != "sources"
+            }
+        others = ("seed", "precision", "device", "initialised_from")
+        return flat | {key: plain[key] for key in others}
+
+    old, new = settings(there), settings(here)
+    return [
+        f"{key.replace('_', ' ')}: {old.get(key)} in the folder, {new.get(key)} asked for"
+        for key in dict.fromkeys([*old, *new])
+        if old.get(key) != new.get(key)
+    ]

@@ -1,6 +1,6 @@
-"""What a network recovers at each noise level, and where it loses the motion within fixations.
+"""Errors of a denoiser by noise level, in all and within fixations.
 
-The mean loss hides it: most of a window's energy is in saccades, while fixational motion is a
+The mean loss is dominated by saccades, which have most of a window's energy. Fixational motion is a
 thousandth of the screen from sample to sample, below the smallest noise of the paper's schedule.
 """
 

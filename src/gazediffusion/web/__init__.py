@@ -1,4 +1,5 @@
-"""The playground: an HTTP API and a page to see, compare and take home synthetic gaze.
+"""The playground: an HTTP API and a page to generate, replay, compare and export synthetic gaze.
 
-Needs the extra `web`. Nothing outside this folder and the command `serve` imports it.
+It parses requests, calls the public functions of the library and returns what they give. It needs
+the extra `web`. Nothing but the command `serve` imports it.
 """

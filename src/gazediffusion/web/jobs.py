@@ -1,8 +1,8 @@
-"""A fair queue: one thread works for every job in turn, a small batch at a time.
+"""A fair queue: one thread works for all jobs in turn, a small batch at a time.
 
-Jobs stand in a ring: who has had a batch goes to its end, so a short job beside a long one waits
-for batches, never for the whole other job. The number of jobs is bounded; a job keeps its place
-until it is released, so what the queue holds in memory is bounded too.
+After a batch, a job goes to the end of the queue. A short job beside a long one therefore waits
+for batches, not for the end of the long one. The number of jobs is bounded. A job keeps its place
+until it is released, so that the memory of waiting results is bounded too.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from gazediffusion.errors import GazeError
 log = logging.getLogger("gazediffusion.web")
 
 # (kind, value): started, progress, result, done, or failed with the error.
-Hear = Callable[[str, Any], None]
+Listener = Callable[[str, Any], None]
 Steps = Generator[Any, None, None]
-BROKEN = "something broke inside; the server's own output says what"
+INTERNAL = "internal error; the server's own output describes it"
 CANCELLED = "the job was cancelled"
 
 
-class BrokenError(Exception):
-    """Not the fault of who asked; what it was is in the server's own output."""
+class InternalError(Exception):
+    """A defect of the server; its own output describes it."""
 
 
 class QueueFullError(Exception):
@@ -34,26 +34,26 @@ class QueueFullError(Exception):
 
 
 class JobCancelledError(Exception):
-    """Raised inside a job that nobody waits for any more."""
+    """Raised inside a job that was cancelled."""
 
 
 class Job:
-    """Work done step by step. `hear` is told of it, in the worker's thread.
+    """Work done step by step. `report` calls its listener, in the worker's thread.
 
     ahead: how many jobs were in the queue before it.
     """
 
-    def __init__(self, work: Callable[[Job], Steps], hear: Hear, ahead: int) -> None:
+    def __init__(self, work: Callable[[Job], Steps], listener: Listener, ahead: int) -> None:
         self.id = secrets.token_hex(8)
         self.steps = work(self)
-        self.hear = hear
+        self.report = listener
         self.ahead = ahead
         self.is_started = False
         self.is_cancelled = False
         self.is_over = False
 
-    def require_wanted(self) -> None:
-        """Stop here if the job was cancelled; long steps call it now and then."""
+    def require_active(self) -> None:
+        """Stop here if the job was cancelled; long steps call it repeatedly."""
         if self.is_cancelled:
             raise JobCancelledError
 
@@ -69,16 +69,13 @@ class JobQueue:
         self._worker: threading.Thread | None = None
         self._is_closed = False
 
-    def __len__(self) -> int:
-        return len(self._held)
-
-    def submit(self, work: Callable[[Job], Steps], hear: Hear) -> Job:
+    def submit(self, work: Callable[[Job], Steps], listener: Listener) -> Job:
         """Put work into the queue; the caller must release the job in the end."""
         with self._changed:
             if len(self._held) >= self.max_jobs:
                 raise QueueFullError
             ahead = sum(not job.is_over for job in self._held.values())
-            job = Job(work, hear, ahead)
+            job = Job(work, listener, ahead)
             self._held[job.id] = job
             self._waiting.append(job)
             if self._worker is None:
@@ -88,7 +85,7 @@ class JobQueue:
         return job
 
     def cancel(self, job_id: str) -> bool:
-        """Stop a job as soon as can be; whether there was one of that id."""
+        """Stop a job as soon as possible; whether there is one of that id."""
         with self._changed:
             job = self._held.get(job_id)
             if job is None:
@@ -102,13 +99,13 @@ class JobQueue:
         return True
 
     def release(self, job: Job) -> None:
-        """Give the job's place back, done or not."""
+        """Free the job's place, done or not."""
         self.cancel(job.id)
         with self._changed:
             self._held.pop(job.id, None)
 
     def close(self) -> None:
-        """Cancel everything and let the worker go."""
+        """Cancel all jobs and end the worker."""
         for job_id in list(self._held):
             self.cancel(job_id)
         with self._changed:
@@ -131,11 +128,11 @@ class JobQueue:
     def _advance(self, job: Job) -> bool:
         """One step of a job; whether there may be more."""
         try:
-            job.require_wanted()
+            job.require_active()
             if not job.is_started:
                 job.is_started = True
-                job.hear("started", None)
-            job.hear("result", next(job.steps))
+                job.report("started", None)
+            job.report("result", next(job.steps))
             return True
         except StopIteration:
             self._end(job, "done", None)
@@ -145,11 +142,11 @@ class JobQueue:
             self._end(job, "failed", error)
         except Exception:
             if not job.is_cancelled:
-                log.exception("a job broke")
-            self._end(job, "failed", BrokenError(BROKEN))
+                log.exception("a job failed")
+            self._end(job, "failed", InternalError(INTERNAL))
         return False
 
     def _end(self, job: Job, kind: str, value: Exception | None) -> None:
         job.is_over = True
         job.steps.close()
-        job.hear(kind, value)
+        job.report(kind, value)

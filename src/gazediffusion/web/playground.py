@@ -1,7 +1,7 @@
-"""What the routes share: settings, models, the two queues, and the recording given to `serve`.
+"""The state that the routes share: settings, models, two queues, and the recordings of `serve`.
 
-Windows are made in one queue, recordings read and compared in another, so that a long evaluation
-keeps nobody from generating.
+Windows are generated in one queue; recordings are read and compared in another, so that a long
+evaluation does not delay generation.
 """
 
 from __future__ import annotations
@@ -10,27 +10,28 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import numpy as np
-from fastapi import Request
-from numpy.typing import NDArray
+from fastapi import Depends, Request
 
 from gazediffusion.errors import GazeError
-from gazediffusion.web.comparing import Real, read_real
-from gazediffusion.web.jobs import Job, JobQueue, Steps
-from gazediffusion.web.models import Models, Offer
+from gazediffusion.web.comparison import RealWindows, read_real
+from gazediffusion.web.jobs import Job, JobQueue, Listener, Steps
+from gazediffusion.web.models import Models, ServedModel
 from gazediffusion.web.settings import Settings
 
 if TYPE_CHECKING:
-    from gazediffusion.web.orders import Order
+    from gazediffusion.data.windows import Windows
+    from gazediffusion.web.requests import GenerationRequest
 
 T = TypeVar("T")
-_LISTEN_S = 0.5
+Messages = asyncio.Queue[tuple[str, Any]]
+_POLL_S = 0.5
 
 
-class GoneError(Exception):
-    """Who asked has hung up."""
+class DisconnectedError(Exception):
+    """The client has closed the connection."""
 
 
 class Playground:
@@ -39,64 +40,66 @@ class Playground:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.models = Models(settings.model)
-        self.making = JobQueue(settings.limits.max_jobs)
-        self.comparing = JobQueue(settings.limits.max_jobs)
-        self._real: dict[tuple[int, float], Real] = {}
+        self.generation = JobQueue(settings.limits.max_jobs)
+        self.comparison = JobQueue(settings.limits.max_jobs)
+        self._real: dict[tuple[int, float], RealWindows] = {}
         self._reading = threading.Lock()
 
     def warm_up(self) -> None:
-        """Load the default model beside the start, so that the first request need not wait."""
+        """Load the default model in the background, so that the first request need not wait."""
 
         def load() -> None:
             with contextlib.suppress(GazeError):
-                self.models.run(self.models.find(None))
+                self.models.load(self.models.find(None))
 
         threading.Thread(target=load, name="warm-up", daemon=True).start()
 
     def close(self) -> None:
         """End all work."""
-        self.making.close()
-        self.comparing.close()
+        self.generation.close()
+        self.comparison.close()
 
-    def given_real(self, offer: Offer) -> Real:
-        """The recording of --real in windows like the model's, read once."""
+    def served_real(self, model: ServedModel) -> RealWindows:
+        """The recordings that the server was started with, in windows of the model's length."""
         path = self.settings.real
         if path is None:
-            raise GazeError("no recording was given", remedy="send one, or start serve with --real")
-        key = (offer.length, offer.rate_hz)
+            raise GazeError(
+                "no recording was given", remedy="send `files`, or start the server with `real`"
+            )
+        key = (model.about.length, model.about.rate_hz)
         with self._reading:
             if key not in self._real:
-                self._real[key] = read_real([path], self.settings.screen, offer)
+                self._real[key] = read_real([path], self.settings.screen, model.about)
             return self._real[key]
 
-    async def make(self, order: Order, request: Request) -> NDArray[np.float32]:
-        """All windows of an order, made in turn with those of others."""
+    async def generate(self, wanted: GenerationRequest, request: Request) -> Windows:
+        """All windows of a request, generated in turn with those of others."""
         pieces = [
             value
-            async for kind, value in self.followed(self.making, order.pieces, request)
+            async for kind, value in self._followed(self.generation, wanted.pieces, request)
             if kind == "result"
         ]
-        return np.concatenate(pieces)
+        return wanted.windows(np.concatenate(pieces))
 
-    async def compare(self, function: Callable[[], T], request: Request) -> T:
-        """A function's result, computed when its turn comes."""
+    async def compute(self, function: Callable[[], T], request: Request) -> T:
+        """The result of a function, computed in the queue of comparisons."""
 
         def work(job: Job) -> Steps:
             yield function()
 
-        async for kind, value in self.followed(self.comparing, work, request):
+        async for kind, value in self._followed(self.comparison, work, request):
             if kind == "result":
                 result: T = value
         return result
 
-    async def followed(
+    async def _followed(
         self, queue: JobQueue, work: Callable[[Job], Steps], request: Request
     ) -> AsyncIterator[tuple[str, Any]]:
-        """What a job tells while somebody listens; a failed one raises its error."""
-        box, hear = mailbox()
-        job = queue.submit(work, hear)
+        """The messages of a job while the client is connected; a failed job raises its error."""
+        messages, listener = mailbox()
+        job = queue.submit(work, listener)
         try:
-            async for kind, value in told(box, request):
+            async for kind, value in received(messages, request):
                 if kind == "failed":
                     raise value
                 yield kind, value
@@ -104,28 +107,34 @@ class Playground:
             queue.release(job)
 
 
-def mailbox() -> tuple[asyncio.Queue[tuple[str, Any]], Callable[[str, Any], None]]:
-    """A queue of this loop, and a function that puts into it from any thread."""
-    box: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
+def _of_request(request: Request) -> Playground:
+    found: Playground = request.app.state.playground
+    return found
+
+
+Play = Annotated[Playground, Depends(_of_request)]
+
+
+def mailbox() -> tuple[Messages, Listener]:
+    """A queue of this event loop, and a listener that fills it from any thread."""
+    messages: Messages = asyncio.Queue()
     loop = asyncio.get_running_loop()
 
-    def hear(kind: str, value: Any) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens any more
-            loop.call_soon_threadsafe(box.put_nowait, (kind, value))
+    def listener(kind: str, value: Any) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the client is gone
+            loop.call_soon_threadsafe(messages.put_nowait, (kind, value))
 
-    return box, hear
+    return messages, listener
 
 
-async def told(
-    box: asyncio.Queue[tuple[str, Any]], request: Request
-) -> AsyncIterator[tuple[str, Any]]:
-    """What comes into the box, until the job is over or its reader gone."""
+async def received(messages: Messages, request: Request) -> AsyncIterator[tuple[str, Any]]:
+    """The messages of a job until it is over or its client disconnects."""
     while True:
         try:
-            kind, value = await asyncio.wait_for(box.get(), _LISTEN_S)
+            kind, value = await asyncio.wait_for(messages.get(), _POLL_S)
         except TimeoutError:
             if await request.is_disconnected():
-                raise GoneError from None
+                raise DisconnectedError from None
             continue
         yield kind, value
         if kind in ("done", "failed"):

@@ -1,7 +1,7 @@
-"""What requests and answers look like: the types behind the OpenAPI description.
+"""Requests and responses: the types behind the OpenAPI description.
 
-Only types are checked here; what a number may be is checked by the library itself, so that the
-API refuses with the words of the command line.
+Only types are checked here. The library checks values, so that the API reports the same errors as
+the command line.
 """
 
 from __future__ import annotations
@@ -18,17 +18,26 @@ MEDIA_TYPES = {
     "bids": "application/zip",
     "asc": "application/zip",
 }
+_FAILURES = {
+    400: "The body cannot be read",
+    401: "The token is missing or wrong",
+    403: "Sent by a page of another site",
+    404: "Not found",
+    413: "Too large",
+    422: "Invalid; the text names the field in backticks",
+    429: "The queue is full; see Retry-After",
+}
 # A field left empty in a form or in an address is a field not given.
 EMPTY_IS_NONE = BeforeValidator(lambda value: None if value == "" else value)
 Model = Annotated[
     str | None,
     EMPTY_IS_NONE,
-    Field(None, description="One of /api/models; left out, its default.", examples=["joint"]),
+    Field(None, description="A name of /api/models; omitted: its default.", examples=["joint"]),
 ]
 Task = Annotated[
     str | None,
     EMPTY_IS_NONE,
-    Field(None, description="One of the model's tasks; left out, a mixture as it was trained on."),
+    Field(None, description="A task of the model; omitted: the mixture of the training windows."),
 ]
 # JSON has one kind of number: 3.0 is 3.
 _WHOLE = BeforeValidator(
@@ -37,7 +46,7 @@ _WHOLE = BeforeValidator(
 N = Annotated[
     int,
     _WHOLE,
-    Field(6, description="How many windows.", examples=[3], json_schema_extra={"minimum": 1}),
+    Field(6, description="Number of windows.", examples=[3], json_schema_extra={"minimum": 1}),
 ]
 Seed = Annotated[
     int,
@@ -52,7 +61,7 @@ Quality = Annotated[
     str,
     Field(
         "default",
-        description="fast, default or best: more steps, more fidelity.",
+        description="fast, default or best, with an increasing number of sampling steps.",
         json_schema_extra={"enum": ["fast", "default", "best"]},
     ),
 ]
@@ -61,15 +70,20 @@ Seconds = Annotated[
     EMPTY_IS_NONE,
     Field(
         None,
-        description="Keep so much of every window from its start: 1 to the model's own length. "
-        "Files are cut likewise.",
+        description="Length kept from the start of every window, also in files; "
+        "1 to the length of the model's windows.",
         examples=[2.0],
     ),
 ]
 
 
-class Asked(BaseModel):
-    """Windows that somebody wants."""
+def failures(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The failures of a route, for its OpenAPI description."""
+    return {one: {"model": Failure, "description": _FAILURES[one]} for one in statuses}
+
+
+class GenerationFields(BaseModel):
+    """Which windows to generate."""
 
     model: Model
     task: Task
@@ -79,8 +93,8 @@ class Asked(BaseModel):
     seconds: Seconds
 
 
-class AskedFile(Asked):
-    """The body of /api/generate. The address of /api/generate/stream takes the same names."""
+class GenerateRequest(GenerationFields):
+    """The body of /api/generate. /api/generate/stream takes the same names in its address."""
 
     model_config = ConfigDict(
         strict=True,
@@ -92,23 +106,23 @@ class AskedFile(Asked):
         str,
         Field(
             "json",
-            description="json: numbers; parquet, csv, npz: the file; bids, asc: a zip of a folder "
-            "with its card and README.",
+            description="json: numbers; parquet, csv, npz: the file; bids, asc: a zip of the "
+            "folder with card and README.",
             json_schema_extra={"enum": ["json", "parquet", "csv", "npz", "bids", "asc"]},
         ),
     ]
 
 
 class Failure(BaseModel):
-    """Every answer that is no success."""
+    """Every response that is not a success."""
 
     error: str = Field(
-        description="One clear line.", examples=["-n must be 500 or fewer here, not 1000"]
+        description="One line.", examples=["`n` must be 500 or fewer here, not 1000"]
     )
 
 
-class ScreenAnswer(BaseModel):
-    """A screen; the size in centimetres may be unknown."""
+class ScreenResponse(BaseModel):
+    """A screen; its size in centimetres and the viewing distance may be unknown."""
 
     width_px: int
     height_px: int
@@ -117,22 +131,22 @@ class ScreenAnswer(BaseModel):
     distance_cm: float | None
 
 
-class ModelAnswer(BaseModel):
-    """A model on offer."""
+class ModelResponse(BaseModel):
+    """A model that is served."""
 
     name: str
     recipe: str
     tasks: list[str]
     seconds: float
     rate_hz: float
-    screen: ScreenAnswer
-    task_screens: dict[str, ScreenAnswer]
+    screen: ScreenResponse = Field(description="Of the first training windows.")
+    task_screens: dict[str, ScreenResponse]
     qualities: list[str]
     trained_on: dict[str, Any]
 
 
-class LimitsAnswer(BaseModel):
-    """How much one request may ask."""
+class LimitsResponse(BaseModel):
+    """The limits of one request; max_jobs counts running and waiting jobs."""
 
     max_windows: int
     max_seconds: float
@@ -140,34 +154,35 @@ class LimitsAnswer(BaseModel):
     max_jobs: int
 
 
-class ModelsAnswer(BaseModel):
+class ModelsResponse(BaseModel):
     """What the server offers."""
 
-    models: list[ModelAnswer]
+    models: list[ModelResponse]
     default: str
-    limits: LimitsAnswer
+    limits: LimitsResponse
     has_real: bool
     version: str
 
 
 class Window(BaseModel):
-    """Gaze in normalized screen units: [-1, 1], origin at the centre, y down; five decimals."""
+    """Gaze in normalized units: [-1, 1], origin at the centre, y down; five decimals."""
 
-    index: int | None = None
-    task: str | None
+    index: int
+    task: str
+    screen: ScreenResponse = Field(description="Of this window.")
     x: list[float]
     y: list[float]
 
 
-class GazeAnswer(BaseModel):
+class GenerateResponse(BaseModel):
     """Generated windows and their card."""
 
     card: dict[str, Any]
     windows: list[Window]
 
 
-class FeatureAnswer(BaseModel):
-    """A feature of windows, over all of them."""
+class FeatureResponse(BaseModel):
+    """A feature of windows: mean and standard deviation over all of them."""
 
     title: str
     unit: str
@@ -175,20 +190,20 @@ class FeatureAnswer(BaseModel):
     std: float
 
 
-class RealAnswer(BaseModel):
-    """A recording as the model would see it: cleaned, resampled, cut into windows."""
+class RealResponse(BaseModel):
+    """A recording, cleaned, resampled and cut into windows of the model's length."""
 
     n_windows: int
     n_recordings: int
     participants: list[str]
     tasks: list[str]
     rate_hz: float
-    screen: ScreenAnswer
-    windows: list[Window] = Field(description="At most 40, evenly spread.")
-    features: dict[str, FeatureAnswer]
+    screens: list[ScreenResponse]
+    windows: list[Window] = Field(description="At most 40, evenly spaced.")
+    features: dict[str, FeatureResponse]
 
 
-class QuantityAnswer(BaseModel):
+class QuantityResponse(BaseModel):
     """One quantity of real and synthetic windows: means, densities, distances with their floor."""
 
     name: str
@@ -201,12 +216,12 @@ class QuantityAnswer(BaseModel):
     distances: dict[str, Any]
 
 
-class EvaluationAnswer(BaseModel):
-    """What `gazediffusion evaluate --quick` finds; see docs/metrics.md."""
+class EvaluationResponse(BaseModel):
+    """The result of `gazediffusion evaluate --quick`; see docs/metrics.md."""
 
     n_real: int
     n_synthetic: int
-    quantities: list[QuantityAnswer]
+    quantities: list[QuantityResponse]
     scalars: list[dict[str, Any]]
     headline: dict[str, Any]
     compared: str

@@ -15,11 +15,11 @@ from gazediffusion.errors import GazeError
 from gazediffusion.web.app import create_app
 from gazediffusion.web.settings import Settings
 
-_LEAVE_S = 2  # how long open streams may go on after Ctrl-C
+_SHUTDOWN_S = 2  # for open streams after Ctrl-C
 
 
 def listen(settings: Settings) -> socket.socket:
-    """The socket, bound before anything is loaded: a port in use is told at once."""
+    """The socket, bound before anything is loaded: a port in use is reported at once."""
     host = settings.host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     found = socket.socket(family, socket.SOCK_STREAM)
@@ -30,23 +30,23 @@ def listen(settings: Settings) -> socket.socket:
         found.close()
         raise GazeError(
             f"cannot listen on {settings.host} port {settings.port} ({error.strerror})",
-            remedy="choose another with --port",
+            remedy="choose another `port`",
         ) from error
     found.listen(128)
     return found
 
 
 def address(settings: Settings, port: int) -> str:
-    """Where the page is, with the token it needs."""
+    """The address of the page, with its token."""
     name = f"[{settings.host.strip('[]')}]" if ":" in settings.host else settings.host
     token = f"?token={quote(settings.token, safe='')}" if settings.token else ""
     return f"http://{name}:{port}/{token}"
 
 
 def serve(settings: Settings, say: Callable[[str], None], opens: bool = False) -> None:
-    """Serve until interrupted. say: hears the page's address."""
-    # Threads of torch that wait for each other by spinning make a server on a busy machine twenty
-    # times slower. Read when torch is loaded, which is later.
+    """Serve until interrupted. say: called with the address of the page."""
+    # Threads of torch that spin while they wait slow down a server on a busy machine twenty-fold.
+    # Read when torch is loaded, which is later.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     app = create_app(settings)
     with listen(settings) as bound:
@@ -56,7 +56,7 @@ def serve(settings: Settings, say: Callable[[str], None], opens: bool = False) -
             log_level="warning",
             access_log=False,
             server_header=False,
-            timeout_graceful_shutdown=_LEAVE_S,
+            timeout_graceful_shutdown=_SHUTDOWN_S,
         )
         say(url)
         if opens:

@@ -1,4 +1,4 @@
-"""What the server is told: where to listen, what to offer, and how much one request may ask."""
+"""Settings of the server: its address, models and recordings, and the limits of a request."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gazediffusion.geometry import Screen
 
 @dataclass(frozen=True)
 class Limits:
-    """How much is too much. max_jobs counts running and waiting ones together."""
+    """Limits of one request. max_jobs counts running and waiting jobs."""
 
     max_windows: int = 500
     max_jobs: int = 16
@@ -21,21 +21,21 @@ class Limits:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if value < 1:
-                raise GazeError(f"--{name.replace('_', '-')} must be 1 or more, not {value}")
+                raise GazeError(f"`{name}` must be 1 or more, not {value}")
 
     @property
     def max_upload_bytes(self) -> int:
-        """The largest body of a request that carries recordings."""
+        """The total size of the files of one request."""
         return self.max_upload_mb * 2**20
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything `serve` is told.
+    """Everything that a server is started with.
 
-    model: a run folder to offer beside the models of the package, or the one of them to begin with.
-    real: recordings to compare with; screen: theirs, where the file is silent.
-    token: what every request to /api must bring along.
+    model: a run folder to serve beside the packaged models, or the packaged model to list first.
+    real: recordings to compare with; screen: theirs, if the files do not state it.
+    token: that every request to /api must carry.
     """
 
     host: str = "127.0.0.1"
@@ -48,13 +48,13 @@ class Settings:
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
-            raise GazeError(f"--port must lie between 0 and 65535, not {self.port}")
+            raise GazeError(f"`port` must lie between 0 and 65535, not {self.port}")
         if self.token is not None and not self.token.strip():
-            raise GazeError("--token must not be empty")
+            raise GazeError("`token` must not be empty")
         if not self.is_loopback and self.token is None:
             raise GazeError(
-                f"{self.host} can be reached by others, and there is no token",
-                remedy="give one with --token, or listen on 127.0.0.1",
+                f"{self.host} can be reached from other machines, and there is no token",
+                remedy="give `token`, or listen on 127.0.0.1",
             )
         if self.real is not None and not self.real.exists():
             raise GazeError("there is no such file or folder", path=self.real)

@@ -1,7 +1,7 @@
-"""Uploaded recordings: in a temporary folder while our readers look at them, then gone.
+"""Uploaded recordings: kept in a temporary folder while they are read, then deleted.
 
-A sender's file name is never a path here. Its letters are kept, because readers find the format,
-the participant and the task in them.
+A sender's file name is never used as a path. Its letters are kept, because readers find the
+format, the participant and the task in them.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from typing import BinaryIO
 
 from gazediffusion.errors import GazeError
 
-# How many times its size a packed file may unpack to.
-MAX_UNPACKED = 10
+# A compressed file may expand to so many times the limit of uploads.
+MAX_EXPANSION = 10
 PREFIX = "gazediffusion-"
 _CHUNK = 1 << 20
 
 
 class TooLargeError(GazeError):
-    """More than one request may send."""
+    """More than one request may carry."""
 
 
 @contextlib.contextmanager
 def stored(files: Sequence[tuple[str, BinaryIO]], max_bytes: int) -> Iterator[list[Path]]:
-    """The files (name, content) in a folder that is deleted at the end, errors without its name."""
+    """The files (name, content) in a folder that is deleted at the end; errors do not name it."""
     with tempfile.TemporaryDirectory(prefix=PREFIX) as name:
         folder = Path(name)
         paths = [
@@ -39,7 +39,7 @@ def stored(files: Sequence[tuple[str, BinaryIO]], max_bytes: int) -> Iterator[li
             for number, (given, content) in enumerate(files)
         ]
         for path in paths:
-            _require_modest(path, max_bytes * MAX_UNPACKED)
+            _require_size(path, max_bytes * MAX_EXPANSION)
         try:
             yield paths
         except GazeError as error:
@@ -63,18 +63,18 @@ def _store(content: BinaryIO, folder: Path, name: str) -> Path:
     return path
 
 
-def _require_modest(path: Path, most: int) -> None:
-    """Refuse a small file that would unpack to more than memory holds."""
+def _require_size(path: Path, most: int) -> None:
+    """Refuse a small file that would expand to more than memory holds."""
     with open(path, "rb") as stream:
         head = stream.read(4)
     if head.startswith(b"\x1f\x8b"):
-        unpacked = _gzip_size(path, most)
+        expanded = _gzip_size(path, most)
     elif head == b"PAR1":
-        unpacked = _parquet_size(path)
+        expanded = _parquet_size(path)
     else:
         return
-    if unpacked > most:
-        raise TooLargeError(f"{path.name} unpacks to more than {most // 2**20} MB")
+    if expanded > most:
+        raise TooLargeError(f"{path.name} expands to more than {most // 2**20} MB")
 
 
 def _gzip_size(path: Path, most: int) -> int:

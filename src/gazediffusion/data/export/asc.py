@@ -3,7 +3,7 @@
 The lines and their order are those of SR Research's edf2asc, so that pymovements, MNE and
 other EyeLink tools read them. Blink events come from the recording's labels, fixations and
 saccades from the events given. ASC holds a tenth of a pixel and whole milliseconds (halves at
-2000 Hz); it does not hold the screen's size in centimetres.
+2000 Hz). It does not hold the screen's size and distance, so a JSON file of the same name does.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from gazediffusion.data.export.labelled import (
 )
 from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.errors import GazeError
+from gazediffusion.files import write_json
 
 # Pupil size is not part of a recording; tools want the column. Arbitrary camera units.
 _PUPIL_AREA = 1000.0
@@ -35,13 +36,21 @@ _EVENT_WORDS = {"fixation": "FIX", "saccade": "SACC"}
 
 
 def write_asc(labelled: Iterable[Labelled], folder: Path) -> None:
-    """Write `sub-<participant>_task-<task>.asc` files into `folder`."""
+    """Write `sub-<participant>_task-<task>.asc` files into `folder`, each of one screen."""
     for participant, task, trials in by_participant_and_task(labelled):
         path = folder / f"sub-{plain(participant)}_task-{plain(task)}.asc"
         with open(path, "w", encoding="utf-8", newline="\n") as stream:
             for number, (recording, events) in enumerate(on_one_clock(trials)):
                 if number == 0:
                     stream.write("\n".join(_header(recording)) + "\n")
+                    screen = recording.screen
+                    if screen is not None and screen.has_degrees:
+                        write_json(path.with_suffix(".json"), screen.to_bids())
+                elif recording.screen != screen:
+                    raise GazeError(
+                        "the screen is not that of the first trial; one ASC file has one screen",
+                        place=name(recording),
+                    )
                 stream.write("\n".join(_block(recording, events)) + "\n")
 
 

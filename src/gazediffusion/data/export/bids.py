@@ -88,7 +88,7 @@ def _write_run(recording: Recording, events: list[Event], stem: Path) -> None:
         raise GazeError(
             "BIDS needs the screen's pixels, size and distance",
             place=name(recording),
-            remedy="give `screen` with its size in cm and the viewing distance",
+            remedy="give `screen` with its size (`width_cm`) and `distance_cm`",
         )
     for number, eye in enumerate(eyes_of(recording), start=1):
         prefix = stem.with_name(f"{stem.name}_recording-eye{number}")

@@ -22,13 +22,9 @@ from numpy.typing import NDArray
 
 from gazediffusion.data.readers.naming import MS_PER, Column, Columns, unit_in
 from gazediffusion.data.readers.options import ReadOptions
-from gazediffusion.data.readers.tabular import (
-    Table,
-    parse_text,
-    presented_on,
-    read_sidecar,
-    recordings,
-)
+from gazediffusion.data.readers.samples import recordings
+from gazediffusion.data.readers.sidecars import presented_on, read_sidecar
+from gazediffusion.data.readers.tabular import Table, parse_text
 from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.errors import GazeError
 from gazediffusion.files import decode_text, read_bytes
@@ -60,7 +56,7 @@ def first_eye_of(path: Path) -> Path | None:
 
 def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
     """The recording of one eye; named by its first eye's file, that of both."""
-    screen = options.screen or presented_on(_inherited(path, "events"))
+    screen = options.screen_or(presented_on(_inherited(path, "events")))
     table, columns, rate_hz = _one_eye(path)
     second = path.with_name(path.name.replace("_recording-eye1_", "_recording-eye2_"))
     if second == path or not second.is_file():

@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +23,6 @@ from gazediffusion.data.recordings import Eye, Recording, require_forward_time, 
 from gazediffusion.errors import GazeError
 from gazediffusion.files import decode_text, read_bytes
 from gazediffusion.geometry import Screen
-
-if TYPE_CHECKING:
-    pass
 
 NAME = "columns"
 
@@ -78,7 +74,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
         is_blink={eye: _is_blink(values[category]) for eye, (_, _, category) in layout.items()},
         path=path,
         format=NAME,
-        screen=options.screen or _SCREEN,
+        screen=options.screen_or(None) or _SCREEN,
     )
     yield from split_at_jumps(whole)
 

@@ -3,14 +3,15 @@
 A file is a sequence of blocks, `START` ... `END`, each one trial. A block's `SAMPLES` line says
 which eyes and which rate its samples have: time, then x, y and pupil of each eye, left before
 right, then optional fields (velocity, resolution, input, flags) that nobody here needs. Samples
-are the lines that begin with a digit; they are parsed in bulk, the others one by one.
+are the lines that begin with a digit; they are parsed in bulk, the others one by one. The screen's
+size in centimetres may stand in a JSON file of the same name.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from gazediffusion.data.readers.cells import to_lines, to_numbers
 from gazediffusion.data.readers.options import ReadOptions, identify
+from gazediffusion.data.readers.sidecars import sidecar_screens
 from gazediffusion.data.recordings import Eye, Recording, require_forward_time
 from gazediffusion.errors import GazeError
 from gazediffusion.files import decode_text, read_bytes
@@ -136,6 +138,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
         problem = "no samples between START and END" if blocks else "there is no START line"
         raise GazeError(problem, path=path, remedy=f"{_CONVERT_AGAIN}, with samples and events")
     identity = identify(path, options)
+    beside = sidecar_screens(path)
     for trial, (block, (first, stop)) in enumerate(zip(blocks, bounds.tolist(), strict=True)):
         if first == stop:
             continue
@@ -149,9 +152,18 @@ def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
             is_blink=block.is_blink(time_ms),
             path=path,
             format=NAME,
-            screen=options.screen or block.display.screen,
+            screen=options.screen_or(_with_size(block.display.screen, beside)),
             rate_hz=block.rate_hz,
         )
+
+
+def _with_size(
+    display: Screen | None, beside: Screen | Mapping[str, Screen] | None
+) -> Screen | None:
+    """The display of a block, with the size in the JSON file beside, if that has its pixels."""
+    if isinstance(beside, Screen) and (display is None or display.has_pixels_of(beside)):
+        return beside
+    return display
 
 
 def _parse(

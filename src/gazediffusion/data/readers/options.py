@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import overload
 
 from gazediffusion.data.recordings import UNKNOWN_TASK
 from gazediffusion.errors import GazeError
@@ -14,17 +15,20 @@ from gazediffusion.geometry import Screen
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """Column names, file-name pattern and screen, each overriding what a file says.
+    """Column names, file-name pattern and screen, each overriding what a file states.
 
     columns: our word (x, y, t, participant, task, trial, blink, x_left, ...) -> column name.
     participant_pattern: a regular expression searched in each path, with a group named
         `participant` (or one plain group) and, optionally, groups named `task` and `trial`.
+    fallback_screen: used where neither `screen` nor the file names one, and where the file states
+        its pixels alone.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
     participant_pattern: str | None = None
     screen: Screen | None = None
     data_dir: Path | None = None
+    fallback_screen: Screen | None = None
 
     def __post_init__(self) -> None:
         if self.participant_pattern is None:
@@ -38,6 +42,26 @@ class ReadOptions:
                 f"`participant_pattern` {self.participant_pattern!r} has no group",
                 remedy="mark the participant with brackets, as in 'sub(\\d+)'",
             )
+
+    @overload
+    def screen_or(self, found: Screen | None) -> Screen | None: ...
+    @overload
+    def screen_or(
+        self, found: Screen | dict[str, Screen] | None
+    ) -> Screen | dict[str, Screen] | None: ...
+    def screen_or(
+        self, found: Screen | dict[str, Screen] | None
+    ) -> Screen | dict[str, Screen] | None:
+        """The screen of the user, or that found in a file (by task, perhaps), or the fallback."""
+        if self.screen is not None:
+            return self.screen
+        if isinstance(found, dict) or self.fallback_screen is None:
+            return found
+        if found is not None and (
+            found.has_degrees or not found.has_pixels_of(self.fallback_screen)
+        ):
+            return found
+        return self.fallback_screen
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ import polars as pl
 
 from gazediffusion.data.readers.naming import Column, Columns
 from gazediffusion.data.readers.options import ReadOptions
-from gazediffusion.data.readers.tabular import header_of, open_table, recordings
+from gazediffusion.data.readers.samples import recordings
+from gazediffusion.data.readers.tabular import header_of, open_table
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
@@ -71,5 +72,5 @@ def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
         trial=[name for name in ("recording id", "section id") if name in names],
         blink={"cyclopean": "blink id"} if "blink id" in names else {},
     )
-    screen = options.screen or (_NEON_CAMERA if is_neon else _CORE_CAMERA)
+    screen = options.screen_or(None) or (_NEON_CAMERA if is_neon else _CORE_CAMERA)
     return recordings(table, columns, options, screen, NAME)

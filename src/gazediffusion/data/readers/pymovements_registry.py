@@ -26,7 +26,8 @@ import polars as pl
 
 from gazediffusion.data.readers.naming import Column, Columns, meaning
 from gazediffusion.data.readers.options import ReadOptions
-from gazediffusion.data.readers.tabular import TABLE_ERRORS, Table, recordings
+from gazediffusion.data.readers.samples import recordings
+from gazediffusion.data.readers.tabular import TABLE_ERRORS, Table
 from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.geometry import Screen
@@ -97,7 +98,7 @@ class _GazeFile:
         except _LOAD_ERRORS as error:
             raise _failure("cannot be read by pymovements", error, path) from error
         experiment = gaze.experiment or self.definition.experiment
-        screen = options.screen or _screen(experiment)
+        screen = options.screen_or(_screen(experiment))
         table, columns = _as_table(gaze, self.file, screen, experiment)
         rate_hz = getattr(experiment, "sampling_rate", None)
         return recordings(table, columns, options, screen, self.NAME, rate_hz)

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from gazediffusion.data.readers.naming import find_columns, require_known_words
 from gazediffusion.data.readers.options import ReadOptions
+from gazediffusion.data.readers.samples import recordings
+from gazediffusion.data.readers.sidecars import sidecar_screens
 from gazediffusion.data.readers.tabular import (
     TABLE_ERRORS,
     header_of,
     open_table,
     parquet_names,
-    recordings,
-    sidecar_screen,
 )
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
@@ -48,4 +48,5 @@ def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
     """The recordings of one table: rows of equal participant, task and trial are one."""
     table = open_table(path)
     columns = find_columns(table.names, options, path)
-    return recordings(table, columns, options, options.screen or sidecar_screen(path), NAME)
+    screen = options.screen_or(sidecar_screens(path))
+    return recordings(table, columns, options, screen, NAME)

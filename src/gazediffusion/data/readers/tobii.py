@@ -16,7 +16,8 @@ import polars as pl
 
 from gazediffusion.data.readers.naming import MS_PER, Column, Columns
 from gazediffusion.data.readers.options import ReadOptions
-from gazediffusion.data.readers.tabular import Table, header_of, open_table, recordings
+from gazediffusion.data.readers.samples import recordings
+from gazediffusion.data.readers.tabular import Table, header_of, open_table
 from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
@@ -52,7 +53,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
         # Older exports leave the cell empty for the eye tracker's own rows.
         words = pl.col(sensor).str.strip_chars().str.to_lowercase()
         table = table.where(words.fill_null(_EYE_TRACKER).is_in(["", _EYE_TRACKER]))
-    screen = options.screen or _screen(table)
+    screen = options.screen_or(_screen(table))
     return recordings(_without_invalid(table, columns), columns, options, screen, NAME)
 
 

@@ -114,6 +114,11 @@ def simulate(config: SimulationConfig) -> Iterator[Simulated]:
 
     Each participant has a random generator of their own, spawned from the seed, so the k-th
     participant is the same however many follow.
+
+    >>> config = SimulationConfig(n_participants=1, minutes=0.1, trial_seconds=6, rate_hz=250)
+    >>> for trial in simulate(config):
+    ...     print(trial.recording.participant, len(trial.recording), trial.events[0].event)
+    01 1500 fixation
     """
     for number in range(config.n_participants):
         sequence = np.random.SeedSequence(config.seed, spawn_key=(number,))
@@ -125,7 +130,7 @@ def simulate(config: SimulationConfig) -> Iterator[Simulated]:
 
 def write_simulation(
     config: SimulationConfig,
-    folder: Path,
+    folder: Path | str,
     format: str,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Path]:

@@ -1,7 +1,7 @@
-"""Models inside the package: compact weights and the configuration to rebuild the network.
+"""The packaged models: compact weights and the configuration to rebuild the network.
 
 NAME/config.json holds what a run folder's does, and the SHA-256 of the weights beside it, which is
-checked on loading. A run folder is put there by runs/ship.py.
+checked on loading. `save_pretrained` writes a run folder there.
 """
 
 from __future__ import annotations
@@ -11,67 +11,68 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gazediffusion.errors import GazeError, suggestion
-from gazediffusion.files import read_json, sha256_of, write_json
+from gazediffusion.files import read_json, sha256_of
 
 if TYPE_CHECKING:
     import torch
 
     from gazediffusion.models.checkpoint import Run, WeightsName
 
-WEIGHTS, CONFIG = "weights.safetensors", "config.json"
+WEIGHTS = "weights.safetensors"
 DEFAULT = "joint"  # the model taken where none is named
 
 
-def models_folder() -> Path:
-    """Where the package keeps its models."""
+def pretrained_folder() -> Path:
+    """Where the packaged models are."""
     return Path(str(files("gazediffusion.models.pretrained")))
 
 
-def shipped_models() -> list[str]:
-    """Names of the models inside the package."""
-    return sorted(path.parent.name for path in models_folder().glob(f"*/{CONFIG}"))
+def pretrained_models() -> list[str]:
+    """Names of the packaged models."""
+    return sorted(path.parent.name for path in pretrained_folder().glob("*/config.json"))
 
 
 def find_model(model: Path | str) -> Path:
-    """The folder of a run, or of a model inside the package by its name; `default` is one."""
+    """The folder of a run, or of a packaged model by its name; `default` is one."""
     if Path(model).is_dir():
         return Path(model)
-    names = shipped_models()
+    names = pretrained_models()
     model = DEFAULT if str(model) == "default" else model
     if str(model) not in names:
         raise GazeError(
-            f"there is no run folder {model}, and the package holds no model of that name",
-            remedy=suggestion(str(model), names) if names else "train one, and name its run folder",
+            f"there is no run folder and no packaged model {str(model)!r}",
+            remedy=suggestion(str(model), names) if names else "train one and name its run folder",
         )
-    return models_folder() / str(model)
+    return pretrained_folder() / str(model)
 
 
 def load_model(
     model: Path | str, weights: WeightsName = "best", device: torch.device | str = "cpu"
 ) -> Run:
-    """A run folder, or a model inside the package by its name."""
+    """A run folder, or a packaged model by its name."""
     from gazediffusion.models.checkpoint import load_run
 
     folder = find_model(model)
-    if folder.parent != models_folder():
+    if folder.parent != pretrained_folder():
         return load_run(folder, weights, device)
     if weights != "best":
-        raise GazeError(f"the model {model} inside the package has no {weights} weights")
+        raise GazeError(f"the packaged model {model} has no {weights} weights")
     return _load(folder, device)
 
 
-def ship(run: Run, folder: Path, levels: int) -> None:
-    """Write a run's weights and configuration as a model of the package."""
+def save_pretrained(run: Run, folder: Path, levels: int) -> None:
+    """Write a run's weights, rounded to `levels`, and configuration as a packaged model."""
+    from gazediffusion.models.checkpoint import write_config
     from gazediffusion.models.compact import save_compact
 
     header = {"epoch": run.epoch, "validation_loss": run.validation_loss}
     save_compact(folder / WEIGHTS, run.network.state_dict(), levels, header)
     sha256 = sha256_of(folder / WEIGHTS)
-    write_json(folder / CONFIG, {**run.config.to_json(), "weights_sha256": sha256})
+    write_config(folder, run.config, weights_sha256=sha256)
 
 
 def _load(folder: Path, device: torch.device | str) -> Run:
-    from gazediffusion.models.checkpoint import RunConfig, run_of
+    from gazediffusion.models.checkpoint import CONFIG, config_from, run_of
     from gazediffusion.models.compact import load_compact
 
     values: dict[str, Any] = read_json(folder / CONFIG)
@@ -82,4 +83,4 @@ def _load(folder: Path, device: torch.device | str) -> Run:
             "the weights are not those of this model", path=path, remedy="install it again"
         )
     tensors, header = load_compact(path)
-    return run_of(folder, RunConfig.from_json(values), "best", path, tensors, header, device)
+    return run_of(folder, config_from(values, folder), "best", path, tensors, header, device)

@@ -1,4 +1,4 @@
-// The server, as functions: every request carries the page's token; every failure is one clear line.
+// The HTTP API as functions: every request carries the page's token, every failure is one line.
 
 const token = new URLSearchParams(location.search).get("token");
 
@@ -23,13 +23,13 @@ export function address(path, parameters = {}) {
   return text ? `${path}?${text}` : path;
 }
 
-async function ask(path, options = {}, parameters = {}) {
+async function request(path, options = {}, parameters = {}) {
   let response;
   try {
     response = await fetch(address(path, parameters), options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ServerError("The server does not answer. Is `gazediffusion serve` still running?");
+    throw new ServerError("The server does not respond. Is gazediffusion serve still running?");
   }
   if (!response.ok) throw new ServerError(await errorLine(response), response.status);
   return response;
@@ -37,31 +37,32 @@ async function ask(path, options = {}, parameters = {}) {
 
 async function errorLine(response) {
   if (response.status === 401) {
-    return "This playground needs its token: open the address that `gazediffusion serve` printed.";
+    return "This playground needs its token: open the address that gazediffusion serve printed.";
   }
   const body = await response.json().catch(() => ({}));
-  const line = typeof body.error === "string" ? body.error : `The server answered ${response.status}.`;
+  // The API marks fields with backticks; the page shows plain text.
+  const line = typeof body.error === "string" ? body.error.replaceAll("`", "") : `The server responded with ${response.status}.`;
   const wait = response.status === 429 && response.headers.get("Retry-After");
   return wait ? `${line} (try again in ${wait} s)` : line;
 }
 
-export const getModels = async () => (await ask("api/models")).json();
+export const getModels = async () => (await request("api/models")).json();
 
-export const getReal = async (seconds) => (await ask("api/real", {}, { seconds })).json();
+export const getReal = async (seconds) => (await request("api/real", {}, { seconds })).json();
 
 const posted = (form, signal) => ({ method: "POST", body: form, signal });
 
-export const postReal = async (form, signal) => (await ask("api/real", posted(form, signal))).json();
+export const postReal = async (form, signal) => (await request("api/real", posted(form, signal))).json();
 
-export const evaluate = async (form, signal) => (await ask("api/evaluate", posted(form, signal))).json();
+export const evaluate = async (form, signal) => (await request("api/evaluate", posted(form, signal))).json();
 
-export const fullReport = async (form) => (await ask("api/report", posted(form))).blob();
+export const fullReport = async (form) => (await request("api/report", posted(form))).blob();
 
-export const cancelJob = (id) => ask(`api/jobs/${encodeURIComponent(id)}/cancel`, { method: "POST" });
+export const cancelJob = (id) => request(`api/jobs/${encodeURIComponent(id)}/cancel`, { method: "POST" });
 
-// A generated set as a file: its bytes and the name the server gives it.
+// A generated set as a file: its bytes and its name.
 export async function generateFile(settings, format) {
-  const response = await ask("api/generate", {
+  const response = await request("api/generate", {
     method: "POST",
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify({ ...settings, format }),
@@ -70,10 +71,10 @@ export async function generateFile(settings, format) {
   return { blob: await response.blob(), name: named ? named[1] : `gaze.${format}` };
 }
 
-// Server-sent events of a generation, as they come. Read by fetch and not by EventSource, which
-// hides the server's error line and would silently start a broken job again.
+// Server-sent events of a generation. Read by fetch and not by EventSource, which hides the error
+// line and would silently repeat a failed job.
 export async function* generateStream(settings, signal) {
-  const response = await ask("api/generate/stream", { signal }, settings);
+  const response = await request("api/generate/stream", { signal }, settings);
   const reader = response.body.getReader();
   const decoder = new TextDecoder();
   let rest = "";

@@ -1,14 +1,14 @@
-// The blind test: which one is real? Pairs play side by side; no answer is told before the end.
+// The blind test: which of two windows is real? The answers are shown at the end.
 
 import { generateStream } from "./api.js";
 import { Clock } from "./clock.js";
-import { $, colours, fitted, make, onTheme, say, wantsLessMotion } from "./dom.js";
+import { $, colours, fitted, create, onTheme, say, prefersReducedMotion } from "./dom.js";
 import { drawPath, drawPoint, drawScreen, drawThumbnail, drawTrail } from "./draw.js";
 import { acceptFiles } from "./drop.js";
 import { cutTo, durationOf, gazeWindow, ratioOf } from "./gaze.js";
-import { describeReal, readReal, wantReal } from "./real.js";
-import { roll } from "./settings.js";
-import { modelOf, screenOf, store } from "./state.js";
+import { describeReal, readReal, loadReal } from "./real.js";
+import { randomSeed } from "./settings.js";
+import { modelOf, store } from "./state.js";
 import { binomialInterval, verdict } from "./statistics.js";
 import { onTab } from "./tabs.js";
 import { isRight, pairOf, partner, scoreOf, shuffled } from "./trial.js";
@@ -17,7 +17,7 @@ const PAIRS = 20;
 const SIDES = ["left", "right"];
 const clock = new Clock();
 const status = $("#blind-status");
-let pairs = []; // those that are there already
+let pairs = []; // those whose synthetic window has arrived
 let mistakes = [];
 let total = 0;
 let place = 0;
@@ -31,7 +31,7 @@ function show(part) {
   for (const id of ["intro", "test", "score"]) $(`#blind-${id}`).hidden = !part.split(" ").includes(id);
 }
 
-// Both sides on the frame of one screen and drawn alike: nothing but the gaze may tell.
+// Both windows are drawn alike on the screen of the synthetic one: only the gaze may differ.
 function draw() {
   if (!shown) return;
   const palette = colours();
@@ -56,20 +56,20 @@ function present(pair, isRevealed = false) {
     choiceOf(side).classList.toggle("is-real", isRevealed && isReal);
   }
   clock.load(Math.min(durationOf(pair.left), durationOf(pair.right)));
-  // Who wants less motion starts the replay by hand; the test cannot do without it.
-  if (!wantsLessMotion()) clock.play();
+  // With reduced motion the replay starts on demand; the test needs it.
+  if (!prefersReducedMotion()) clock.play();
 }
 
 function showRound() {
   $("#blind-round").textContent = `Pair ${place + 1} of ${total}`;
   $("#blind-dots").replaceChildren(...Array.from({ length: total }, (_, i) =>
-    make("i", { class: i < place ? "past" : i === place ? "now" : "" })));
+    create("i", { class: i < place ? "past" : i === place ? "now" : "" })));
   const pair = pairs[place];
   if (pair) present(pair);
   else {
     shown = null;
     clock.pause();
-    $("#blind-round").textContent += ": one moment, it is still being made…";
+    $("#blind-round").textContent += ": its window is still being generated…";
     for (const side of SIDES) choiceOf(side).disabled = true;
   }
 }
@@ -90,8 +90,8 @@ function finish() {
   $("#score").textContent = `${right} of ${total}`;
   $("#score-words").textContent = verdict(right, total);
   $("#score-note").textContent =
-    `You found the real one in ${percent(right / total)} of the pairs; the 95 % interval of that share ` +
-    `is ${percent(low)} to ${percent(high)}. Guessing gives 50 %.`;
+    `You identified the real window in ${percent(right / total)} of the pairs; the 95 % interval of that share ` +
+    `is ${percent(low)} to ${percent(high)}. Chance is 50 %.`;
   const line = $("#interval");
   line.setAttribute("aria-label", `${percent(right / total)}, interval ${percent(low)} to ${percent(high)}`);
   $(".reach", line).style.left = `${100 * low}%`;
@@ -106,11 +106,11 @@ function showMistakes() {
   mistakes = pairs.filter((pair) => !isRight(pair));
   $("#mistakes-box").hidden = mistakes.length === 0;
   $("#blind-help").hidden = true;
-  $("#blind-dots").replaceChildren(...pairs.map((pair) => make("i", { class: isRight(pair) ? "right" : "wrong" })));
+  $("#blind-dots").replaceChildren(...pairs.map((pair) => create("i", { class: isRight(pair) ? "right" : "wrong" })));
   const buttons = mistakes.map((pair) => {
     const number = pairs.indexOf(pair) + 1;
-    const button = make("button", { class: "mistake", "aria-label": `Replay pair ${number}`, "aria-pressed": "false" },
-      make("canvas"), make("canvas"), make("span", {}, `pair ${number}`));
+    const button = create("button", { class: "mistake", "aria-label": `Replay pair ${number}`, "aria-pressed": "false" },
+      create("canvas"), create("canvas"), create("span", {}, `pair ${number}`));
     button.style.setProperty("--ratio", ratioOf(pair.left.screen));
     button.addEventListener("click", () => reveal(pair, button));
     return button;
@@ -131,17 +131,16 @@ function drawMistakes() {
 
 function reveal(pair, button) {
   for (const other of $("#mistakes").children) other.setAttribute("aria-pressed", String(other === button));
-  $("#blind-round").textContent = `Pair ${pairs.indexOf(pair) + 1}: you took the ${isRight(pair) ? "person for the person" : "synthetic one for the person"}`;
+  $("#blind-round").textContent = `Pair ${pairs.indexOf(pair) + 1}: you chose the ${isRight(pair) ? "real" : "synthetic"} window`;
   present(pair, true);
 }
 
-// Pairs are made as synthetic windows arrive, so that the test starts with the first.
+// Pairs are formed as synthetic windows arrive, so that the test starts with the first.
 async function start() {
   const { summary } = store.get("real");
-  const settings = { ...store.get("settings"), seed: roll() };
+  const settings = { ...store.get("settings"), seed: randomSeed() };
   const model = modelOf(settings.model);
-  const screen = screenOf(model, settings.task);
-  const unused = shuffled(summary.windows).map((one) => gazeWindow(one, summary.rate_hz, screen));
+  const unused = shuffled(summary.windows).map((one) => gazeWindow(one, summary.rate_hz));
   total = Math.min(PAIRS, unused.length, store.get("server").limits.max_windows);
   pairs = [];
   mistakes = [];
@@ -150,19 +149,19 @@ async function start() {
   abort?.abort();
   abort = new AbortController();
   $("#blind-start").disabled = true;
-  say(status, "Making synthetic gaze for the test…");
+  say(status, "Generating windows for the test…");
   try {
     for await (const { name, data } of generateStream({ ...settings, n: total }, abort.signal)) {
-      if (name === "queued" && data.ahead) say(status, `Waiting: ${data.ahead} ahead of you.`);
+      if (name === "queued" && data.ahead) say(status, `Waiting for ${data.ahead} other jobs.`);
       if (name === "failed") throw new Error(data.error);
       if (name !== "window") continue;
-      const synthetic = gazeWindow(data, model.rate_hz, screen);
-      const person = cutTo(partner(unused, synthetic.task), synthetic.x.length);
-      pairs.push(pairOf(person, synthetic));
+      const synthetic = gazeWindow(data, model.rate_hz);
+      const real = cutTo(partner(unused, synthetic.task), synthetic.x.length);
+      pairs.push(pairOf({ ...real, screen: synthetic.screen }, synthetic));
       if (pairs.length === 1) open();
       else if (isRunning && !shown && pairs[place]) showRound();
     }
-    if (pairs.length < total) throw new Error("The server stopped before the test was made.");
+    if (pairs.length < total) throw new Error("The server stopped before all windows were generated.");
     say(status, "");
   } catch (error) {
     if (error.name === "AbortError") return;
@@ -190,12 +189,12 @@ function showReal() {
   $("#blind-drop strong").textContent = real ? "Drop another recording here" : "Drop a recording here";
   const count = enough ? Math.min(PAIRS, real.summary.windows.length) : PAIRS;
   $("#blind-explain").textContent = real
-    ? `${describeReal(real)} You will see ${count} pairs: one window of a person, one of the model, sides at random. Which is the person?`
-    : "Twenty pairs, one window of a person beside one of the model. Can you tell? For this a real recording is " +
-      "needed: drop one here, or start the server with --real FILE.";
+    ? `${describeReal(real)} The test has ${count} pairs of one real and one synthetic window, on random sides. Which is real?`
+    : "The test has twenty pairs of one real and one synthetic window. It needs a recording: drop one here, or " +
+      "start the server with --real FILE.";
 }
 
-async function takeFiles(files) {
+async function readFiles(files) {
   say(status, "Reading…");
   try {
     await readReal(files);
@@ -217,7 +216,7 @@ export function handleBlindKey(event) {
 export function startBlind() {
   clock.addEventListener("tick", draw);
   for (const side of SIDES) choiceOf(side).addEventListener("click", () => choose(side));
-  acceptFiles($("#blind-drop"), $("#blind-files"), takeFiles);
+  acceptFiles($("#blind-drop"), $("#blind-files"), readFiles);
   $("#blind-start").addEventListener("click", start);
   $("#again").addEventListener("click", () => {
     show("intro");
@@ -234,8 +233,8 @@ export function startBlind() {
   }).observe($("#blind-test"));
   onTab(async (name) => {
     if (name !== "blind") return clock.pause();
-    await wantReal().catch((error) => say(status, error.message, true));
+    await loadReal().catch((error) => say(status, error.message, true));
     showReal();
-    if (shown && !wantsLessMotion()) clock.play();
+    if (shown && !prefersReducedMotion()) clock.play();
   });
 }

@@ -1,9 +1,9 @@
-// The pictures of a comparison: floor-ratio bars, the main sequence, marginals side by side.
+// The figures of a comparison: ratios to the floor, the main sequence, distributions.
 
-import { colours, make } from "./dom.js";
+import { colours, create } from "./dom.js";
 import { axis, CONFIG, look, plotly } from "./plots.js";
 
-const MOST_STEPS = 5; // The bars' axis ends at 2 ** 5 floors and begins at 2 ** -1.
+const MOST_STEPS = 5; // The axis of the bars ends at a ratio of 2 ** 5 and begins at 2 ** -1.
 const LEAST_STEPS = 1;
 
 const share = (ratio) => {
@@ -15,34 +15,34 @@ const MARKS = { 0.5: "½×", 1: "1×", 2: "2×", 4: "4×", 8: "8×", 16: "16×",
 
 const number = (value) => (value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2));
 
-// The one number of a set: results may be keyed by the set's name.
+// The number of the only synthetic set; results are keyed by the set's name.
 const single = (value) => (value !== null && typeof value === "object" ? Object.values(value)[0] : value);
 
 export function drawBars(box, ratios) {
   const rows = [["overall", single(ratios.overall)], ...Object.entries(ratios.families || {}).map(([name, value]) => [name, single(value)])];
   box.replaceChildren(...rows.map(([name, ratio], place) => {
     const isKnown = Number.isFinite(ratio);
-    const track = make("span", { class: "track" });
+    const track = create("span", { class: "track" });
     const [one, here] = [share(1), isKnown ? share(ratio) : share(1)];
-    const reach = make("i", { class: ratio > 1 ? "reach far" : "reach near" });
+    const reach = create("i", { class: ratio > 1 ? "reach far" : "reach near" });
     reach.style.left = `${Math.min(one, here)}%`;
     reach.style.width = `${Math.abs(here - one)}%`;
-    const floor = make("i", { class: "floor" });
+    const floor = create("i", { class: "floor" });
     floor.style.left = `${one}%`;
     track.append(reach, floor);
-    return make("div", { class: place ? "bar" : "bar overall" },
-      make("span", { class: "name" }, name), track, make("b", {}, isKnown ? `${number(ratio)}×` : "–"));
+    return create("div", { class: place ? "bar" : "bar overall" },
+      create("span", { class: "name" }, name), track, create("b", {}, isKnown ? `${number(ratio)}×` : "–"));
   }), scale());
 }
 
 function scale() {
-  const marks = make("span", { class: "marks" });
+  const marks = create("span", { class: "marks" });
   for (const [ratio, text] of Object.entries(MARKS)) {
-    const mark = make("span", {}, text);
+    const mark = create("span", {}, text);
     mark.style.left = `${share(Number(ratio))}%`;
     marks.append(mark);
   }
-  return make("div", { class: "bar scale", "aria-hidden": "true" }, make("span"), marks);
+  return create("div", { class: "bar scale", "aria-hidden": "true" }, create("span"), marks);
 }
 
 export function overallRatio(ratios) {
@@ -81,7 +81,7 @@ export async function drawMainSequence(plot, sequence) {
   await (await plotly()).react(plot, traces, layout, CONFIG);
 }
 
-// Few windows fill few bins: neighbours are joined until about 2 sqrt(n) are left.
+// Few windows fill few bins: neighbouring bins are joined until about 2 sqrt(n) are left.
 export function coarser({ edges, ...densities }, n) {
   const factor = Math.max(1, Math.floor((edges.length - 1) / Math.max(10, 2 * Math.sqrt(n))));
   const joined = { edges: edges.filter((_, i) => i % factor === 0) };
@@ -95,7 +95,7 @@ export function coarser({ edges, ...densities }, n) {
 
 const name = (quantity) => (quantity.unit ? `${quantity.title}, ${quantity.unit}` : quantity.title);
 
-// Small multiples in a grid that fits the width, of n synthetic windows.
+// Distributions as small multiples in a grid that fits the width; n: number of synthetic windows.
 export async function drawMarginals(plot, quantities, n) {
   const { ink, blue } = colours();
   const columns = Math.max(1, Math.min(Math.floor(plot.clientWidth / 230), quantities.length, 5));
@@ -141,5 +141,5 @@ export const hasMainSequence = (sequence) =>
 
 export const sequenceNote = (sequence) =>
   hasMainSequence(sequence)
-    ? "Peak velocity of each saccade over its amplitude, both on logarithmic axes."
+    ? "Peak velocity of each saccade over its amplitude, on logarithmic axes."
     : `Not computable: ${(sequence && sequence.not_computable) || "too few saccades"}.`;

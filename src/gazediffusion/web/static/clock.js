@@ -1,7 +1,7 @@
-// Time of a replay: it plays, pauses, jumps, and loops over a range that the traces' zoom sets.
-// Tells "tick" when the time changes and "change" when anything else does.
+// The time of a replay: it plays, pauses, jumps, and loops over the range of the traces' zoom.
+// Dispatches "tick" when the time changes and "change" when anything else does.
 
-const LONGEST_FRAME_MS = 100; // A page that was hidden goes on where it was.
+const LONGEST_FRAME_MS = 100; // A page that was hidden resumes where it stopped.
 
 export class Clock extends EventTarget {
   time = 0;
@@ -16,8 +16,8 @@ export class Clock extends EventTarget {
   load(duration) {
     this.duration = this.last = duration;
     this.time = this.first = 0;
-    this.#tell("change");
-    this.#tell("tick");
+    this.#dispatch("change");
+    this.#dispatch("tick");
   }
 
   play() {
@@ -26,14 +26,14 @@ export class Clock extends EventTarget {
     if (this.time >= this.last) this.time = this.first;
     this.#before = null;
     this.#frame = requestAnimationFrame((now) => this.#step(now));
-    this.#tell("change");
+    this.#dispatch("change");
   }
 
   pause() {
     if (!this.isPlaying) return;
     this.isPlaying = false;
     cancelAnimationFrame(this.#frame);
-    this.#tell("change");
+    this.#dispatch("change");
   }
 
   toggle() {
@@ -46,9 +46,9 @@ export class Clock extends EventTarget {
     if (this.time < this.first || this.time > this.last) {
       this.first = 0;
       this.last = this.duration;
-      this.#tell("change");
+      this.#dispatch("change");
     }
-    this.#tell("tick");
+    this.#dispatch("tick");
   }
 
   setRange(first, last) {
@@ -56,13 +56,13 @@ export class Clock extends EventTarget {
     this.first = Math.min(Math.max(first, 0), this.duration - shortest);
     this.last = Math.max(Math.min(last, this.duration), this.first + shortest);
     this.time = Math.min(Math.max(this.time, this.first), this.last);
-    this.#tell("change");
-    this.#tell("tick");
+    this.#dispatch("change");
+    this.#dispatch("tick");
   }
 
   setSpeed(speed) {
     this.speed = speed;
-    this.#tell("change");
+    this.#dispatch("change");
   }
 
   get isWhole() {
@@ -75,11 +75,11 @@ export class Clock extends EventTarget {
     this.#before = now;
     this.time += passed * this.speed;
     if (this.time >= this.last) this.time = this.first;
-    this.#tell("tick");
+    this.#dispatch("tick");
     this.#frame = requestAnimationFrame((later) => this.#step(later));
   }
 
-  #tell(name) {
+  #dispatch(name) {
     this.dispatchEvent(new Event(name));
   }
 }

@@ -1,10 +1,10 @@
-// Compare: a real recording beside synthetic gaze, by the package's own evaluation.
+// Compare: a recording and synthetic windows, by the evaluation of the package.
 
 import { evaluate, fullReport } from "./api.js";
 import { drawBars, drawMainSequence, drawMarginals, hasMainSequence, overallRatio, sequenceNote } from "./charts.js";
-import { $, make, onTheme, say } from "./dom.js";
+import { $, create, onTheme, say } from "./dom.js";
 import { acceptFiles } from "./drop.js";
-import { describeReal, readReal, realForm, wantReal } from "./real.js";
+import { describeReal, readReal, realForm, loadReal } from "./real.js";
 import { store } from "./state.js";
 import { currentTab, onTab } from "./tabs.js";
 
@@ -12,13 +12,13 @@ const status = $("#compare-status");
 const family = $("#family");
 let results = null;
 
-// What the server is asked for: the form's settings, but as many windows as stated here.
-function order() {
+// The fields of a request: the settings of the form, with the number of windows stated here.
+function requestForm() {
   const { model, task, seed, quality } = store.get("settings");
   return realForm(store.get("real").files, { model, task, seed, quality, n: $("#compare-n").value });
 }
 
-// Run something long: buttons rest, the seconds count, errors are shown as the server says them.
+// During long work buttons are disabled, the seconds are counted, and errors are shown.
 async function during(words, work) {
   const buttons = [$("#evaluate"), $("#report")];
   const start = performance.now();
@@ -38,16 +38,16 @@ async function during(words, work) {
   }
 }
 
-async function takeFiles(files) {
+async function readFiles(files) {
   await during("Reading…", () => readReal(files));
   if (store.get("real")?.files === files) await compare();
 }
 
 const compare = () => during("Generating and comparing…", async () => {
-  results = await evaluate(order());
+  results = await evaluate(requestForm());
   const families = [...new Set(results.quantities.map((one) => one.family))];
   const before = family.value;
-  family.replaceChildren(...families.map((one) => make("option", { value: one }, one)));
+  family.replaceChildren(...families.map((one) => create("option", { value: one }, one)));
   if (families.includes(before)) family.value = before;
   $("#compare-results").hidden = false;
   await draw();
@@ -56,7 +56,7 @@ const compare = () => during("Generating and comparing…", async () => {
 async function draw() {
   if (!results || currentTab() !== "compare") return;
   drawBars($("#bars"), results.ratios);
-  $("#verdict").textContent = judged(overallRatio(results.ratios));
+  $("#verdict").textContent = summaryOf(overallRatio(results.ratios));
   $("#compare-notes").textContent = (results.notes || []).map(sentence).join(" ");
   $("#sequence-note").textContent = sequenceNote(results.main_sequence);
   $("#sequence").hidden = !hasMainSequence(results.main_sequence);
@@ -67,26 +67,24 @@ async function draw() {
 const drawFamily = () =>
   drawMarginals($("#marginals"), results.quantities.filter((one) => one.family === family.value && one.histogram), results.n_synthetic);
 
-function judged(ratio) {
-  const few = results.n_real < 30 || results.n_synthetic < 30 ? " Few windows: take the numbers as a hint." : "";
-  if (!Number.isFinite(ratio)) return `No floor could be computed from this recording.${few}`;
-  const [made, people] = [`The ${results.n_synthetic} synthetic windows are`, `the ${results.n_real} real ones`];
-  return ratio <= 1.2
-    ? `${made} as near to ${people} as people are to people.${few}`
-    : `${made} ${ratio.toFixed(1)} times as far from ${people} as people are from people.${few}`;
+function summaryOf(ratio) {
+  const compared = `${results.n_synthetic} synthetic windows, ${results.n_real} real windows.`;
+  const few = Math.min(results.n_real, results.n_synthetic) < 100 ? " Below 100 windows chance dominates the distances." : "";
+  if (!Number.isFinite(ratio)) return `${compared} No floor can be computed from this recording.${few}`;
+  return `${compared} Median ratio to the floor: ${ratio.toFixed(2)}.${few}`;
 }
 
 const sentence = (note) => `${note[0].toUpperCase()}${note.slice(1)}.`;
 
-// A tab must be opened by the click itself; the page goes into it when it is there.
+// A tab must be opened by the click itself; the report is loaded into it when it is written.
 async function report() {
   const tab = window.open("", "_blank");
-  if (tab) tab.document.title = "Making the report…";
-  await during("Making the full report…", async () => {
+  if (tab) tab.document.title = "Writing the report…";
+  await during("Writing the full report…", async () => {
     try {
-      const url = URL.createObjectURL(await fullReport(order()));
+      const url = URL.createObjectURL(await fullReport(requestForm()));
       if (tab) tab.location = url;
-      else make("a", { href: url, target: "_blank" }).click();
+      else create("a", { href: url, target: "_blank" }).click();
     } catch (error) {
       tab?.close();
       throw error;
@@ -101,7 +99,7 @@ function showReal() {
 }
 
 export function startCompare() {
-  acceptFiles($("#compare-drop"), $("#compare-files"), takeFiles);
+  acceptFiles($("#compare-drop"), $("#compare-files"), readFiles);
   $("#evaluate").addEventListener("click", compare);
   $("#report").addEventListener("click", report);
   family.addEventListener("change", drawFamily);
@@ -114,7 +112,7 @@ export function startCompare() {
   }).observe($("#compare-results"));
   onTab(async (name) => {
     if (name !== "compare") return;
-    await wantReal().catch((error) => say(status, error.message, true));
+    await loadReal().catch((error) => say(status, error.message, true));
     draw();
   });
 }

@@ -1,8 +1,8 @@
-// Small helpers for the document: finding, making and filling elements, and colours of the theme.
+// The document: find, create and fill elements; the colours of the theme.
 
 export const $ = (selector, root = document) => root.querySelector(selector);
 
-export function make(tag, attributes = {}, ...children) {
+export function create(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value);
@@ -11,7 +11,7 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-// One line about what is going on; errors look like errors and are read out.
+// One line of status; errors are marked and read out.
 export function say(element, text, isError = false) {
   element.textContent = text;
   element.classList.toggle("error", isError);
@@ -29,7 +29,7 @@ export function colours() {
 
 export const onTheme = (callback) => document.addEventListener("themechange", callback);
 
-export const wantsLessMotion = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+export const prefersReducedMotion = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 // Fit a canvas to the size it is shown at, in device pixels; returns its context in CSS pixels.
 export function fitted(canvas, ratio) {

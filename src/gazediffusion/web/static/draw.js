@@ -3,7 +3,7 @@
 import { durationOf, positionAt } from "./gaze.js";
 
 const TRAIL_MS = 600;
-const FADE_MS = 5000; // How long an event takes to become quiet.
+const FADE_MS = 5000; // Time in which an event fades.
 
 const place = ({ width, height }, x, y) => [((x + 1) / 2) * width, ((y + 1) / 2) * height];
 
@@ -90,7 +90,7 @@ export function drawTrail(surface, gaze, from, time, colours) {
   context.globalAlpha = 1;
 }
 
-// All that was looked at since the start, faintly.
+// The path since the start, faintly.
 export function drawPath(surface, gaze, time, colours) {
   const { context } = surface;
   const until = Math.min(Math.floor((time * gaze.rate) / 1000), gaze.x.length - 1);
@@ -116,7 +116,7 @@ export function drawPoint(surface, gaze, time, colours) {
   context.stroke();
 }
 
-// The whole window in small: its path, and its fixations as soft dots.
+// The whole window in small: its path and its fixations.
 export function drawThumbnail(surface, gaze, colours) {
   drawScreen(surface, { ...colours, line: colours.screen });
   const { context } = surface;

@@ -1,4 +1,4 @@
-// A place that takes files: dropped on it, or chosen with its file input.
+// A zone that accepts files: dropped on it, or chosen with its file input.
 
 export function acceptFiles(zone, input, take) {
   input.addEventListener("change", () => input.files.length && take([...input.files]));
@@ -14,7 +14,7 @@ export function acceptFiles(zone, input, take) {
   });
 }
 
-// A file that misses its place must not replace the page.
-export function guardDrops() {
+// A file dropped outside a zone must not replace the page.
+export function ignoreDrops() {
   for (const name of ["dragover", "drop"]) document.addEventListener(name, (event) => event.preventDefault());
 }

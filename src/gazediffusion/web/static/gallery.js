@@ -1,7 +1,7 @@
-// The gallery: one small picture for each window, in its place before it is there. A list box, so
-// that one Tab enters it and arrows walk through it.
+// The gallery: a thumbnail of each window, on its own screen, in a place that is reserved before it
+// arrives. A list box, so that one Tab enters it and arrows move through it.
 
-import { $, colours, fitted, make, onTheme } from "./dom.js";
+import { $, colours, fitted, create, onTheme } from "./dom.js";
 import { drawThumbnail } from "./draw.js";
 import { ratioOf } from "./gaze.js";
 import { store } from "./state.js";
@@ -11,15 +11,15 @@ const drawn = new Set();
 
 const options = () => [...box.children];
 
-// Empty places for n windows of a screen.
+// Empty places for n windows; ratio: of the tallest screen, so that every window fits.
 export function reserve(n, ratio) {
   drawn.clear();
   box.replaceChildren();
   for (let i = 0; i < n; i++) {
-    const option = make("div", { role: "option", class: "thumb", "aria-selected": "false", "aria-disabled": "true" });
-    option.style.setProperty("--ratio", ratio);
-    option.setAttribute("aria-label", `Window ${i + 1}, not made yet`);
-    option.append(make("canvas", { "aria-hidden": "true" }));
+    const option = create("div", { role: "option", class: "thumb", "aria-selected": "false", "aria-disabled": "true" });
+    option.style.setProperty("--place", ratio);
+    option.setAttribute("aria-label", `Window ${i + 1}, not generated yet`);
+    option.append(create("canvas", { "aria-hidden": "true" }));
     option.addEventListener("click", () => select(i));
     box.append(option);
   }
@@ -36,10 +36,12 @@ function fill() {
     const option = box.children[i];
     if (!gaze || !option || drawn.has(i)) return;
     drawn.add(i);
+    option.style.setProperty("--ratio", ratioOf(gaze.screen));
     drawThumbnail(fitted(option.firstChild, ratioOf(gaze.screen)), gaze, palette);
     option.classList.add("ready");
     option.removeAttribute("aria-disabled");
-    option.setAttribute("aria-label", `Window ${i + 1}${gaze.task ? `, ${gaze.task}` : ""}`);
+    option.setAttribute("aria-label", `Window ${i + 1}, ${gaze.task}`);
+    option.title = gaze.task;
   });
   mark();
 }
@@ -52,7 +54,7 @@ function mark() {
   });
 }
 
-function walk(event) {
+function move(event) {
   const n = store.get("windows").length;
   const now = store.get("selected") ?? 0;
   const moves = { ArrowRight: now + 1, ArrowDown: now + 1, ArrowLeft: now - 1, ArrowUp: now - 1, Home: 0, End: n - 1 };
@@ -68,7 +70,7 @@ function redraw() {
   fill();
 }
 
-// Places that never got a window go, as after a cancel.
+// Remove places without a window, as after a cancelled job.
 export function dropEmpty() {
   for (const option of options()) if (!option.classList.contains("ready")) option.remove();
 }
@@ -76,7 +78,7 @@ export function dropEmpty() {
 export function startGallery() {
   store.on("windows", fill);
   store.on("selected", mark);
-  box.addEventListener("keydown", walk);
+  box.addEventListener("keydown", move);
   onTheme(redraw);
   let width = box.clientWidth;
   new ResizeObserver(() => {

@@ -1,6 +1,6 @@
-// Arithmetic of gaze: pure functions on windows {x, y, rate, screen, events}, x and y in [-1, 1].
+// Geometry of gaze: pure functions of windows {x, y, rate, screen, events}, x and y in [-1, 1].
 
-export function gazeWindow(raw, rate, screen) {
+export function gazeWindow(raw, rate) {
   return {
     index: raw.index,
     task: raw.task,
@@ -8,7 +8,7 @@ export function gazeWindow(raw, rate, screen) {
     y: Float32Array.from(raw.y),
     events: raw.events || [],
     rate,
-    screen,
+    screen: raw.screen,
   };
 }
 
@@ -36,6 +36,21 @@ export function pixelsOf(gaze) {
   };
 }
 
+// Visual angle from the centre in degrees, as `Screen.to_degrees`; null where the size is unknown.
+export function degreesOf(gaze) {
+  const { width_px, height_px, width_cm, height_cm, distance_cm } = gaze.screen;
+  if (!width_cm || !height_cm || !distance_cm) return null;
+  const convert = (values, size, cm) =>
+    values.map((value) => (Math.atan2(value - (size - 1) / 2, (distance_cm * size) / cm) * 180) / Math.PI);
+  const { x, y } = pixelsOf(gaze);
+  return { x: convert(x, width_px, width_cm), y: convert(y, height_px, height_cm) };
+}
+
+export function screenInWords({ width_px, height_px, width_cm, height_cm, distance_cm }) {
+  const size = width_cm && height_cm && distance_cm ? `, ${width_cm}×${height_cm} cm at ${distance_cm} cm` : "";
+  return `${width_px}×${height_px} px${size}`;
+}
+
 // Speed in degrees per second, a value for each sample; the first repeats the second.
 export function speedOf(gaze) {
   const { x, y } = pixelsOf(gaze);
@@ -47,7 +62,7 @@ export function speedOf(gaze) {
 
 export const timesOf = (gaze) => Array.from(gaze.x, (_, i) => (i * 1000) / gaze.rate);
 
-// Where the gaze is at a time in ms, between samples too.
+// The position at a time in ms, interpolated between samples.
 export function positionAt(gaze, time) {
   const last = gaze.x.length - 1;
   const place = Math.min(Math.max((time * gaze.rate) / 1000, 0), last);

@@ -1,50 +1,49 @@
-// Generate: send the form, take windows as they come, show progress, cancel.
+// Generate: send the form, show windows and progress as they arrive, cancel.
 
 import { cancelJob, generateStream } from "./api.js";
 import { $, say } from "./dom.js";
 import { dropEmpty, reserve } from "./gallery.js";
 import { gazeWindow, ratioOf } from "./gaze.js";
 import { readSettings } from "./settings.js";
-import { modelOf, screenOf, store } from "./state.js";
+import { modelOf, screensOf, store } from "./state.js";
 
 const status = $("#status");
 const progress = $("#progress");
-let job = null; // {id, abort} while one is under way
+let job = null; // {id, abort} while one is running
 
 function showBusy(isBusy) {
-  $("#make").disabled = isBusy;
-  $("#make").textContent = isBusy ? "Generating…" : "Generate";
+  $("#start").disabled = isBusy;
+  $("#start").textContent = isBusy ? "Generating…" : "Generate";
   $("#cancel").hidden = !isBusy;
   $("#first").disabled = isBusy;
   progress.classList.toggle("busy", isBusy);
 }
 
 function begin(settings, model) {
-  store.set({ windows: [], selected: null, made: null });
-  reserve(settings.n, ratioOf(screenOf(model, settings.task)));
+  store.set({ windows: [], selected: null, generated: null });
+  reserve(settings.n, Math.min(...screensOf(model, settings.task).map(ratioOf)));
 }
 
 const words = (n) => `${n} ${n === 1 ? "window" : "windows"}`;
 
-// What each event of the stream does to the page.
-function take({ name, data }, settings, model) {
+// Show one event of the stream.
+function show({ name, data }, settings, model) {
   if (name === "queued") {
     job.id = data.job;
-    say(status, data.ahead ? `Waiting: ${data.ahead} ahead of you.` : "Starting…");
+    say(status, data.ahead ? `Waiting for ${data.ahead} other jobs.` : "Starting…");
   } else if (name === "started") {
-    job.id = data.job;
-    say(status, "Drawing the first windows…");
+    say(status, "Generating the first window…");
   } else if (name === "progress") {
     progress.value = data.done / data.n;
   } else if (name === "window") {
     const windows = [...store.get("windows")];
-    windows[data.index] = gazeWindow(data, model.rate_hz, screenOf(model, settings.task));
+    windows[data.index] = gazeWindow(data, model.rate_hz);
     store.set({ windows });
     if (store.get("selected") === null) store.set({ selected: data.index });
     say(status, `${windows.filter(Boolean).length} of ${words(settings.n)}`);
   } else if (name === "done") {
     progress.value = 1;
-    store.set({ made: { ...data, settings } });
+    store.set({ generated: { ...data, settings } });
     say(status, `${words(data.n)} in ${data.seconds_taken.toFixed(1)} s.`);
   } else if (name === "failed") {
     throw new Error(data.error);
@@ -59,16 +58,16 @@ async function generate(event) {
   job = { id: null, abort: new AbortController(), isCancelled: false };
   showBusy(true);
   progress.value = 0;
-  say(status, "Asking…");
+  say(status, "Sending the request…");
   let hasBegun = false;
   try {
     for await (const one of generateStream(settings, job.abort.signal)) {
-      // The windows in view stay until the server has taken the new order.
+      // The windows in view stay until the server has accepted the request.
       if (!hasBegun && one.name !== "failed") begin(settings, model);
       hasBegun = true;
-      take(one, settings, model);
+      show(one, settings, model);
     }
-    if (!store.get("made") && !job.isCancelled) throw new Error("The server stopped before the set was done.");
+    if (!store.get("generated") && !job.isCancelled) throw new Error("The server stopped before all windows were generated.");
   } catch (error) {
     if (!job.isCancelled) {
       progress.value = 0;

@@ -1,17 +1,17 @@
-// The start: ask the server what it has, wire the parts, pass keys to the part in view.
+// The start: request the models, start the tabs, pass keys to the open tab.
 
 import { getModels } from "./api.js";
 import { handleBlindKey, startBlind } from "./blind.js";
 import { startCompare } from "./compare.js";
 import { $, say } from "./dom.js";
-import { guardDrops } from "./drop.js";
+import { ignoreDrops } from "./drop.js";
+import { startExport } from "./export.js";
 import { startGallery } from "./gallery.js";
 import { startGenerate } from "./generate.js";
 import { handleReplayKey, startReplay } from "./replay.js";
 import { showServer, startSettings } from "./settings.js";
 import { store } from "./state.js";
 import { currentTab, openTab, startTabs } from "./tabs.js";
-import { startTakeHome } from "./takehome.js";
 import { startTraces } from "./traces.js";
 
 const RETRY_MS = 5000;
@@ -31,22 +31,22 @@ async function connect() {
   store.set({ server });
   const { models, version } = server;
   $("#version").textContent = `gazediffusion ${version}`;
-  say($("#status"), models.length ? "Ready." : "This server has no model: start it with --model RUN.", !models.length);
+  say($("#status"), models.length ? "Ready." : "This server has no model; start it with --model RUN.", !models.length);
   if (!models.length) return;
   showServer();
-  openTab(currentTab()); // The tab in view may have waited for the server.
+  openTab(currentTab()); // The open tab may need the server.
 }
 
-// Space and arrows belong to the part in view, unless the focus is on something that uses them
-// itself: fields always, buttons and links when they were reached with the keyboard.
-function needsItsKeys(element, key) {
+// Space and arrows belong to the open tab, unless the focused element uses them itself: fields
+// always, buttons and links when they were reached with the keyboard.
+function usesKeys(element, key) {
   if (element.closest("input, select, textarea, summary, [role=listbox], [role=tab], pre")) return true;
   return key === " " && element.matches("button:focus-visible, a:focus-visible");
 }
 
 function handleKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-  if (event.target !== document.body && needsItsKeys(event.target, event.key)) return;
+  if (event.target !== document.body && usesKeys(event.target, event.key)) return;
   const handlers = { explore: handleReplayKey, blind: handleBlindKey };
   if (handlers[currentTab()]?.(event)) event.preventDefault();
 }
@@ -58,8 +58,8 @@ startGallery();
 startGenerate();
 startCompare();
 startBlind();
-startTakeHome();
-guardDrops();
+startExport();
+ignoreDrops();
 startTabs();
 document.addEventListener("keydown", handleKey);
 $("#retry").addEventListener("click", connect);

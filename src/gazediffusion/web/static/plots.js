@@ -1,13 +1,13 @@
-// Plotly, loaded once and only when the first plot is drawn, and the quiet look of all our plots.
+// Plotly, loaded when the first plot is drawn, and the style that all plots share.
 
 import { address } from "./api.js";
-import { colours, make } from "./dom.js";
+import { colours, create } from "./dom.js";
 
 let loading = null;
 
 export function plotly() {
   loading ||= new Promise((resolve, reject) => {
-    const script = make("script", { src: address("static/plotly.js") });
+    const script = create("script", { src: address("static/plotly.js") });
     script.addEventListener("load", () => resolve(window.Plotly));
     script.addEventListener("error", () => {
       loading = null;

@@ -1,12 +1,12 @@
-// The replay: the selected window on its screen, with the controls of time and of what is shown.
+// The replay: the selected window on its own screen, with controls of time and layers.
 
 import { Clock } from "./clock.js";
-import { $, colours, fitted, onTheme, say, wantsLessMotion } from "./dom.js";
+import { $, colours, fitted, onTheme, say, prefersReducedMotion } from "./dom.js";
 import { drawFixations, drawPoint, drawSaccades, drawScreen, drawTrail } from "./draw.js";
 import { acceptFiles } from "./drop.js";
-import { durationOf, factsOf, ratioOf } from "./gaze.js";
+import { durationOf, factsOf, ratioOf, screenInWords } from "./gaze.js";
 import { isCoarse } from "./plots.js";
-import { modelOf, screenOf, store } from "./state.js";
+import { modelOf, screensOf, store } from "./state.js";
 
 export const clock = new Clock();
 
@@ -20,16 +20,18 @@ let gaze = null;
 const seconds = (time) => `${(time / 1000).toFixed(2)} s`;
 const isShown = (layer) => $(`#show-${layer}`).checked;
 
-function shownRatio() {
-  if (gaze) return ratioOf(gaze.screen);
-  if (!store.get("settings")) return 16 / 9;
-  const { model, task } = store.get("settings");
-  return ratioOf(screenOf(modelOf(model), task));
+// The ratios of screens that may be shown.
+function ratios() {
+  const { model, task } = store.get("generated")?.settings || store.get("settings") || {};
+  return model ? screensOf(modelOf(model), task).map(ratioOf) : [16 / 9];
 }
 
 function draw() {
   palette ||= colours();
-  const ratio = shownRatio();
+  const possible = ratios();
+  const ratio = gaze ? ratioOf(gaze.screen) : possible[0];
+  // The frame keeps its size while windows of different screens are shown in it.
+  $(".replay").style.setProperty("--widest", Math.max(...possible, ratio));
   $(".replay").style.setProperty("--ratio", ratio);
   const surface = fitted(canvas, ratio);
   if (!surface.width) return;
@@ -60,7 +62,7 @@ function showState() {
   $("#loop").textContent = !gaze
     ? ""
     : clock.isWhole
-      ? `${isCoarse() ? "Zoom with + and −" : "Drag to zoom"}: the replay loops what you see.`
+      ? `${isCoarse() ? "Zoom with + and −" : "Drag to zoom"}: the replay loops over the visible range.`
       : `Looping ${seconds(clock.first)} to ${seconds(clock.last)}.`;
 }
 
@@ -73,6 +75,7 @@ function showWindow() {
   document.querySelectorAll("#facts dd").forEach((cell, i) => (cell.textContent = facts[i]));
   $("#window-title").textContent = gaze ? `Window ${selected + 1}` : "Window";
   $("#window-task").textContent = gaze?.task ? gaze.task.replaceAll("_", " ") : "";
+  $("#window-screen").textContent = gaze ? screenInWords(gaze.screen) : "";
   $("#no-traces").hidden = gaze !== null;
   if (gaze && matchMedia("(max-width: 760px)").matches) $("#stage").scrollIntoView({ block: "nearest" });
   if (!gaze) {
@@ -81,15 +84,15 @@ function showWindow() {
     return;
   }
   clock.load(durationOf(gaze));
-  // Who wants less motion sees the whole path at once and plays it only on demand.
-  if (wantsLessMotion()) clock.seek(clock.duration);
+  // With reduced motion the whole path is shown at once and plays on demand.
+  if (prefersReducedMotion()) clock.seek(clock.duration);
   else clock.play();
 }
 
 async function showImage(files) {
   const file = [...files].find((one) => one.type.startsWith("image/"));
   if (!file) {
-    say($(".background .note"), "That is not a picture the browser can show.", true);
+    say($(".background .note"), "This is not an image that the browser can show.", true);
     return;
   }
   const url = URL.createObjectURL(file);
@@ -105,7 +108,7 @@ async function showImage(files) {
   }
   image = loaded;
   $("#background-off").hidden = false;
-  say($(".background .note"), `${file.name}: only in this browser, sent nowhere.`);
+  say($(".background .note"), `${file.name}: kept in this browser, not sent.`);
   draw();
 }
 
@@ -113,12 +116,12 @@ function hideImage() {
   image = null;
   $("#background").value = "";
   $("#background-off").hidden = true;
-  say($(".background .note"), "Drop a picture on the screen. It stays in this browser and is sent nowhere.");
+  say($(".background .note"), "Or drop one on the screen. It is not sent to the server.");
   draw();
   $("#background").focus();
 }
 
-// Keys of the replay, wherever the focus is unless it is on something that needs them itself.
+// Keys of the replay, unless the focused element uses them itself.
 export function handleReplayKey(event) {
   if (!gaze) return false;
   const moves = { ArrowLeft: -STEP_MS, ArrowRight: STEP_MS, Home: -Infinity, End: Infinity };

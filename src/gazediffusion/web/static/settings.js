@@ -1,29 +1,29 @@
-// The form of what to generate: filled from the server's models, read as settings.
+// The form of a generation: filled from the server's models, read as settings.
 
-import { $, make } from "./dom.js";
+import { $, create } from "./dom.js";
 import { modelOf, store } from "./state.js";
 
 const form = $("#generate");
 const DEFAULT_WINDOWS = 6;
 
 function fillSelect(select, entries, value) {
-  select.replaceChildren(...entries.map(([key, text]) => make("option", { value: key }, text)));
+  select.replaceChildren(...entries.map(([key, text]) => create("option", { value: key }, text)));
   if (entries.some(([key]) => key === value)) select.value = value;
   select.disabled = entries.length === 0;
 }
 
-export const plainTask = (task) => (task ? task.replaceAll("_", " ") : "any task");
+export const plainTask = (task) => (task ? task.replaceAll("_", " ") : "mixture of tasks");
 
 function showModel() {
   const model = modelOf(form.model.value);
   const tasks = (model.tasks || []).map((task) => [task, plainTask(task)]);
-  fillSelect(form.task, [["", tasks.length ? "as it comes" : "the model knows no tasks"], ...tasks], form.task.value);
+  fillSelect(form.task, [["", tasks.length ? "mixture of tasks" : "no tasks"], ...tasks], form.task.value);
   fillSelect(form.quality, (model.qualities || ["default"]).map((one) => [one, one]), form.quality.value || "default");
   if (![...form.quality.options].some((one) => one.selected && one.value)) form.quality.value = "default";
   form.seconds.value = model.seconds;
 }
 
-// What the form says. Nothing is corrected here: the server's line explains what is impossible.
+// The values of the form. Nothing is corrected here: the server reports invalid values.
 export function readSettings() {
   return {
     model: form.model.value,
@@ -37,13 +37,13 @@ export function readSettings() {
 
 const describe = ({ model, task, quality }) => `${model}, ${plainTask(task)}, ${quality} quality`;
 
-export const roll = () => crypto.getRandomValues(new Uint32Array(1))[0] % 1_000_000;
+export const randomSeed = () => crypto.getRandomValues(new Uint32Array(1))[0] % 1_000_000;
 
 function publish() {
   store.set({ settings: readSettings() });
 }
 
-// Show what the server has; a model that was chosen before stays chosen.
+// Show the models of the server; the chosen model stays chosen.
 export function showServer() {
   const server = store.get("server");
   const before = form.model.disabled ? server.default : form.model.value;
@@ -54,7 +54,7 @@ export function showServer() {
     showModel();
     form.quality.value = "default";
   }
-  $("#make").disabled = server.models.length === 0;
+  $("#start").disabled = server.models.length === 0;
   publish();
 }
 
@@ -63,15 +63,15 @@ export function startSettings() {
   form.addEventListener("change", publish);
   form.addEventListener("input", publish);
   $("#dice").addEventListener("click", () => {
-    form.seed.value = roll();
+    form.seed.value = randomSeed();
     publish();
   });
   store.on("settings", ({ settings }) => {
     for (const line of document.querySelectorAll(".settings-line")) {
-      const change = make("button", { class: "link", type: "button" }, "change");
+      const change = create("button", { class: "link", type: "button" }, "change");
       change.addEventListener("click", () => $("#tab-explore").click());
-      const seed = "fresh" in line.dataset ? "a fresh seed" : `seed ${settings.seed}`;
-      line.replaceChildren(`Synthetic gaze of ${describe(settings)}, ${seed} · `, change);
+      const seed = "fresh" in line.dataset ? "new seed" : `seed ${settings.seed}`;
+      line.replaceChildren(`Synthetic windows: ${describe(settings)}, ${seed} · `, change);
     }
   });
 }

@@ -1,4 +1,4 @@
-// What the page knows, in one place: values by name, and who wants to hear when one changes.
+// The state of the page: values by name, and listeners of their changes.
 
 export function createStore(values) {
   const listeners = new Map();
@@ -6,11 +6,11 @@ export function createStore(values) {
     get: (name) => values[name],
     set(changes) {
       Object.assign(values, changes);
-      const heard = new Set();
+      const affected = new Set();
       for (const name of Object.keys(changes)) {
-        for (const listener of listeners.get(name) || []) heard.add(listener);
+        for (const listener of listeners.get(name) || []) affected.add(listener);
       }
-      for (const listener of heard) listener(values);
+      for (const listener of affected) listener(values);
     },
     on(names, listener) {
       for (const name of [names].flat()) listeners.set(name, [...(listeners.get(name) || []), listener]);
@@ -19,10 +19,10 @@ export function createStore(values) {
 }
 
 export const store = createStore({
-  server: null, // what /api/models says
-  settings: null, // the form as it stands
-  made: null, // the settings that the shown windows were made with, and what the server said of them
-  windows: [], // generated windows, by index; holes are still to come
+  server: null, // the response of /api/models
+  settings: null, // the form
+  generated: null, // the settings of the shown windows, and the last event of their stream
+  windows: [], // generated windows by index; holes where they are not generated yet
   selected: null, // index of the window in view
   real: null, // {summary, files}: the recording to compare with; files is null for --real
 });
@@ -32,7 +32,8 @@ export function modelOf(name) {
   return models.find((one) => one.name === name) || models[0];
 }
 
-// The screen a window of that task was recorded on, or would have been.
-export function screenOf(model, task) {
-  return (task && model.task_screens && model.task_screens[task]) || model.screen;
+// The screens of windows that may be generated: of one task, or of all tasks of a mixture.
+export function screensOf(model, task) {
+  const screens = task ? [model.task_screens[task]] : Object.values(model.task_screens);
+  return screens.filter(Boolean).length ? screens.filter(Boolean) : [model.screen];
 }

@@ -1,4 +1,4 @@
-// The exact (Clopper-Pearson) interval of a share, and what a score says against guessing.
+// The exact (Clopper-Pearson) interval of a proportion, and a score against chance.
 
 function tail(n, k, p) {
   // P(X >= k) for X ~ Binomial(n, p), summed in logarithms.
@@ -33,7 +33,7 @@ export function binomialInterval(k, n, level = 0.95) {
 
 export function verdict(k, n) {
   const [low, high] = binomialInterval(k, n);
-  if (low > 0.5) return "You can tell them apart: this is better than guessing.";
-  if (high < 0.5) return "You can tell them apart, but took the synthetic one for real.";
-  return "This cannot be told from guessing.";
+  if (low > 0.5) return "Better than chance: you can distinguish real from synthetic windows.";
+  if (high < 0.5) return "Below chance: you can distinguish them, but chose the synthetic windows.";
+  return "Not distinguishable from chance.";
 }

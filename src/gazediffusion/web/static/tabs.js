@@ -1,4 +1,4 @@
-// The four parts as tabs: arrows, Home and End move between them; the address remembers which.
+// The four tabs: arrows, Home and End move between them; the address states the open one.
 
 import { $ } from "./dom.js";
 
@@ -8,7 +8,7 @@ let current = "explore";
 
 export const currentTab = () => current;
 
-// Hear the name of each tab as it opens.
+// Call a listener with the name of each tab that opens.
 export const onTab = (listener) => listeners.push(listener);
 
 export function openTab(name, withFocus = false) {

@@ -1,4 +1,4 @@
-// Light or dark: the system's wish until the button says otherwise. Loaded before the first paint.
+// Light or dark colours: those of the system until the button is used. Loaded before the first paint.
 "use strict";
 (() => {
   const root = document.documentElement;
@@ -24,7 +24,7 @@
       try {
         localStorage.setItem("gazediffusion-theme", root.dataset.theme === "dark" ? "light" : "dark");
       } catch {
-        // Private windows may have no storage: the system's wish stays in force.
+        // Private windows may have no storage: the colours of the system stay.
       }
       apply();
     });

@@ -1,8 +1,8 @@
-// Traces: x(t), y(t) and speed of the selected window, its events shaded. Zoom and replay share one
-// range; the replay's time is a line, and a click sets it.
+// Traces: x(t) and y(t) in pixels or degrees, and speed, of the selected window, with its events
+// shaded. Zoom and replay share one range; a line marks the time of the replay, and a click sets it.
 
 import { $, colours, onTheme, say } from "./dom.js";
-import { durationOf, pixelsOf, speedOf, timesOf } from "./gaze.js";
+import { degreesOf, durationOf, pixelsOf, speedOf, timesOf } from "./gaze.js";
 import { axis, CONFIG, isCoarse, look, plotly } from "./plots.js";
 import { clock } from "./replay.js";
 import { store } from "./state.js";
@@ -14,19 +14,23 @@ const SACCADE_DEG_S = 30; // the detector's threshold
 let shown = null;
 let isDrawn = false;
 
+// Degrees need the size of the window's screen.
+const unitOf = (gaze) => ($("#unit").value === "deg" && degreesOf(gaze) ? "°" : "px");
+
 const inSeconds = () => [clock.first / 1000, clock.last / 1000];
 
 function curves(gaze) {
   const { blue, orange, ink } = colours();
   const time = timesOf(gaze).map((ms) => ms / 1000);
-  const { x, y } = pixelsOf(gaze);
-  const curve = (values, name, color, yaxis, unit) => ({
+  const inDegrees = unitOf(gaze) === "°";
+  const { x, y } = inDegrees ? degreesOf(gaze) : pixelsOf(gaze);
+  const curve = (values, name, color, yaxis, unit, digits = 0) => ({
     x: time, y: values, name, yaxis, type: "scatter", mode: "lines", line: { color, width: 1.3 },
-    hovertemplate: `${name} %{y:.0f} ${unit}<extra></extra>`,
+    hovertemplate: `${name} %{y:.${digits}f} ${unit}<extra></extra>`,
   });
   return [
-    curve(x, "x", blue, "y", "px"),
-    curve(y, "y", orange, "y2", "px"),
+    curve(x, "x", blue, "y", unitOf(gaze), inDegrees ? 2 : 0),
+    curve(y, "y", orange, "y2", unitOf(gaze), inDegrees ? 2 : 0),
     curve(speedOf(gaze), "speed", ink, "y3", "°/s"),
   ];
 }
@@ -58,7 +62,7 @@ function layout(gaze) {
     yaxis: axis({ domain: [0.73, 0.93], fixedrange: true, nticks: 3 }),
     yaxis2: axis({ domain: [0.4, 0.6], fixedrange: true, autorange: "reversed", nticks: 3 }),
     yaxis3: axis({ domain: [0, 0.27], fixedrange: true, rangemode: "tozero", nticks: 3 }),
-    annotations: [label("x, px", 0.93), label("y, px, down", 0.6), label("speed, °/s", 0.27)],
+    annotations: [label(`x, ${unitOf(gaze)}`, 0.93), label(`y, ${unitOf(gaze)}, down`, 0.6), label("speed, °/s", 0.27)],
     shapes: [...shading(gaze), threshold],
   });
 }
@@ -88,7 +92,7 @@ function follow(change) {
   else if (change["xaxis.autorange"]) clock.setRange(0, clock.duration);
 }
 
-// When the range changes from elsewhere, the plot follows it.
+// The plot follows a range that the replay changes.
 function showRange() {
   if (!isDrawn || !shown || !plot.layout) return;
   const [first, last] = plot.layout.xaxis.range;
@@ -115,6 +119,7 @@ function zoom(factor) {
 
 export function startTraces() {
   store.on("selected", draw);
+  $("#unit").addEventListener("change", draw);
   onTheme(draw);
   onTab((name) => name === "explore" && draw());
   clock.addEventListener("tick", moveCursor);

@@ -10,7 +10,7 @@ export function shuffled(items, random = Math.random) {
   return copy;
 }
 
-// Take a real window for a synthetic one: of the same task if there is one, each only once.
+// A real window for a synthetic one: of the same task if there is one, each used once.
 export function partner(unused, task) {
   const same = unused.findIndex((one) => one.task === task);
   return unused.splice(Math.max(same, 0), 1)[0];

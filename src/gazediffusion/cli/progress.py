@@ -1,0 +1,237 @@
+"""Progress of long commands on standard error: bars with rate and time left, and interrupts."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from gazediffusion.cli.console import err, out, plain
+from gazediffusion.errors import GazeError
+
+if TYPE_CHECKING:
+    from gazediffusion.data.recordings import Recording
+    from gazediffusion.training.loop import Epoch
+
+_REFRESH_S = 0.1
+
+
+@contextlib.contextmanager
+def progress_bar(name: str, total: int, unit: str) -> Iterator[Callable[[float, str], None]]:
+    """A bar with count, rate and time left; call it with (done, note). Gone when done."""
+    from rich import progress as bars
+
+    columns = (
+        bars.TextColumn("{task.description}"),
+        bars.BarColumn(),
+        bars.TextColumn(unit + " {task.completed:.0f}/{task.total:.0f}"),
+        bars.TextColumn("{task.fields[note]}"),
+        bars.TimeElapsedColumn(),
+        bars.TextColumn("left"),
+        bars.TimeRemainingColumn(),
+    )
+    with bars.Progress(*columns, console=err, transient=True) as progress:
+        task = progress.add_task(name, total=total, note="")
+        yield lambda done, note: progress.update(task, completed=done, note=note)
+
+
+@contextlib.contextmanager
+def recording_bar(name: str, n_files: int) -> Iterator[Callable[[Recording], None]]:
+    """Progress over files, with the samples read per second beside it."""
+    seen: set[Path] = set()
+    n_samples = 0
+    begun = time.monotonic()
+    with progress_bar(name, n_files, "file") as update:
+
+        def show(recording: Recording) -> None:
+            nonlocal n_samples
+            n_samples += len(recording)
+            seen.add(recording.path)
+            rate = n_samples / max(time.monotonic() - begun, 1e-9) / 1e6
+            update(len(seen) - 1, f"{rate:.1f} M samples/s")
+
+        yield show
+
+
+class WindowsBar:
+    """Progress over windows, with windows per second beside it; call it with the number done."""
+
+    def __init__(self, name: str, n: int) -> None:
+        self.done = 0.0
+        self.note = ""
+        self._first: float | None = None
+        self._begun = time.monotonic()
+        self._bar = progress_bar(name, n, "window")
+        self._update = self._bar.__enter__()
+
+    def __call__(self, done: float) -> None:
+        """`done` windows are generated."""
+        self.done = done
+        self._first = done if self._first is None else self._first
+        rate = (done - self._first) / max(time.monotonic() - self._begun, 1e-9)
+        self._update(done, f"{rate:.2f} windows/s {self.note}")
+
+    def close(self) -> None:
+        """Remove the bar."""
+        self._bar.__exit__(None, None, None)
+
+
+@contextlib.contextmanager
+def windows_bar(name: str, n: int) -> Iterator[WindowsBar]:
+    """A bar over windows, removed at the end."""
+    bar = WindowsBar(name, n)
+    try:
+        yield bar
+    finally:
+        bar.close()
+
+
+class TrainingBars:
+    """Progress of training and calibration: rate, time left and the latest losses."""
+
+    def __init__(self) -> None:
+        self.has_trained = False
+        self._losses = ""
+        self._bar: WindowsBar | None = None
+        self._phase = ""
+        self._shown = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def on_step(self, done: int, total: int) -> None:
+        """`done` of `total` windows are trained on."""
+        self.has_trained = True
+        self._show("training", done, total, self._losses)
+
+    def on_epoch(self, epoch: Epoch) -> None:
+        """The losses of an epoch."""
+        held_out = epoch.validation_loss
+        self._losses = f"epoch {epoch.epoch + 1}, loss {epoch.training_loss:.4f}" + (
+            "" if held_out is None else f", held out {held_out:.4f}"
+        )
+
+    def on_calibration(self, done: float, total: int) -> None:
+        """`done` of `total` windows of the calibration are generated."""
+        self.has_trained = True
+        self._show("calibrating", done, total, "")
+
+    def say(self, line: str) -> None:
+        """A line on output, below which the bar goes on."""
+        self.close()
+        out.print(plain(line))
+
+    def close(self) -> None:
+        """Remove the bar."""
+        if self._bar is not None:
+            self._bar.close()
+        self._bar = None
+
+    def _show(self, phase: str, done: float, total: int, note: str) -> None:
+        now = time.monotonic()
+        if now - self._shown < _REFRESH_S and done < total:
+            return
+        self._shown = now
+        if self._bar is None or phase != self._phase:
+            self.close()
+            self._bar, self._phase = WindowsBar(phase, total), phase
+        self._bar.note = note
+        self._bar(done)
+
+
+Step = Callable[[str], None]
+
+
+@contextlib.contextmanager
+def steps_line() -> Iterator[Step]:
+    """One line on standard error that names the part at work and the time it has taken."""
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True) as progress:
+        task = progress.add_task("starting", total=None)
+        yield lambda name: progress.update(task, description=plain(name))
+
+
+class ReproductionWatcher:
+    """A line for each part of a reproduction as it begins, and bars for the long ones."""
+
+    def __init__(self, should_stop: Callable[[], bool]) -> None:
+        self.should_stop = should_stop
+        self.begun = time.monotonic()
+
+    def part(self, name: str) -> None:
+        """A part starts."""
+        seconds = time.monotonic() - self.begun
+        err.print(f"[dim]{seconds // 60:3.0f}:{seconds % 60:02.0f}[/dim] {plain(name)}")
+
+    @contextlib.contextmanager
+    def training(self, n_runs: int, n_windows: int) -> Iterator[Callable[[str, int], None]]:
+        """A bar over the windows of all runs."""
+        done_by: dict[str, int] = {}
+        first: dict[str, int] = {}
+        begun, shown = time.monotonic(), 0.0
+        with progress_bar(f"training {n_runs} runs", n_windows, "window") as update:
+
+            def show(run: str, done: int) -> None:
+                nonlocal shown
+                done_by[run] = done
+                first.setdefault(run, done)
+                now = time.monotonic()
+                if now - shown > 0.2:
+                    shown = now
+                    total = sum(done_by.values())
+                    rate = (total - sum(first.values())) / max(now - begun, 1e-9)
+                    update(total, f"{rate:.0f} windows/s")
+
+            yield show
+
+    def generating(self, n: int) -> contextlib.AbstractContextManager[Callable[[float], None]]:
+        """A bar over the windows of a set."""
+        return windows_bar("generating", n)
+
+
+@contextlib.contextmanager
+def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
+    """SIGINT and SIGTERM request a stop instead of an exception; yields "is it requested?"."""
+    asked: list[int] = []
+    before = {
+        number: signal.signal(number, lambda received, _: asked.append(received))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def scalar_log(folder: Path | None) -> Callable[[Epoch], None]:
+    """A function that logs epochs to TensorBoard; one that does nothing without a folder."""
+    if folder is None:
+        return lambda epoch: None
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise GazeError(
+            "TensorBoard is not installed", remedy="pip install 'gazediffusion[tensorboard]'"
+        ) from error
+    writer: Any = None
+
+    def log(epoch: Epoch) -> None:
+        # Opened at the first epoch: until then the run folder may be refused.
+        nonlocal writer
+        writer = writer or SummaryWriter(str(folder))
+        writer.add_scalar("loss/training", epoch.training_loss, epoch.step)
+        if epoch.validation_loss is not None:
+            writer.add_scalar("loss/held_out", epoch.validation_loss, epoch.step)
+        writer.add_scalar("learning_rate", epoch.learning_rate, epoch.step)
+        writer.flush()
+
+    return log

@@ -1,0 +1,332 @@
+"""Conditioning: everything a model is conditioned on, as one object with a schema of named parts.
+
+A condition is a tuple of tensors that a network takes after its input and noise level; it is empty
+for an unconditional model. Its first tensor is a vector (batch, width) of the parts in order:
+
+    task               one-hot, zeros where it is dropped out
+    augmentation       which augmentations a training window had; zeros in generation
+    statistics         standardized summary statistics, zeros where they are dropped out
+    statistics_known   1 where the statistics are given
+
+Only this module knows the order and the offsets. The schema is stored with the model, so that a
+model with other tasks or statistics loads as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from gazediffusion.conditioning import response
+from gazediffusion.conditioning.prior import Prior
+from gazediffusion.conditioning.statistics import STATISTICS, flipped, measure
+from gazediffusion.data.windows import Windows
+from gazediffusion.errors import GazeError, suggestion
+from gazediffusion.geometry import Screen
+from gazediffusion.seeds import categorical_draw, seed_for, sobol_points
+
+Condition = tuple[Tensor, ...]
+AUGMENTATIONS = ("flip_x", "flip_y", "reversal")
+_DRAWS = 3  # names the stream of random numbers that tasks and statistics are drawn from
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """What some windows are generated from.
+
+    tasks, components: of each window, empty for an unconditional model. targets: (window,
+    statistic), standardized, where there are statistics. steps, grids: (window, 2) resolution of
+    the recordings they are drawn after, normalized; empty where there is none.
+    """
+
+    condition: Condition = ()
+    tasks: tuple[int, ...] = ()
+    components: tuple[int, ...] = ()
+    targets: Tensor | None = None
+    steps: NDArray[np.float64] | None = None
+    grids: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Conditioning:
+    """The parts of a model's condition, their distribution and their calibration.
+
+    tasks: in the order of the one-hot part; task_shares: of the training windows; task_screens: on
+    which each was recorded. augmentations: the labels. prior: of the summary statistics, None for
+    a model without them. All are empty for an unconditional model.
+    """
+
+    tasks: tuple[str, ...] = ()
+    task_shares: tuple[float, ...] = ()
+    task_screens: tuple[Screen, ...] = ()
+    augmentations: tuple[str, ...] = ()
+    prior: Prior | None = None
+
+    @classmethod
+    def fit(cls, parts: Sequence[Windows], statistics: Sequence[str] = ()) -> Conditioning:
+        """From the training participants of all the windows files together.
+
+        statistics: names of the summary statistics, none by default.
+        """
+        tasks = tuple(dict.fromkeys(task for part in parts for task in part.tasks))
+        n_windows = dict.fromkeys(tasks, 0)
+        screens: dict[str, Screen] = {}
+        for part in parts:
+            for number, task in enumerate(part.tasks):
+                n_windows[task] += int((part.train.task == number).sum())
+                of_task = part.segment_screen[part.segment_task == number]
+                used = {part.screens[k] for k in of_task.tolist()}
+                if used and used != {screens.setdefault(task, next(iter(used)))}:
+                    raise GazeError(
+                        f"task {task!r} was recorded on two screens",
+                        remedy="give the tasks different names with `task_names` of prepare",
+                    )
+        total = sum(n_windows.values())
+        return cls(
+            tasks=tasks,
+            task_shares=tuple(n_windows[task] / total for task in tasks),
+            task_screens=tuple(screens[task] for task in tasks),
+            augmentations=AUGMENTATIONS,
+            prior=Prior.fit(parts, tasks, statistics) if statistics else None,
+        )
+
+    @property
+    def schema(self) -> dict[str, tuple[str, ...]]:
+        """The parts of the condition vector in order: name -> the names of its entries."""
+        parts = {"task": self.tasks, "augmentation": self.augmentations}
+        if self.prior is not None:
+            parts |= {"statistics": self.prior.names, "statistics_known": ("known",)}
+        return parts if self.tasks else {}
+
+    @property
+    def width(self) -> int:
+        """Length of the condition vector; 0 for an unconditional model."""
+        return sum(len(names) for names in self.schema.values())
+
+    def columns(self, part: str) -> slice:
+        """Where a part lies in the condition vector."""
+        first = 0
+        for name, entries in self.schema.items():
+            if name == part:
+                return slice(first, first + len(entries))
+            first += len(entries)
+        raise KeyError(part)
+
+    def encode(
+        self,
+        task: Tensor,
+        augmentation: Tensor | None = None,
+        statistics: Tensor | None = None,
+        is_known: Tensor | None = None,
+    ) -> Condition:
+        """The condition of windows.
+
+        task (batch, task): one-hot or zeros. augmentation (batch, label): none if left out.
+        statistics (batch, statistic), standardized; is_known (batch, 1): of which windows they are
+        given, all if left out.
+        """
+        if not self.tasks:
+            return ()
+        labels = task.new_zeros(len(task), len(self.augmentations))
+        parts = [task, labels if augmentation is None else augmentation.to(task)]
+        if self.prior is not None and statistics is not None:
+            is_known = task.new_ones(len(task), 1) if is_known is None else is_known.to(task)
+            parts += [statistics * is_known, is_known]
+        return (torch.cat(parts, dim=1),)
+
+    def one_hot(self, tasks: Tensor) -> Tensor:
+        """Task numbers (batch,) as float columns (batch, task)."""
+        return functional.one_hot(tasks, len(self.tasks)).float()
+
+    def task_numbers(self, parts: Sequence[Windows]) -> NDArray[np.int64]:
+        """Each window's task as a number of this model; zeros for an unconditional one."""
+        if not self.tasks:
+            return np.zeros(sum(len(part) for part in parts), dtype=np.int64)
+        numbers = [
+            np.array([self.tasks.index(task) for task in part.tasks])[part.task] for part in parts
+        ]
+        return np.concatenate(numbers).astype(np.int64)
+
+    def measure(self, gaze: Tensor, rate_hz: float) -> Tensor | None:
+        """Raw statistics (batch, statistic) of gaze (batch, 2, time); None without a prior."""
+        return None if self.prior is None else measure(gaze, rate_hz, self.prior.names)
+
+    def of_windows(self, tasks: Tensor, statistics: Tensor | None) -> Condition:
+        """The condition of recorded windows: tasks (batch,), raw statistics (batch, statistic)."""
+        if not self.tasks:
+            return ()
+        standardized = None
+        if self.prior is not None and statistics is not None:
+            standardized = self.prior.standardized(statistics)
+        return self.encode(self.one_hot(tasks), statistics=standardized)
+
+    def of_training_windows(
+        self,
+        tasks: Tensor,
+        statistics: Tensor | None,
+        augmentation: Tensor,
+        dropout: float,
+        uniform: Callable[[tuple[int, int]], Tensor],
+    ) -> Condition:
+        """The condition of augmented windows, with task and statistics dropped out independently.
+
+        tasks (batch,); raw statistics (batch, statistic) before augmentation; augmentation (batch,
+        label) bool; uniform(shape) draws the random numbers.
+        """
+        if not self.tasks:
+            return ()
+        shape = (len(tasks), 1)
+        task = self.one_hot(tasks) * (uniform(shape) >= dropout)
+        if self.prior is None or statistics is None:
+            return self.encode(task, augmentation)
+        is_known = uniform(shape) >= dropout
+        turned = flipped(statistics, self.prior.names, augmentation[:, :2])
+        return self.encode(task, augmentation, self.prior.standardized(turned), is_known)
+
+    def without_task(self, condition: Condition) -> Condition:
+        """The same condition with the task dropped out, for guidance."""
+        vector, *rest = condition
+        dropped = vector.clone()
+        dropped[:, self.columns("task")] = 0
+        return (dropped, *rest)
+
+    def task_number(self, task: str) -> int:
+        """The number of a task; one that the model does not have is refused."""
+        if task not in self.tasks:
+            known = list(self.tasks)
+            raise GazeError(
+                f"the model has no task {task!r}",
+                remedy=suggestion(task, known) if known else "it is not conditioned on tasks",
+            )
+        return self.tasks.index(task)
+
+    def draw(self, first: int, stop: int, seed: int, task: str | None = None) -> Draw:
+        """What windows first..stop-1 of a seed are generated from.
+
+        task: of all of them; None draws each window's with the shares of the training windows.
+        Window k depends on the seed and k alone.
+        """
+        return self.draw_by(self.uniforms(first, stop, seed), task)
+
+    def uniforms(self, first: int, stop: int, seed: int) -> NDArray[np.float64]:
+        """The Sobol points of windows first..stop-1 of a seed, (window, dimension)."""
+        if not self.tasks:
+            return np.empty((stop - first, 0))
+        # A model without statistics keeps the width it had when all models had twenty-five.
+        width = len(STATISTICS) if self.prior is None else len(self.prior.names)
+        return sobol_points(seed_for(seed, _DRAWS), first, stop, 2 + width)
+
+    def draw_by(self, uniforms: NDArray[np.float64], task: str | None = None) -> Draw:
+        """What windows are generated from, by inverse transform of their Sobol points."""
+        if not self.tasks:
+            return Draw()
+        if task is not None:
+            tasks = [self.task_number(task)] * len(uniforms)
+        else:
+            numbers, _ = categorical_draw(np.array(self.task_shares), uniforms[:, 0])
+            tasks = [int(number) for number in numbers]
+        one_hot = self.one_hot(torch.tensor(tasks, dtype=torch.long))
+        if self.prior is None:
+            return Draw(self.encode(one_hot), tuple(tasks))
+        targets, components = self.prior.draw(tasks, uniforms[:, 1:])
+        statistics = self.prior.calibrated_condition(tasks, components, targets)
+        chosen = self.prior.of(tasks, components)
+        return Draw(
+            condition=self.encode(one_hot, statistics=statistics),
+            tasks=tuple(tasks),
+            components=tuple(components),
+            targets=targets,
+            steps=np.array([one.step for one in chosen]),
+            grids=np.array([one.grid for one in chosen]),
+        )
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether nothing is left to calibrate: calibrated, or without statistics."""
+        return self.prior is None or self.prior.is_calibrated
+
+    def uncalibrated(self) -> Conditioning:
+        """The same without calibration."""
+        return replace(self, prior=None if self.prior is None else self.prior.uncalibrated())
+
+    def calibrate(self, draws: Sequence[Draw], generated: Sequence[Tensor]) -> Conditioning:
+        """The same, calibrated by generated raw statistics (window, statistic) of each task."""
+        assert self.prior is not None
+        prior, targets = self.prior, [one.targets for one in draws if one.targets is not None]
+        components = [one.components for one in draws]
+        measured = [prior.standardized(one) for one in generated]
+        return replace(self, prior=response.calibrated(prior, components, targets, measured))
+
+    def initialised_from(self, source: Conditioning) -> Conditioning:
+        """This conditioning on the scales of a model that a new run is initialised from."""
+        if self.prior is None or source.prior is None:
+            return replace(self, prior=None)
+        return replace(
+            self, prior=replace(self.prior, mean=source.prior.mean, std=source.prior.std)
+        )
+
+    def transfer(self, weight: Tensor, source: Conditioning) -> Tensor:
+        """The weights (embedding, width) of this condition vector from those of a source's.
+
+        Entries that both have, by part and name, keep their weights; new ones start at zero.
+        """
+        new = weight.new_zeros(len(weight), self.width)
+        for part, entries in self.schema.items():
+            known = source.schema.get(part, ())
+            here, there = self.columns(part), source.columns(part) if known else slice(0)
+            for k, name in enumerate(entries):
+                if name in known:
+                    new[:, here.start + k] = weight[:, there.start + known.index(name)]
+        return new
+
+    def to_json(self) -> dict[str, Any]:
+        """The schema and the tasks as plain values; the prior's tables are tensors."""
+        return {
+            "schema": {part: list(names) for part, names in self.schema.items()},
+            "task_shares": list(self.task_shares),
+            "task_screens": [asdict(screen) for screen in self.task_screens],
+        }
+
+    def to_tensors(self) -> dict[str, Tensor]:
+        """The prior's tables; empty without statistics."""
+        return {} if self.prior is None else self.prior.to_tensors()
+
+    @classmethod
+    def from_json(
+        cls, values: Mapping[str, Any], tensors: Mapping[str, Tensor] | None = None
+    ) -> Conditioning:
+        """Read what `to_json` and `to_tensors` wrote."""
+        schema = {part: tuple(names) for part, names in values["schema"].items()}
+        prior = None
+        if "statistics" in schema:
+            if not tensors:
+                raise GazeError("the tables of the conditioning prior are missing")
+            prior = Prior.from_tensors(schema["statistics"], tensors)
+        return cls(
+            tasks=schema.get("task", ()),
+            task_shares=tuple(values["task_shares"]),
+            task_screens=tuple(Screen(**one) for one in values["task_screens"]),
+            augmentations=schema.get("augmentation", ()),
+            prior=prior,
+        )
+
+    @classmethod
+    def from_legacy(cls, config: Mapping[str, Any]) -> Conditioning:
+        """Read a config.json written before the conditioning was an object of its own."""
+        if not config.get("tasks"):
+            return cls()
+        manners = config.get("manners")
+        return cls(
+            tasks=tuple(config["tasks"]),
+            task_shares=tuple(config["task_shares"]),
+            task_screens=tuple(Screen(**one) for one in config["task_screens"]),
+            augmentations=AUGMENTATIONS,
+            prior=Prior.from_legacy(manners) if manners else None,
+        )

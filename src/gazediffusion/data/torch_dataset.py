@@ -1,0 +1,35 @@
+"""Windows as a torch dataset. A module of its own, so that worker processes can unpickle it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils.data import Dataset
+
+from gazediffusion.data.windows import Windows
+
+
+class WindowsDataset(Dataset[dict[str, Any]]):
+    """One dict per window: gaze (2, time) float32 normalized; task, participant, window as int.
+
+    task and participant are indices into `tasks` and `participants` of the windows.
+    """
+
+    def __init__(self, windows: Windows) -> None:
+        self.windows = windows
+        self._task = windows.task.tolist()
+        self._participant = windows.participant.tolist()
+
+    def __len__(self) -> int:
+        return len(self.windows)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        """Window `index`; negative indices count from the end."""
+        number = range(len(self))[index]
+        return {
+            "gaze": torch.from_numpy(self.windows[number].copy()),
+            "task": self._task[number],
+            "participant": self._participant[number],
+            "window": number,
+        }

@@ -1,0 +1,219 @@
+"""A trained model as users hold it: sample, write, fine-tune and calibrate.
+
+>>> import gazediffusion as gd
+>>> model = gd.load("default")
+>>> model
+Model(joint: 5.5 M parameters, 250 Hz, tasks: movies, stills, stop-motion, trailers, dots, reading)
+>>> model.sample(2, task="reading", seed=0)
+Windows(2 of 8 s at 250 Hz, participants: 1, tasks: reading)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from gazediffusion.data.export.windows import format_of
+from gazediffusion.data.windows import Windows
+from gazediffusion.device import choose_device
+from gazediffusion.diffusion.likelihood import Bound
+from gazediffusion.errors import GazeError
+from gazediffusion.generation.generator import DiffusionGenerator, Progress
+from gazediffusion.generation.sets import SetConfig, set_windows, windows_done, write_set
+from gazediffusion.geometry import Screen
+from gazediffusion.models.checkpoint import Run, RunConfig, WeightsName
+from gazediffusion.models.pretrained import load_model
+from gazediffusion.models.recipes import Recipe
+from gazediffusion.models.unet import n_parameters
+from gazediffusion.training import calibration
+from gazediffusion.training.loop import held_out_bound
+from gazediffusion.training.training import train as train_run
+
+
+def load(
+    model: Path | str = "default", weights: WeightsName = "best", device: str = "auto"
+) -> Model:
+    """A packaged model by its name (`default`, `joint`, `position`, `velocity`), or a run folder.
+
+    weights: best or last are averaged (EMA), raw is not; packaged models have best only.
+    device: auto (the GPU where there is one), cpu, cuda, cuda:1 ...
+    """
+    if weights not in ("best", "last", "raw"):
+        raise GazeError(f"`weights` must be best, last or raw, not {weights!r}")
+    return Model(load_model(model, weights, choose_device(device)))
+
+
+def train(
+    windows: Windows | Sequence[Windows],
+    folder: Path | str,
+    recipe: Recipe | str | None = None,
+    *,
+    initial: Model | None = None,
+    device: str = "auto",
+    **settings: Any,
+) -> Model:
+    """Train a model into a run folder, calibrate it and load it.
+
+    initial: a model to fine-tune. The other settings are those of `training.training.train`: seed,
+    epochs, batch_size, learning_rate, precision, compiled, resume, save_every_s and callbacks.
+    """
+    run = None if initial is None else initial.run
+    return load(
+        train_run(windows, folder, recipe, initial=run, device=device, **settings), device=device
+    )
+
+
+class Model:
+    """A trained diffusion model of gaze."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def __repr__(self) -> str:
+        config = self.config
+        tasks = ", ".join(self.tasks) or "none"
+        millions = n_parameters(config.recipe.network) / 1e6
+        return (
+            f"Model({config.recipe.name}: {millions:.1f} M parameters, {config.rate_hz:g} Hz, "
+            f"tasks: {tasks})"
+        )
+
+    @property
+    def config(self) -> RunConfig:
+        """Recipe, data, representation and conditioning."""
+        return self.run.config
+
+    @property
+    def name(self) -> str:
+        """The name of its recipe."""
+        return self.config.recipe.name
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The tasks that the model is conditioned on."""
+        return self.config.conditioning.tasks
+
+    @property
+    def device(self) -> torch.device:
+        """The device that the network is on."""
+        return next(self.run.network.parameters()).device
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether the conditioning is calibrated, or needs no calibration."""
+        return self.config.conditioning.is_calibrated
+
+    def generator(
+        self,
+        *,
+        task: str | None = None,
+        quality: str = "default",
+        sampler: str = "auto",
+        steps: int | None = None,
+        eta: float | None = None,
+        guidance: float = 1.0,
+        precision: str = "auto",
+        batch_size: int | None = None,
+    ) -> DiffusionGenerator:
+        """The generator with these settings; see `sample`."""
+        return DiffusionGenerator.of_quality(
+            self.run,
+            quality,
+            precision,
+            sampler,  # type: ignore[arg-type]  # checked there
+            steps,
+            batch_size,
+            eta=eta,
+            task=task,
+            guidance=guidance,
+        )
+
+    def sample(
+        self,
+        n: int,
+        *,
+        seed: int = 0,
+        seconds: float | None = None,
+        progress: Progress = lambda done: None,
+        **settings: Any,
+    ) -> Windows:
+        """The first n windows of a seed, each with its task, screen and resolution.
+
+        seconds: length kept of every window. progress: called with the number of windows done.
+        Settings: task (None draws the training mixture), quality (fast, default, best), sampler,
+        steps, eta, guidance, precision (auto, fp32, bf16), batch_size. Window k of a seed is always
+        the same window.
+        """
+        config = SetConfig(n=n, seed=seed, seconds=seconds)
+        generator = self.generator(**settings)
+        config.n_samples(generator)  # refuses impossible seconds before anything is generated
+        gaze = np.concatenate(list(generator.pieces(0, n, seed, progress)))
+        return set_windows(generator, config, gaze)
+
+    def sample_to(
+        self,
+        path: Path | str,
+        n: int,
+        *,
+        seed: int = 0,
+        format: str | None = None,
+        screen: Screen | None = None,
+        grid_px: float | None = None,
+        seconds: float | None = None,
+        progress: Progress = lambda done: None,
+        say: Callable[[str], None] = lambda line: None,
+        **settings: Any,
+    ) -> list[Path]:
+        """Write the first n windows of a seed as a set, piece by piece; returns the files.
+
+        path: a .parquet, .csv or .npz file, or a new folder. format: parquet, csv, npz, bids or
+        asc; by default that of the path's ending, else parquet. screen: of all windows instead of
+        their own. grid_px: round pixels to this grid. seconds: length kept of every window.
+        Settings are those of `sample`. A stopped call resumes from the pieces it has.
+        """
+        config = SetConfig(
+            n=n,
+            seed=seed,
+            format=format_of(Path(path), format),
+            screen=screen,
+            grid_px=grid_px,
+            seconds=seconds,
+        )
+        generator = self.generator(**settings)
+        if done := windows_done(generator, config, path):
+            say(f"resuming {path}: {done} of {n} windows are generated")
+        return write_set(generator, config, path, progress)
+
+    def fine_tune(
+        self, windows: Windows | Sequence[Windows], folder: Path | str, **settings: Any
+    ) -> Model:
+        """A new model, initialised from this one and trained on windows of other recordings.
+
+        Settings are those of `train`; the learning rate is half the recipe's by default. The new
+        model is calibrated.
+        """
+        return train(windows, folder, initial=self, **settings)
+
+    def variational_bound(self, windows: Windows, n_windows: int = 16, n_times: int = 50) -> Bound:
+        """The variational bound on held-out windows, estimated from a few of them and few steps."""
+        return held_out_bound(self.run, windows, n_windows, n_times)
+
+    def calibrate(
+        self,
+        n: int = calibration.WINDOWS,
+        rounds: int = calibration.ROUNDS,
+        progress: calibration.OnWindows = lambda done, total: None,
+        should_stop: Callable[[], bool] = lambda: False,
+        say: Callable[[str], None] = lambda line: None,
+    ) -> Model:
+        """Calibrate the conditioning by n windows of each task and round, and reload the model.
+
+        It writes the tables of the run folder; packaged models are calibrated already.
+        """
+        device = self.device
+        calibration.calibrate(self.run.path, device, n, rounds, progress, should_stop, say)
+        return load(self.run.path, self.run.weights, str(device))

@@ -1,0 +1,302 @@
+"""Building the artefacts of a plan: each is a file, written once, from the files it needs.
+
+windows/      position.safetensors, velocity.safetensors
+runs/         one run folder for each network
+sets/         generated windows
+features/RUN/ bottleneck features of a set in that run, for the Frechet Gaze Distance
+histories/    losses by epoch, time and device of a run
+levels/       what a run recovers at each noise level
+evaluations/  sets compared with the held-out participants
+
+What is there is not built again, and only what is missing asks for what it is built from: with the
+sets at hand no run is needed. So a GPU machine can train and sample, and a laptop do the rest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from gazediffusion.data.windows import Windows
+from gazediffusion.device import choose_device
+from gazediffusion.errors import StoppedError
+from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
+from gazediffusion.evaluation.gaze_sets import GazeSet
+from gazediffusion.evaluation.loading import bottleneck_features
+from gazediffusion.files import read_json, write_json, written_whole
+from gazediffusion.generation.baselines import fit_baseline
+from gazediffusion.generation.generator import DiffusionGenerator, default_batch_size
+from gazediffusion.models.checkpoint import Run, WeightsName, load_run, read_config, read_metrics
+from gazediffusion.models.compact import rounded
+from gazediffusion.models.unet import n_parameters
+from gazediffusion.reproduction.artefacts import Artefacts, Required
+from gazediffusion.reproduction.plan import BASELINES, EvaluationName, Plan
+from gazediffusion.training.concurrent import Job, train_concurrently
+from gazediffusion.training.noise_levels import loss_by_level
+
+PARTICIPANTS = ("real", "train")
+# Seeds of what is not trained: of the windows of each set, and of subsampling.
+SET_SEED, SUBSAMPLE_SEED = 0, 0
+_N_SHOWN = 12
+_ENDINGS = {"windows": ".safetensors", "sets": ".safetensors", "runs": "", "features": ".npy"}
+
+
+class Watcher(Protocol):
+    """Is notified of what is being built."""
+
+    def part(self, name: str) -> None:
+        """A part begins."""
+        ...
+
+    def training(self, n_runs: int, n_windows: int) -> AbstractContextManager[Callable[..., None]]:
+        """A bar for several runs; the function takes (run, windows done)."""
+        ...
+
+    def generating(self, n: int) -> AbstractContextManager[Callable[[float], None]]:
+        """A bar for the windows of a set."""
+        ...
+
+    def should_stop(self) -> bool:
+        """Whether to save what is trained and stop."""
+        ...
+
+
+@dataclass
+class Builder:
+    """Builds the artefacts of a plan in a folder."""
+
+    plan: Plan
+    folder: Path
+    watcher: Watcher
+    device: str = "auto"
+    _windows: dict[str, Windows] = field(default_factory=dict)
+
+    def path(self, kind: str, name: str) -> Path:
+        """The file, or folder, of an artefact."""
+        return self._home(kind) / (name + _ENDINGS.get(kind, ".json"))
+
+    def _home(self, kind: str) -> Path:
+        home = self.folder / kind
+        return home / self.plan.reference if kind == "features" else home
+
+    def windows(self, representation: str) -> Windows:
+        """The prepared recordings."""
+        if representation not in self._windows:
+            self._windows[representation] = Windows.load(self.path("windows", representation))
+        return self._windows[representation]
+
+    def samples(self, required: Required) -> None:
+        """Build all that needs a trained network, training first what is needed for it."""
+        features = self._missing("features", required.features)
+        histories = self._missing("histories", required.histories)
+        levels = self._missing("levels", required.levels)
+        needed = [name for one in required.evaluations for name in self.plan.evaluations[one]]
+        needed += [name for name in features if name not in PARTICIPANTS]
+        sets = self._missing("sets", dict.fromkeys([*needed, *required.shown]))
+        runs = [self.plan.sets[name].run for name in sets]
+        runs += [*histories, *levels, *([self.plan.reference] if features else [])]
+        self._train([name for name in dict.fromkeys(runs) if name is not None])
+        for name in histories:
+            write_json(self.path("histories", name), self._history(name))
+        for name in sets:
+            self._part(f"generating {name}")
+            self._generate(name).save(self.path("sets", name))
+        self._write_features(features)
+        for name in levels:
+            self._part(f"noise levels of {name}")
+            run = self._run(name)
+            windows = self.windows(run.config.recipe.representation)
+            write_json(self.path("levels", name), loss_by_level(run, windows))
+
+    def evaluations(self, names: Iterable[EvaluationName]) -> None:
+        """Compare sets with the held-out participants."""
+        for name in names:
+            path = self.path("evaluations", name)
+            # One of fewer seeds (`so_far`) is another evaluation.
+            is_there = path.is_file() and (
+                list(read_json(path)["sets"]["synthetic"]) == self.plan.evaluations[name]
+            )
+            if not is_there:
+                write_json(path, self._evaluated(name))
+
+    def artefacts(self, required: Required, about: Mapping[str, Any]) -> Artefacts:
+        """Read back what was built."""
+
+        def read(kind: str, names: Iterable[str]) -> dict[str, Any]:
+            return {name: read_json(self.path(kind, name)) for name in names}
+
+        return Artefacts(
+            plan=self.plan,
+            evaluations=read("evaluations", required.evaluations),
+            features={name: np.load(self.path("features", name)) for name in required.features},
+            histories=read("histories", required.histories),
+            levels=read("levels", required.levels),
+            shown={name: self._set(name).cut()[:_N_SHOWN] for name in required.shown},
+            about=about,
+        )
+
+    def existing(self, kind: str) -> set[str]:
+        """The names of the artefacts of a kind that are there."""
+        ending = _ENDINGS.get(kind, ".json")
+        return {path.name.removesuffix(ending) for path in self._home(kind).glob(f"*{ending}")}
+
+    def can_build(self, required: Required) -> bool:
+        """Whether all of it is there, or can be built without training or sampling a network."""
+        sets = {name for one in required.evaluations for name in self.plan.evaluations[one]}
+        sets |= {name for name in required.features if name not in PARTICIPANTS}
+        has_reference = (self.path("runs", self.plan.reference) / "best.safetensors").is_file()
+        return (
+            sets <= self.existing("sets") | set(BASELINES)
+            and (has_reference or set(required.features) <= self.existing("features"))
+            and set(required.histories) <= self.existing("histories")
+            and set(required.levels) <= self.existing("levels")
+        )
+
+    def counts(self, representation: str) -> dict[str, int]:
+        """How many participants and windows there are on either side of the split."""
+        windows = self.windows(representation)
+        train, real = windows.train, windows.held_out
+        return {
+            "n_train_windows": len(train),
+            "n_train_participants": len(np.unique(train.participant)),
+            "n_real_windows": len(real),
+            "n_real_participants": len(np.unique(real.participant)),
+        }
+
+    def _missing(self, kind: str, names: Iterable[str]) -> list[str]:
+        return [name for name in names if not self.path(kind, name).is_file()]
+
+    def _part(self, name: str) -> None:
+        """Announce a part; a stop that was asked for takes effect between parts."""
+        self._require_no_stop()
+        self.watcher.part(name)
+
+    def _require_no_stop(self) -> None:
+        if self.watcher.should_stop():
+            raise StoppedError(f"stopped; all finished parts are saved in {self.folder}")
+
+    def _run(self, name: str, weights: WeightsName = "best") -> Run:
+        return load_run(self.path("runs", name), weights, choose_device(self.device))
+
+    def _train(self, names: Sequence[str]) -> None:
+        jobs = []
+        n_windows = 0
+        for name in names:
+            plan = self.plan.runs[name]
+            if len(read_metrics(self.path("runs", name))) >= plan.recipe.epochs:
+                continue
+            windows = self.windows(plan.recipe.representation)
+            jobs.append(Job(windows, self.path("runs", name), plan.recipe, plan.seed))
+            n_windows += len(windows.train) * plan.recipe.epochs
+        if not jobs:
+            return
+        self._part("training " + ", ".join(job.folder.name for job in jobs))
+        with self.watcher.training(len(jobs), n_windows) as update:
+            epochs = train_concurrently(
+                jobs,
+                device=self.device,
+                should_stop=self.watcher.should_stop,
+                on_step=lambda job, done, total: update(job.folder.name, done),
+            )
+            for _ in epochs:
+                pass
+        self._require_no_stop()
+
+    def _history(self, name: str) -> dict[str, Any]:
+        """Losses by epoch, time and device of a run."""
+        folder = self.path("runs", name)
+        config, epochs = read_config(folder), read_metrics(folder)
+        best = min(epochs, key=lambda one: one["validation_loss"] or np.inf)
+        timing = folder / "timing.jsonl"
+        seconds = (
+            sum(json.loads(line)["seconds"] for line in timing.read_text().splitlines())
+            if timing.is_file()
+            else None
+        )
+        on_gpu = config.device == "cuda"
+        return {
+            "run": name,
+            "recipe": config.recipe.name,
+            "objective": config.recipe.objective,
+            "seed": config.seed,
+            "epochs": len(epochs),
+            "steps": epochs[-1]["step"],
+            "best_validation_loss": best["validation_loss"],
+            "best_epoch": best["epoch"] + 1,
+            "training_loss_at_best": best["training_loss"],
+            "seconds": seconds,
+            "device": config.device,
+            "gpu": torch.cuda.get_device_name() if on_gpu and torch.cuda.is_available() else None,
+            "precision": config.precision,
+            "n_parameters": n_parameters(config.recipe.network),
+            "validation_loss": [one["validation_loss"] for one in epochs],
+            "training_loss": [one["training_loss"] for one in epochs],
+            "gazediffusion_version": config.gazediffusion_version,
+            "torch_version": config.torch_version,
+        }
+
+    def _n_windows(self, windows: Windows) -> int:
+        """How many windows a set holds."""
+        n = len(windows.held_out)
+        return n if self.plan.n_windows is None else min(n, self.plan.n_windows)
+
+    def _set(self, name: str) -> Windows:
+        return Windows.load(self.path("sets", name))
+
+    def _generate(self, name: str) -> Windows:
+        plan = self.plan.sets[name]
+        windows = self.windows(self.plan.representation_of(name))
+        n = self._n_windows(windows)
+        if plan.run is None:
+            return fit_baseline(plan.baseline, windows).sample(n, SET_SEED)
+        run = self._run(plan.run, plan.weights)
+        if plan.levels is not None:
+            run.network.load_state_dict(rounded(run.network.state_dict(), plan.levels))
+        generator = DiffusionGenerator(
+            run, steps=plan.steps, eta=plan.eta, batch_size=default_batch_size(run)
+        )
+        with self.watcher.generating(n) as progress:
+            gaze = np.concatenate(list(generator.pieces(0, n, SET_SEED, progress)))
+        made = generator.as_windows(gaze, SET_SEED)
+        return replace(made, provenance={**made.provenance, "levels": plan.levels})
+
+    def _gaze(self, name: str) -> NDArray[np.float32]:
+        """The windows of a set, or of participants, dequantized to the tracker's resolution."""
+        position = self.windows("position")
+        if name == "real":
+            return GazeSet.of(name, position.held_out).gaze
+        if name == "train":
+            rng = np.random.default_rng(SUBSAMPLE_SEED)
+            return GazeSet.of(name, position.train).cut(self._n_windows(position), rng).gaze
+        return self._set(name).cut()
+
+    def _write_features(self, names: Sequence[str]) -> None:
+        if not names:
+            return
+        features_of = bottleneck_features(self._run(self.plan.reference))
+        for name in names:
+            self._part(f"features of {name}")
+            features = features_of(self._gaze(name)).astype(np.float64)
+            path = self.path("features", name)
+            with written_whole(path) as temporary, open(temporary, "wb") as file:
+                np.save(file, features)
+
+    def _evaluated(self, name: EvaluationName) -> dict[str, Any]:
+        windows = self.windows(self.plan.representation_of(name))
+        is_main = name in ("position", "velocity")
+        result = evaluate(
+            windows.held_out,
+            {one: self._set(one) for one in self.plan.evaluations[name]},
+            windows.train,
+            EvaluationConfig(n_bootstrap=self.plan.n_bootstrap, quick=not is_main),
+            progress=lambda part: self._part(f"{name}: {part}"),
+        )
+        return result.results

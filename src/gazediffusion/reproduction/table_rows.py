@@ -1,0 +1,332 @@
+"""The rows of each table: one small function for each, from the artefacts.
+
+The position model's tables come first, then those of the velocity model and of training, then
+those of what the paper did not measure. The paper's numbers are joined to the rows by their key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from gazediffusion.evaluation.quantities import DIRECTIONS, EVENTS, FEATURES, TEMPORAL, VELOCITY
+from gazediffusion.reproduction import paper
+from gazediffusion.reproduction.artefacts import Artefacts
+from gazediffusion.reproduction.measures import Comparison, Measure, frechet_measure, seeds_of
+from gazediffusion.reproduction.plan import BASELINES, ETAS, LEVELS, STEPS, Plan
+from gazediffusion.reproduction.rows import Row, mean_and_sd, percent_above
+
+MARKOV = "kinematic-markov"
+BASELINE_LABELS = {
+    "kinematic-markov": "kinematic Markov",
+    "positional-markov": "positional Markov",
+    "uniform": "uniform (the paper's random)",
+    "gaussian": "Gaussian",
+}
+EIGHT = [name for name in FEATURES if name != "path_length"]
+KINDS = {"ks": "", "js": "nats"}
+FAMILIES = ("features", "events", "directions", "velocity", "temporal", "degrees")
+TESTS = {
+    "features_accuracy": "c2st",
+    "snippets_accuracy": "c2st",
+    "share_of_copies": "memorisation",
+}
+
+Rows = Iterator[Row]
+
+
+def _labelled(title: str, unit: str) -> str:
+    return f"{title} ({unit})" if unit else title
+
+
+def _distances(name: str, label: str, of: Mapping[str, Measure], sets: Sequence[str]) -> Rows:
+    """KS and JS of one quantity."""
+    for kind, unit in KINDS.items():
+        yield Row(name, kind, label, unit=unit, **of[kind].of(sets))
+
+
+def _position(made: Artefacts) -> Comparison:
+    return Comparison(made.evaluations["position"])
+
+
+def _of_quantity(compared: Comparison, family: str, name: str) -> dict[str, Measure]:
+    return {kind: compared.distance(family, name, kind) for kind in KINDS}
+
+
+def _of_features(compared: Comparison, names: Sequence[str]) -> dict[str, Measure]:
+    return {kind: compared.mean("features", names, kind) for kind in KINDS}
+
+
+def features(made: Artefacts) -> Rows:
+    """KS and JS of the nine kinematic features, and their means."""
+    compared, sets = _position(made), made.plan.position_sets
+    for name, (title, _) in FEATURES.items():
+        yield from _distances(name, title, _of_quantity(compared, "features", name), sets)
+    for name, names in {"mean of eight": EIGHT, "mean of nine": list(FEATURES)}.items():
+        yield from _distances(name, name, _of_features(compared, names), sets)
+
+
+def w1(made: Artefacts) -> Rows:
+    """Wasserstein-1 distances of the nine features, each in its own unit."""
+    compared, sets = _position(made), made.plan.position_sets
+    for name, (title, unit) in FEATURES.items():
+        fields = compared.distance("features", name, "w1").of(sets)
+        yield Row(name, "w1", _labelled(title, unit), unit=unit, **fields)
+
+
+def markov(made: Artefacts) -> Rows:
+    """The kinematic Markov baseline by feature, beside the diffusion model."""
+    compared, sets = _position(made), made.plan.position_sets
+    of = {name: _of_quantity(compared, "features", name) for name in EIGHT}
+    of["mean of eight"] = _of_features(compared, EIGHT)
+    for name, measures in of.items():
+        title, unit = FEATURES.get(name, (name, ""))
+        yield Row(name, "real", title, compared.set_means("features", name).get("real"), unit=unit)
+        for kind, unit in KINDS.items():
+            of_markov, of_model = (
+                measures[kind].of(one, with_floor=False) for one in ([MARKOV], sets)
+            )
+            yield Row(name, kind, title, unit=unit, **of_markov)
+            yield Row(name, f"{kind}_model", title, unit=unit, **of_model)
+
+
+def fgd(made: Artefacts) -> Rows:
+    """Frechet Gaze Distance of the model and the baselines."""
+    sets = made.plan.position_sets
+    measure = frechet_measure(made, [*sets, *BASELINES])
+    yield Row("diffusion", "fgd", "diffusion model", **measure.of(sets))
+    for name in BASELINES:
+        yield Row(name, "fgd", BASELINE_LABELS[name], **measure.of([name]))
+
+
+def events(made: Artefacts) -> Rows:
+    """Means of the I-VT statistics: participants, the reference run, the paper."""
+    compared, plan = _position(made), made.plan
+    for name, (title, unit) in EVENTS.items():
+        of = compared.set_means("events", name)
+        real, train, generated = (of.get(one) for one in ("real", "train", plan.reference))
+        seed = {"n": compared.n, "seeds": [plan.reference_seed]}
+        floor = percent_above(train, real)
+        columns: dict[str, dict[str, Any]] = {
+            "real": {"ours": real},
+            "train": {"ours": train, "n": compared.n},
+            "generated": {"ours": generated, **seed},
+            "generated_seeds": Measure(of, n=compared.n).of(plan.position_sets),
+            "above_train": {"ours": percent_above(generated, train), **seed},
+            "above_real": {"ours": percent_above(generated, real), "floor": floor, **seed},
+        }
+        for column, fields in columns.items():
+            of_column = "%" if column.startswith("above") else unit
+            yield Row(name, column, _labelled(title, unit), unit=of_column, **fields)
+
+
+def event_distances(made: Artefacts) -> Rows:
+    """KS and JS of the I-VT statistics of the reference run."""
+    compared, sets = _position(made), [made.plan.reference]
+    for name, (title, _) in EVENTS.items():
+        yield from _distances(name, title, _of_quantity(compared, "events", name), sets)
+
+
+def panel(made: Artefacts) -> Rows:
+    """The four-metric framework: speed, its autocorrelation, direction, turning angle."""
+    compared, sets = _position(made), made.plan.position_sets
+    of = {
+        name: (f"{title}, JS", compared.distance("directions", name, "js"), "nats")
+        for name, (title, _) in DIRECTIONS.items()
+    }
+    title = "autocorrelation of speed, mean absolute difference to 400 ms"
+    of["autocorrelation"] = (title, compared.scalar("autocorrelation"), "")
+    for name in ("speed", "autocorrelation", "direction", "turning_angle"):
+        label, measure, unit = of[name]
+        yield Row(name, "model", label, unit=unit, **measure.of(sets))
+        yield Row(name, "markov", label, unit=unit, **measure.of([MARKOV], with_floor=False))
+
+
+def sampling(made: Artefacts) -> Rows:
+    """DDIM steps, eta and weights of the reference run."""
+    compared, plan = Comparison(made.evaluations["sampling"]), made.plan
+    speed = _of_quantity(compared, "features", "mean_speed")
+    eight = _of_features(compared, EIGHT)
+    for n in STEPS:
+        label = f"{n} DDIM steps, mean speed"
+        yield from _distances(f"steps {n}", label, speed, [plan.with_steps(n)])
+    for eta in ETAS:
+        label = f"eta = {eta:.1f}, mean of eight"
+        yield from _distances(f"eta {eta:g}", label, eight, [plan.with_eta(eta)])
+    yield from _distances("raw", "raw weights, mean speed", speed, [plan.raw])
+    label = "averaged weights (EMA), mean speed"
+    yield from _distances("ema", label, speed, [plan.reference])
+    label = f"trained to predict {plan.runs[plan.x0].recipe.objective}, mean of eight"
+    yield from _distances("other", label, eight, [plan.x0])
+
+
+def objective(made: Artefacts) -> Rows:
+    """Predicting eps against predicting x0."""
+    plan = made.plan
+    runs = {plan.runs[run].recipe.objective: run for run in (plan.reference, plan.x0)}
+    measure = frechet_measure(made, list(runs.values()))
+    for target, run in sorted(runs.items()):
+        label, loss = f"predicts {target} ({run})", made.histories[run]["best_validation_loss"]
+        yield Row(target, "loss", label, loss, seeds=seeds_of([run]))
+        yield Row(target, "fgd", label, **measure.of([run]))
+
+
+def seeds(made: Artefacts) -> Rows:
+    """Each seed of the position model: its loss and the distances of what it generates."""
+    compared, sets = _position(made), made.plan.position_sets
+    measures = {f"{kind}_8": one for kind, one in _of_features(compared, EIGHT).items()}
+    measures["fgd"] = frechet_measure(made, sets)
+    for name in ("x_std", "y_std"):
+        of_name = _of_quantity(compared, "features", name)
+        measures |= {f"{name}_{kind}": one for kind, one in of_name.items()}
+    for one in sets:
+        loss = made.histories[one]["best_validation_loss"]
+        yield Row(one, "loss", one, loss, seeds=seeds_of([one]))
+        for column, measure in measures.items():
+            yield Row(one, column, one, **measure.of([one]))
+    for name, columns in paper.NUMBERS["seeds"].items():
+        yield from (Row(name, column, name) for column in columns)
+
+
+def downstream(made: Artefacts) -> Rows:
+    """Predicting the number of fixations: trained on real windows, on synthetic ones, on both."""
+    compared, sets = _position(made), made.plan.position_sets
+    for key in ("r2", "mae"):
+        trtr, sd = (compared.test("tstr", f"trtr_{key}{end}") for end in ("", "_sd"))
+        # The same for every set. Its SD is over folds of participants.
+        real: dict[str, Any] = {
+            "ours": trtr.values.get(sets[0]),
+            "sd": sd.values.get(sets[0]),
+            "n": compared.n,
+        }
+        yield Row("trtr", key, "TRTR (real → real)", **real)
+        for way, label in {
+            "tstr": "TSTR (synthetic → real)",
+            "aug": "AUG (real + synthetic → real)",
+        }.items():
+            fields = compared.test("tstr", f"{way}_{key}").of(sets, with_floor=False)
+            yield Row(way, key, label, **fields)
+        floor, sd = (compared.test("tstr", f"tstr_{key}{end}") for end in ("", "_sd"))
+        label = "TSTR with the training participants' windows (floor)"
+        yield Row("floor", key, label, floor.floor, sd.floor, n=compared.n)
+    on_real = compared.test("tstr", "trtr_r2").values.get(sets[0])
+    # Where real windows do not predict either, there is no share of their R2.
+    shares = {
+        one: 100.0 * (value / on_real) if value is not None and on_real and on_real > 0 else None
+        for one, value in compared.test("tstr", "tstr_r2").values.items()
+    }
+    fields = Measure(shares, n=compared.n).of(sets)
+    yield Row("tstr / trtr", "r2", "TSTR / TRTR (%)", unit="%", **fields)
+
+
+def velocity(made: Artefacts) -> Rows:
+    """The velocity model: JS, lag-one autocorrelations and spectra."""
+    compared, sets = Comparison(made.evaluations["velocity"]), made.plan.velocity_sets
+    titles = {name: title for name, (title, _) in VELOCITY.items()}
+    titles["path_length"] = "reconstructed path length"
+    for name, title in titles.items():
+        measure = compared.distance("velocity", name, "js")
+        yield Row(name, "js", title, unit="nats", **measure.of(sets))
+        for column in ("rho1", "psd") if name in TEMPORAL else ():
+            yield Row(name, column, title, **compared.scalar(f"{column}_{name}").of(sets))
+    fields = compared.mean("velocity", list(VELOCITY), "js").of(sets)
+    yield Row("mean of five", "js", "mean of five (without path length)", unit="nats", **fields)
+
+
+def training(made: Artefacts) -> Rows:
+    """Each network: losses, epochs, wall time."""
+    plan = made.plan
+    for run, planned in plan.runs.items():
+        history = made.histories[run]
+        is_reference = run == plan.reference and planned.recipe.objective == "eps"
+        seconds = history["seconds"]
+        columns: dict[str, dict[str, Any]] = {
+            "objective": {"ours": history["objective"]},
+            "epochs": {"ours": history["epochs"]},
+            "loss": {"ours": history["best_validation_loss"], "paper": _paper_loss(plan, run)},
+            "epoch": {
+                "ours": history["best_epoch"],
+                "paper": paper.REFERENCE_EPOCH if is_reference else None,
+            },
+            "training_loss": {
+                "ours": history["training_loss_at_best"],
+                "paper": paper.REFERENCE_TRAINING_LOSS if is_reference else None,
+            },
+            "minutes": {
+                "ours": None if seconds is None else seconds / 60.0,
+                "unit": "min",
+                "note": "not recorded" if seconds is None else "",
+            },
+            "device": {"ours": history["gpu"] or history["device"]},
+            "parameters": {"ours": history["n_parameters"]},
+        }
+        n = made.about[plan.representation_of(run)]["n_real_windows"]
+        for column, fields in columns.items():
+            yield Row(run, column, run, n=n, seeds=[planned.seed], **fields)
+    runs, label = plan.position_sets, "position, mean of seeds"
+    loss, sd = mean_and_sd(made.histories[run]["best_validation_loss"] for run in runs)
+    mean = Row("position", "loss", label, loss, sd, seeds=seeds_of(runs))
+    theirs = paper.BEST_VALIDATION_LOSS
+    is_eps = plan.position.objective == "eps"
+    yield replace(mean, paper=theirs.mean, paper_sd=theirs.sd) if is_eps else mean
+
+
+def _paper_loss(plan: Plan, run: str) -> float | None:
+    """The paper's loss of this run: that of seed 123, of the reference or of the ablation."""
+    target = plan.runs[run].recipe.objective
+    theirs = None
+    if run in (plan.reference, plan.x0):
+        theirs = paper.find("objective", target, "loss")
+    elif run == "position-123" and target == "eps":
+        theirs = paper.find("seeds", "paper, seed 123", "loss")
+    return None if theirs is None else theirs.mean
+
+
+def levels(made: Artefacts) -> Rows:
+    """What the networks recover of fixational motion at several noise levels."""
+    for name, runs in {
+        "position": made.plan.position_sets,
+        "velocity": made.plan.velocity_sets,
+    }.items():
+        measured = [run for run in runs if run in made.levels]
+        found = [made.levels[run] for run in measured]
+        for at_level in zip(*(one["levels"] for one in found), strict=True):
+            key, label = f"t {at_level[0]['t']}", f"t = {at_level[0]['t']}"
+            counts = {"n": found[0]["n_windows"], "seeds": seeds_of(measured)}
+            yield Row(key, "sigma", label, at_level[0]["sigma"])
+            for column, of in {"loss": "loss", "left": "unexplained_fixation"}.items():
+                ours, sd = mean_and_sd(level[of] for level in at_level)
+                yield Row(key, f"{name}_{column}", label, ours, sd, **counts)
+
+
+def weights(made: Artefacts) -> Rows:
+    """What rounding the weights costs."""
+    plan = made.plan
+    frechet = frechet_measure(made, plan.evaluations["weights"])
+    for run, name in ((plan.reference, "weights"), (plan.velocity_sets[0], "velocity-weights")):
+        compared = Comparison(made.evaluations[name])
+        measures = {f"{kind}_8": one for kind, one in _of_features(compared, EIGHT).items()}
+        measures["overall"] = compared.ratio(None)
+        measures |= {"fgd": frechet} if run == plan.reference else {}
+        sets = {run: "full weights"}
+        sets |= {plan.with_levels(run, n): f"largest weight = {n} steps" for n in LEVELS}
+        for one, label in sets.items():
+            for column, measure in measures.items():
+                yield Row(one, column, f"{run}, {label}", **measure.of([one]))
+
+
+def beyond(made: Artefacts) -> Rows:
+    """What the paper did not measure: ratios to the floor, classifiers, memorisation."""
+    plan, position = made.plan, _position(made)
+    velocity = Comparison(made.evaluations["velocity"])
+    for name, label, compared, sets in (
+        ("position", "position model", position, plan.position_sets),
+        *((one, BASELINE_LABELS[one], position, [one]) for one in BASELINES),
+        ("velocity", "velocity model", velocity, plan.velocity_sets),
+    ):
+        yield Row(name, "ratio_overall", label, **compared.ratio(None).of(sets))
+        for family in FAMILIES:
+            yield Row(name, f"ratio_{family}", label, **compared.ratio(family).of(sets))
+        for key, test in TESTS.items():
+            yield Row(name, key, label, **compared.test(test, key).of(sets))

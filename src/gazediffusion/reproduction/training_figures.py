@@ -1,0 +1,191 @@
+"""Figures of training and sampling: noise levels, losses, ablations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gazediffusion.plotting.evaluation import Results, numbers
+from gazediffusion.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE
+from gazediffusion.reproduction import paper
+from gazediffusion.reproduction.artefacts import Artefacts
+from gazediffusion.reproduction.figure_parts import (
+    FAINT,
+    add_counts,
+    add_legend,
+    add_title,
+    set_plain_ticks,
+)
+from gazediffusion.reproduction.measures import Comparison, Measure
+from gazediffusion.reproduction.plan import ETAS, STEPS
+from gazediffusion.reproduction.table_rows import EIGHT
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_SEED_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, "#56B4E9", "#E69F00")
+_SEED_LINES = ("-", "--", "-.", ":")
+_LOSSES = ("validation_loss", "training_loss")
+# Losses above so many times the lowest are not shown.
+_PLATEAU = 4.0
+# In normalized units, half the width of the screen.
+_LARGEST_SIGMA = 1.0
+_SHAPE: Any = {"position": (BLUE, "o"), "velocity": (GREEN, "s")}
+
+
+def noise_levels(artefacts: Artefacts) -> Figure | None:
+    """The error of the predicted noise, and the fixational motion left, by noise level."""
+    import matplotlib.pyplot as plt
+
+    plan, levels = artefacts.plan, artefacts.levels
+    sets = {"position": plan.position_sets, "velocity": plan.velocity_sets}
+    runs = {kind: [name for name in names if name in levels] for kind, names in sets.items()}
+    if not any(runs.values()):
+        return None
+    figure, (loss_axes, share_axes) = plt.subplots(1, 2, figsize=(10.0, 4.4))
+    counts, smallest = [], float(np.sqrt(plan.position.beta_first))
+    for kind, names in runs.items():
+        found = [levels[name] for name in names]
+        if found:
+            _draw_levels(found, "loss", kind, loss_axes)
+            _draw_levels(found, "unexplained_fixation", kind, share_axes)
+            seeds = ", ".join(name.rsplit("-", 1)[1] for name in names)
+            n = found[0]["n_windows"]
+            counts.append(f"{kind} model: seeds {seeds}, n = {n:,} held-out windows")
+    # Beyond noise as large as half the screen fixations are hidden, and the share has no bound.
+    drawn = [np.asarray(line.get_xydata()) for line in share_axes.lines]
+    shares = np.concatenate([xy[xy[:, 0] <= _LARGEST_SIGMA, 1] for xy in drawn])
+    share_axes.set_ylim(0.8 * min(0.5, np.nanmin(shares)), 1.25 * max(2.0, np.nanmax(shares)))
+    share_axes.set_xlim(0.8 * smallest, 1.25 * _LARGEST_SIGMA)
+    for letter, axes in zip("ab", (loss_axes, share_axes), strict=True):
+        axes.axvline(smallest, color=GREY, linewidth=0.9, linestyle="--")
+        axes.set(xscale="log", yscale="log")
+        axes.set_xlabel("noise $\\sigma = \\sqrt{(1 - \\bar\\alpha_t) / \\bar\\alpha_t}$")
+        axes.set_title(f"({letter})", loc="left")
+    loss_axes.set_ylabel("mean squared error of predicted noise")
+    loss_axes.set_title(f"dashed: smallest noise, $\\sqrt{{\\beta_1}}$ = {smallest:g}", loc="right")
+    share_axes.set_ylabel("share of fixational motion left unexplained")
+    share_axes.set_title("dotted: nothing recovered", loc="right")
+    share_axes.axhline(1.0, color="black", linewidth=0.9, linestyle=":")
+    add_legend(loss_axes, figure)
+    return add_title(figure, "what the networks learn at each noise level", "; ".join(counts))
+
+
+def _draw_levels(runs: Sequence[Results], key: str, kind: str, axes: Axes) -> None:
+    """The runs of one recipe: a faint line each, their mean in full colour."""
+    colour, marker = _SHAPE[kind]
+    sigma = numbers(level["sigma"] for level in runs[0]["levels"])
+    values = np.stack([numbers(level[key] for level in run["levels"]) for run in runs])
+    order = np.argsort(sigma)
+    axes.plot(sigma[order], values[:, order].T, color=FAINT[colour], linewidth=0.8)
+    label = f"{kind} model, mean of {len(runs)} runs (faint: each)"
+    look = {"color": colour, "marker": marker, "markersize": 3.5, "linewidth": 1.3}
+    axes.plot(sigma[order], values.mean(axis=0)[order], label=label, **look)
+
+
+def training_curves(artefacts: Artefacts) -> Figure | None:
+    """Validation and training loss of every run by epoch, in logarithms."""
+    import matplotlib.pyplot as plt
+
+    plan, histories = artefacts.plan, artefacts.histories
+    eps, x0 = paper.BEST_VALIDATION_LOSS.mean, paper.NUMBERS["objective"]["x0"]["loss"].mean
+    is_papers = plan.position.objective == "eps"
+    ablation = f"position model, predicting {'x0' if is_papers else 'eps'}"
+    panels = [
+        (title, found, best)
+        for title, names, best in (
+            ("position model", plan.position_sets, eps if is_papers else None),
+            ("velocity model", plan.velocity_sets, None),
+            (ablation, [plan.x0], x0 if is_papers else None),
+        )
+        if (found := [histories[name] for name in names if name in histories])
+    ]
+    if not panels:
+        return None
+    size = (3.5 * len(panels) + 0.5, 4.2)
+    figure, grid = plt.subplots(1, len(panels), figsize=size, squeeze=False)
+    for axes, (title, found, best) in zip(grid.flat, panels, strict=True):
+        for number, history in enumerate(found):
+            _draw_history(history, number, axes)
+        if best is not None:
+            label = f"paper's best: {best:.4f}"
+            axes.axhline(best, color="black", linestyle="--", linewidth=0.9, label=label)
+        axes.set(yscale="log", xlabel="epoch", title=title)
+        _show_plateau(found, best, axes)
+        set_plain_ticks(axes.yaxis, (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0))
+        axes.legend(loc="upper right", fontsize=7.5)
+    grid[0, 0].set_ylabel("loss")
+    return add_title(figure, "validation loss (circle: best epoch), training loss faint")
+
+
+def _show_plateau(histories: Sequence[Results], best: float | None, axes: Axes) -> None:
+    """The first epochs leave the picture: they would squeeze all others into a line."""
+    losses = np.concatenate([numbers(one[key]) for one in histories for key in _LOSSES])
+    lowest = float(np.nanmin([*losses, np.nan if best is None else best]))
+    axes.set_ylim(0.85 * lowest, min(1.1 * float(np.nanmax(losses)), _PLATEAU * lowest))
+
+
+def _draw_history(history: Results, number: int, axes: Axes) -> None:
+    """One run: epochs count from 1; those that were not validated are left out of the line."""
+    colour = _SEED_COLOURS[number % len(_SEED_COLOURS)]
+    training = numbers(history["training_loss"])
+    axes.plot(np.arange(1, len(training) + 1), training, color=colour, alpha=0.3, linewidth=0.7)
+    validation = numbers(history["validation_loss"])
+    is_known = np.isfinite(validation)
+    if not is_known.any():
+        return
+    epoch, validation = np.flatnonzero(is_known) + 1, validation[is_known]
+    best = int(np.argmin(validation))
+    label = f"seed {history['seed']}: {validation[best]:.4f} (epoch {epoch[best]})"
+    line = _SEED_LINES[number % len(_SEED_LINES)]
+    axes.plot(epoch, validation, color=colour, linestyle=line, linewidth=1.1, label=label)
+    axes.plot(epoch[best], validation[best], "o", color=colour, markersize=6, fillstyle="none")
+
+
+def sampling_ablation(artefacts: Artefacts) -> Figure | None:
+    """KS and JS by DDIM steps (mean speed) and by eta (mean of eight features), and the paper's."""
+    import matplotlib.pyplot as plt
+
+    results, plan = artefacts.evaluations.get("sampling"), artefacts.plan
+    if results is None:
+        return None
+    compared = Comparison(results)
+    by_steps = {float(n): (plan.with_steps(n), f"steps {n}") for n in STEPS}
+    by_eta = {eta: (plan.with_eta(eta), f"eta {eta:g}") for eta in ETAS}
+    figure, grid = plt.subplots(2, 2, figsize=(8.6, 6.0), sharex="col")
+    for row, kind in zip(grid, ("ks", "js"), strict=True):
+        _draw_ablation(kind, by_steps, compared.distance("features", "mean_speed", kind), row[0])
+        _draw_ablation(kind, by_eta, compared.mean("features", EIGHT, kind), row[1])
+        row[0].set(xscale="log", ylabel=kind.upper())
+        for axes in row:
+            if kind == "js":
+                axes.set_yscale("log")
+                set_plain_ticks(axes.yaxis)
+            else:
+                axes.set_ylim(bottom=0)
+    grid[0, 0].set_title("mean speed", loc="left")
+    grid[0, 1].set_title("mean of eight features", loc="left")
+    grid[1, 0].set_xlabel("DDIM steps")
+    grid[1, 0].set_xticks(STEPS, [str(steps) for steps in STEPS])
+    grid[1, 0].minorticks_off()
+    grid[1, 1].set_xlabel("$\\eta$ (0: deterministic, 1: DDPM)")
+    grid[1, 1].set_xticks(ETAS)
+    add_legend(grid.flat[0], figure)
+    title = f"sampling ablations, position model, seed {plan.reference_seed}"
+    return add_counts(figure, title, results)
+
+
+def _draw_ablation(
+    kind: str, settings: Mapping[float, tuple[str, str]], measure: Measure, axes: Axes
+) -> None:
+    """Ours, the floor and the paper's values. settings: x -> (set, row of the paper's table)."""
+    x = list(settings)
+    ours = numbers(measure.values.get(one) for one, _ in settings.values())
+    axes.plot(x, ours, "o-", color=BLUE, linewidth=1.3, markersize=4.5, label="this reproduction")
+    theirs = [paper.NUMBERS["sampling"][row][kind].mean for _, row in settings.values()]
+    axes.plot(x, theirs, "s--", color=ORANGE, markersize=4, label="paper, its recordings")
+    floor = "floor: training against held-out participants"
+    axes.axhline(measure.floor or 0.0, color=GREY, linestyle=":", linewidth=1.3, label=floor)

@@ -1,0 +1,81 @@
+"""Generated windows as one file to send: what `Windows.save` writes, zipped where it is a folder.
+
+The files are written in a temporary folder that is deleted before the first byte is sent. What is
+sent is an unnamed file, which the system deletes when it is closed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from gazediffusion.web.requests import windows_json
+from gazediffusion.web.uploads import PREFIX
+
+if TYPE_CHECKING:
+    from gazediffusion.data.windows import Windows
+    from gazediffusion.web.requests import GenerationRequest
+
+_ZIPPED = ("bids", "asc")
+_CHUNK = 1 << 16
+_DATE = (1980, 1, 1, 0, 0, 0)
+
+
+def file_name(request: GenerationRequest) -> str:
+    """A name that states model, task, seed and format."""
+    words = ["gaze", request.served.name, request.generator.task or ""]
+    words.append(f"seed{request.config.seed}")
+    plain = [re.sub(r"[^A-Za-z0-9]+", "-", word).strip("-")[:40] for word in words]
+    format = request.config.format
+    ending = f"{format}.zip" if format in _ZIPPED else format
+    return f"{'-'.join(filter(None, plain))}.{ending}"
+
+
+def export_file(windows: Windows, format: str) -> BinaryIO:
+    """The windows in a format, as an open file at its beginning; the caller closes it."""
+    stream = tempfile.TemporaryFile(prefix=PREFIX)  # noqa: SIM115  # closed when it is sent
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as folder:
+        is_zipped = format in _ZIPPED
+        path, *_ = windows.save(Path(folder) / ("gaze" if is_zipped else f"gaze.{format}"), format)
+        if is_zipped:
+            _zip(path, stream)
+        else:
+            with path.open("rb") as content:
+                shutil.copyfileobj(content, stream)
+    stream.seek(0)
+    return stream
+
+
+def export_json(windows: Windows) -> BinaryIO:
+    """The card and the windows as JSON, as an open file; written a window at a time."""
+    stream = tempfile.TemporaryFile(prefix=PREFIX)  # noqa: SIM115  # closed when it is sent
+    stream.write(f'{{"card": {json.dumps(windows.provenance["card"])}, "windows": ['.encode())
+    for window in windows_json(windows):
+        stream.write(((", " if window["index"] else "") + json.dumps(window)).encode())
+    stream.write(b"]}")
+    stream.seek(0)
+    return stream
+
+
+def chunks(stream: BinaryIO) -> Iterator[bytes]:
+    """A file in small parts; closed at the end."""
+    with stream:
+        while chunk := stream.read(_CHUNK):
+            yield chunk
+
+
+def _zip(folder: Path, stream: BinaryIO) -> None:
+    """A folder as a zip; the same files give the same bytes."""
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                entry = zipfile.ZipInfo(path.relative_to(folder.parent).as_posix(), _DATE)
+                entry.compress_type = zipfile.ZIP_DEFLATED
+                with path.open("rb") as content, archive.open(entry, "w") as target:
+                    shutil.copyfileobj(content, target)

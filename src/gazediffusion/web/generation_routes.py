@@ -1,0 +1,192 @@
+"""Routes that list models and generate windows: as a stream of events, as JSON or as a file."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, HTTPException, Query, Request
+from fastapi.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from gazediffusion.version import __version__
+from gazediffusion.web.jobs import Job, Steps
+from gazediffusion.web.playground import DisconnectedError, Play, mailbox, received
+from gazediffusion.web.requests import GenerationRequest, windows_with_events_json
+from gazediffusion.web.schemas import (
+    MEDIA_TYPES,
+    GenerateRequest,
+    GenerateResponse,
+    GenerationFields,
+    ModelsResponse,
+    failures,
+)
+
+routes = APIRouter()
+_FILE = {"schema": {"type": "string", "format": "binary"}}
+_EVENTS = {
+    "schema": {
+        "type": "object",
+        "description": "One event; its data is JSON in one line.",
+        "required": ["event", "data"],
+        "properties": {
+            "event": {"enum": ["queued", "started", "progress", "window", "done", "failed"]},
+            "data": {"type": "string", "contentMediaType": "application/json"},
+        },
+    },
+    "example": {"event": "queued", "data": '{"job": "5f0c6f1c9d1b2a3e", "ahead": 0}'},
+}
+
+
+class ReleasingResponse(StreamingResponse):
+    """A stream that releases something when it has ended, however it ended."""
+
+    def __init__(self, content: Any, release: Callable[[], None], **more: Any) -> None:
+        super().__init__(content, **more)
+        self.release = release
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send until the end or until the client disconnects."""
+        try:
+            await super().__call__(scope, receive, send)
+        except DisconnectedError:
+            pass
+        finally:
+            self.release()
+
+
+@routes.get("/models", summary="List the models", response_model=ModelsResponse)
+def models(play: Play) -> dict[str, Any]:
+    """The models with their tasks, screens and lengths, and the limits of one request."""
+    served = play.models.served.values()
+    limits = play.settings.limits
+    return {
+        "models": [model.describe() for model in served],
+        "default": play.models.default,
+        "limits": {**vars(limits), "max_seconds": max(one.about.seconds for one in served)},
+        "has_real": play.settings.real is not None,
+        "version": __version__,
+    }
+
+
+@routes.get(
+    "/generate/stream",
+    summary="Stream windows as they are generated",
+    response_class=StreamingResponse,
+    responses={
+        200: {"description": "Server-sent events", "content": {"text/event-stream": _EVENTS}},
+        **failures(422, 429),
+    },
+)
+async def stream(
+    fields: Annotated[GenerationFields, Query()], play: Play, request: Request
+) -> Response:
+    """Server-sent events: queued, started, progress, window, then done or failed. A window has its
+    task, screen, fixations (position: the mean) and saccades (position: the end point). The job
+    ends when the connection is closed."""
+    wanted = await asyncio.to_thread(
+        GenerationRequest.of, fields, play.models, play.settings.limits
+    )
+    messages, listener = mailbox()
+    card: dict[str, Any] = {}
+
+    def work(job: Job) -> Steps:
+        first = 0
+        for piece in wanted.pieces(job):
+            windows = wanted.windows(piece, first)
+            card.update(windows.provenance["card"])
+            yield "".join(_event("window", one) for one in windows_with_events_json(windows, first))
+            first += len(piece)
+
+    job = play.generation.submit(work, listener)
+
+    async def events() -> AsyncIterator[str]:
+        yield _event("queued", {"job": job.id, "ahead": job.ahead})
+        started = time.monotonic()
+        async for kind, value in received(messages, request):
+            if kind == "started":
+                started = time.monotonic()
+                yield _event("started", {"job": job.id})
+            elif kind == "progress":
+                yield _event("progress", {"done": value, "n": wanted.n})
+            elif kind == "result":
+                yield value
+            elif kind == "failed":
+                yield _event("failed", {"error": str(value)})
+            else:
+                done = {
+                    "job": job.id,
+                    "n": wanted.n,
+                    "seconds_taken": round(time.monotonic() - started, 3),
+                    "command": wanted.command(),
+                    "python": wanted.python(),
+                    "card": card,
+                }
+                yield _event("done", done)
+
+    return ReleasingResponse(
+        events(),
+        lambda: play.generation.release(job),
+        media_type="text/event-stream",
+        headers={"X-Accel-Buffering": "no"},
+    )
+
+
+def _event(name: str, data: dict[str, Any]) -> str:
+    return f"event: {name}\ndata: {json.dumps(data)}\n\n"
+
+
+@routes.post(
+    "/jobs/{job}/cancel",
+    summary="Cancel a job",
+    status_code=204,
+    response_class=Response,
+    responses=failures(404),
+)
+def cancel(job: str, play: Play) -> Response:
+    """The job's stream ends with `failed`, and its place in the queue is free."""
+    if not play.generation.cancel(job):
+        raise HTTPException(404, f"there is no job {job!r}")
+    return Response(status_code=204)
+
+
+@routes.post(
+    "/generate",
+    summary="Generate windows as JSON or as a file",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "The windows; a file has a name",
+            "model": GenerateResponse,
+            "content": {kind: _FILE for kind in MEDIA_TYPES.values() if "json" not in kind},
+        },
+        **failures(400, 413, 422, 429),
+    },
+)
+async def generate(
+    fields: Annotated[GenerateRequest, Body()], play: Play, request: Request
+) -> Response:
+    """The same windows and the same bytes as the command line in the `done` event of
+    /api/generate/stream. The response begins when all windows are generated."""
+    from gazediffusion.web.exports import chunks, export_file, export_json, file_name
+
+    is_json = fields.format == "json"
+    format = "parquet" if is_json else fields.format
+    wanted = await asyncio.to_thread(
+        GenerationRequest.of, fields, play.models, play.settings.limits, format
+    )
+    windows = await play.generate(wanted, request)
+    if is_json:
+        content = await asyncio.to_thread(export_json, windows)
+    else:
+        content = await asyncio.to_thread(export_file, windows, format)
+    named = {"Content-Disposition": f'attachment; filename="{file_name(wanted)}"'}
+    return ReleasingResponse(
+        chunks(content),
+        content.close,
+        media_type=MEDIA_TYPES[fields.format],
+        headers={} if is_json else named,
+    )

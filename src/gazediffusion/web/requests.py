@@ -1,0 +1,174 @@
+"""A request for windows: checked by the library, generated piece by piece.
+
+The command and the Python program of a request write the same bytes as its export. They state the
+batch size, because the order of summation changes the last digits of float32.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+import time
+from collections.abc import Generator, Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazediffusion.errors import GazeError
+from gazediffusion.web.models import BATCH_CPU, BATCH_GPU
+
+if TYPE_CHECKING:
+    from gazediffusion.data.export import Event
+    from gazediffusion.data.windows import Windows
+    from gazediffusion.generation.generator import DiffusionGenerator
+    from gazediffusion.generation.sets import SetConfig
+    from gazediffusion.web.jobs import Job
+    from gazediffusion.web.models import Models, ServedModel
+    from gazediffusion.web.schemas import GenerationFields
+    from gazediffusion.web.settings import Limits
+
+_PROGRESS_EVERY_S = 0.1
+_DECIMALS = 5  # of normalized positions: less than a hundredth of a pixel
+
+
+@dataclass(frozen=True)
+class GenerationRequest:
+    """Windows that can be generated: the model is loaded and every setting is valid."""
+
+    served: ServedModel
+    quality: str
+    generator: DiffusionGenerator
+    config: SetConfig
+
+    @classmethod
+    def of(
+        cls, fields: GenerationFields, models: Models, limits: Limits, format: str = "parquet"
+    ) -> GenerationRequest:
+        """Check the fields of a request; loads the model."""
+        from gazediffusion.generation.sets import SetConfig, require_sizes
+
+        config = SetConfig(n=fields.n, seed=fields.seed, format=format, seconds=fields.seconds)
+        if fields.n > limits.max_windows:
+            raise GazeError(
+                f"`n` must be {limits.max_windows} or fewer here, not {fields.n}",
+                remedy="the limit is `max_windows` of the server",
+            )
+        served = models.find(fields.model)
+        model = models.load(served)
+        generator = model.generator(
+            task=fields.task,
+            quality=fields.quality,
+            batch_size=BATCH_GPU if model.device.type == "cuda" else BATCH_CPU,
+        )
+        require_sizes(generator, config)
+        if config.n_samples(generator) == served.about.length:
+            config = replace(config, seconds=None)
+        return cls(served, fields.quality, generator, config)
+
+    @property
+    def n(self) -> int:
+        """The number of windows."""
+        return self.config.n
+
+    def pieces(self, job: Job) -> Generator[NDArray[np.float32], None, None]:
+        """Gaze (window, 2, time) in pieces; reports progress, ends when the job is cancelled."""
+        reported = 0.0
+
+        def progress(done: float) -> None:
+            nonlocal reported
+            job.require_active()
+            if time.monotonic() - reported > _PROGRESS_EVERY_S or done >= self.n:
+                reported = time.monotonic()
+                job.report("progress", done)
+
+        yield from self.generator.pieces(0, self.n, self.config.seed, progress)
+
+    def windows(self, gaze: NDArray[np.float32], first: int = 0) -> Windows:
+        """Generated gaze as windows, cut to the seconds of the request, with the card."""
+        from gazediffusion.generation.sets import set_windows
+
+        return set_windows(self.generator, self.config, gaze, first)
+
+    def command(self) -> str:
+        """The command line that writes the same windows."""
+        words = ["gazediffusion", "generate", "-o", "gaze.parquet", "--model", self.served.source]
+        words += ["-n", str(self.n), "--seed", str(self.config.seed), "--quality", self.quality]
+        if self.generator.task is not None:
+            words += ["--task", self.generator.task]
+        if self.config.seconds is not None:
+            words += ["--seconds", repr(self.config.seconds)]
+        return shlex.join([*words, "--batch-size", str(self.generator.batch_size)])
+
+    def python(self) -> str:
+        """The Python program that writes the same windows."""
+        settings = {
+            "task": self.generator.task,
+            "quality": self.quality,
+            "seed": self.config.seed,
+            "seconds": self.config.seconds,
+            "batch_size": self.generator.batch_size,
+        }
+        given = ", ".join(
+            f"{name}={json.dumps(value, ensure_ascii=False)}"
+            for name, value in settings.items()
+            if value is not None
+        )
+        return (
+            "import gazediffusion as gd\n\n"
+            f"model = gd.load({json.dumps(self.served.source, ensure_ascii=False)})\n"
+            f"windows = model.sample({self.n}, {given})\n"
+            'windows.save("gaze.parquet")\n'
+        )
+
+
+def windows_json(windows: Windows, first: int = 0) -> Iterator[dict[str, Any]]:
+    """Each window as JSON: index, task, screen and normalized x and y, to five decimals."""
+    screens = [asdict(screen) for screen in windows.screens]
+    identity = zip(windows.task, windows.screen_index, windows.cut(), strict=True)
+    for index, (task, screen, gaze) in enumerate(identity, start=first):
+        x, y = np.round(gaze.astype(np.float64), _DECIMALS).tolist()
+        yield {
+            "index": index,
+            "task": windows.tasks[task],
+            "screen": screens[screen],
+            "x": x,
+            "y": y,
+        }
+
+
+def windows_with_events_json(windows: Windows, first: int = 0) -> Iterator[dict[str, Any]]:
+    """The same with the fixations and saccades of each window, in degrees of its own screen."""
+    from gazediffusion.data.events import detect_events
+
+    time_ms = np.arange(windows.length, dtype=np.float64) * (1000.0 / windows.rate_hz)
+    pixels = windows.to_numpy("px")
+    for number, window in enumerate(windows_json(windows, first)):
+        screen = windows.screens[windows.screen_index[number]]
+        events = [
+            _event_json(event, windows[number], windows.rate_hz)
+            for event in detect_events(pixels[number], time_ms, screen)
+        ]
+        yield {**window, "events": events}
+
+
+def _event_json(event: Event, gaze: NDArray[np.float32], rate_hz: float) -> dict[str, Any]:
+    """A fixation with its mean position, or a saccade with its end point."""
+    first, last = (round(ms * rate_hz / 1000) for ms in (event.onset_ms, event.offset_ms))
+    span = gaze[:, first : last + 1] if event.event == "fixation" else gaze[:, last : last + 1]
+    x, y = span.astype(np.float64).mean(axis=1)
+    return {
+        "kind": event.event,
+        "onset_ms": event.onset_ms,
+        "offset_ms": event.offset_ms,
+        "x": round(float(x), _DECIMALS),
+        "y": round(float(y), _DECIMALS),
+        "amplitude_deg": _rounded(event.amplitude_deg),
+        "peak_deg_s": _rounded(event.peak_velocity_deg_s),
+    }
+
+
+def _rounded(value: float) -> float | None:
+    return round(value, 3) if math.isfinite(value) else None

@@ -1,0 +1,140 @@
+"""The one conditioning object: schema, encoding, dropout, draws, fine-tuning and files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from gazediffusion.conditioning import Conditioning
+from gazediffusion.conditioning.statistics import STATISTICS
+from gazediffusion.errors import GazeError
+from tests.conditioning.test_prior import same
+from tests.runs import short_windows
+
+FEW = ("saccades", "mean_x", "std_y")
+
+
+@pytest.fixture(scope="module")
+def conditioning() -> Conditioning:
+    return Conditioning.fit([short_windows()], FEW)
+
+
+def test_the_schema_names_every_entry_in_order(conditioning: Conditioning) -> None:
+    assert conditioning.schema == {
+        "task": ("dots", "movies"),
+        "augmentation": ("flip_x", "flip_y", "reversal"),
+        "statistics": FEW,
+        "statistics_known": ("known",),
+    }
+    assert conditioning.width == 9
+    assert conditioning.columns("statistics") == slice(5, 8)
+    with pytest.raises(KeyError):
+        conditioning.columns("pupil")
+
+
+def test_an_unconditional_model_has_an_empty_condition() -> None:
+    nothing = Conditioning()
+    assert (nothing.width, nothing.schema, nothing.is_calibrated) == (0, {}, True)
+    assert nothing.draw(0, 3, 0).condition == ()
+    assert nothing.of_windows(torch.zeros(3, dtype=torch.long), None) == ()
+    assert nothing.task_numbers([short_windows()]).tolist() == [0] * len(short_windows())
+    with pytest.raises(GazeError, match="not conditioned on tasks"):
+        nothing.draw_by(np.zeros((1, 2)), "reading") if nothing.tasks else nothing.task_number("x")
+
+
+def test_each_part_is_encoded_in_its_columns(conditioning: Conditioning) -> None:
+    statistics = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    labels = torch.tensor([[True, False, False], [False, False, True]])
+    known = torch.tensor([[1.0], [0.0]])
+    (vector,) = conditioning.encode(torch.eye(2), labels, statistics, known)
+    assert vector[:, conditioning.columns("task")].tolist() == [[1, 0], [0, 1]]
+    assert torch.equal(vector[:, conditioning.columns("augmentation")], labels.float())
+    assert vector[:, conditioning.columns("statistics")].tolist() == [[1, 2, 3], [0, 0, 0]]
+    assert torch.equal(vector[:, conditioning.columns("statistics_known")], known)
+    (without,) = conditioning.without_task((vector,))
+    assert not without[:, conditioning.columns("task")].any()
+    assert torch.equal(without[:, 2:], vector[:, 2:])
+
+
+def test_task_and_statistics_are_dropped_out_independently(conditioning: Conditioning) -> None:
+    noise = torch.Generator().manual_seed(0)
+    n = 2000
+    (vector,) = conditioning.of_training_windows(
+        torch.zeros(n, dtype=torch.long),
+        torch.ones(n, len(FEW)),
+        torch.zeros(n, 3, dtype=torch.bool),
+        0.5,
+        lambda shape: torch.rand(shape, generator=noise),
+    )
+    has_task = vector[:, 0] == 1
+    is_known = vector[:, conditioning.columns("statistics_known")][:, 0] == 1
+    for share, expected in ((has_task, 0.5), (is_known, 0.5), (has_task & is_known, 0.25)):
+        assert float(share.float().mean()) == pytest.approx(expected, abs=0.04)
+    statistics = vector[:, conditioning.columns("statistics")]
+    assert torch.equal((statistics != 0).any(dim=1), is_known)
+
+
+def test_window_k_of_a_seed_is_drawn_alike_in_any_batch(conditioning: Conditioning) -> None:
+    whole, part = conditioning.draw(0, 40, 7), conditioning.draw(11, 15, 7)
+    assert part.tasks == whole.tasks[11:15]
+    torch.testing.assert_close(part.condition[0], whole.condition[0][11:15])
+    shares = [whole.tasks.count(k) / 40 for k in range(2)]
+    np.testing.assert_allclose(shares, conditioning.task_shares, atol=0.05)
+    assert conditioning.draw(0, 40, 7, "movies").tasks == (1,) * 40
+    with pytest.raises(GazeError, match="no task 'movie'; did you mean 'movies'"):
+        conditioning.draw(0, 1, 0, "movie")
+
+
+def test_files_give_back_the_same_conditioning(conditioning: Conditioning) -> None:
+    values = json.loads(json.dumps(conditioning.to_json()))
+    read = Conditioning.from_json(values, conditioning.to_tensors())
+    assert read.schema == conditioning.schema
+    assert read.prior is not None
+    assert conditioning.prior is not None
+    assert same(read.prior, conditioning.prior)
+    assert torch.equal(read.draw(0, 5, 3).condition[0], conditioning.draw(0, 5, 3).condition[0])
+    with pytest.raises(GazeError, match="tables of the conditioning prior are missing"):
+        Conditioning.from_json(values, None)
+
+
+def test_a_model_with_unknown_statistics_still_draws(conditioning: Conditioning) -> None:
+    """Only measuring needs to know them: training and calibration."""
+    assert conditioning.prior is not None
+    other = replace(
+        conditioning, prior=replace(conditioning.prior, names=("pupil", "mean_x", "std_y"))
+    )
+    assert torch.equal(other.draw(0, 5, 3).condition[0], conditioning.draw(0, 5, 3).condition[0])
+    with pytest.raises(GazeError, match="cannot measure"):
+        other.measure(torch.zeros(1, 2, 64), 250.0)
+
+
+def test_weights_are_transferred_by_part_and_name(conditioning: Conditioning) -> None:
+    assert conditioning.prior is not None
+    renamed = replace(short_windows(), tasks=("movies", "juggling"))
+    new = Conditioning.fit([renamed], STATISTICS)
+    weight = torch.arange(2.0 * conditioning.width).reshape(2, -1)
+    moved = new.transfer(weight, conditioning)
+    assert moved.shape == (2, new.width)
+    assert torch.equal(moved[:, 0], weight[:, 1])  # movies
+    assert not moved[:, 1].any()  # juggling is new
+    here = new.columns("statistics").start + STATISTICS.index("std_y")
+    there = conditioning.columns("statistics").start + FEW.index("std_y")
+    assert torch.equal(moved[:, here], weight[:, there])
+    assert torch.equal(moved[:, -1], weight[:, -1])
+
+
+def test_a_fine_tuned_model_keeps_the_scales_of_its_source(conditioning: Conditioning) -> None:
+    windows = short_windows()
+    other = replace(windows, gaze=windows.gaze * np.float32(0.5))
+    new = Conditioning.fit([other], FEW)
+    assert new.prior is not None
+    assert conditioning.prior is not None
+    assert not np.array_equal(new.prior.mean, conditioning.prior.mean)
+    moved = new.initialised_from(conditioning)
+    assert moved.prior is not None
+    assert np.array_equal(moved.prior.mean, conditioning.prior.mean)
+    assert moved.prior.components is new.prior.components

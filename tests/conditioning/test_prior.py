@@ -1,0 +1,131 @@
+"""The conditioning prior: what is drawn for new windows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from gazediffusion.conditioning.prior import Prior
+from gazediffusion.conditioning.statistics import STATISTICS, measure
+from gazediffusion.data.windows import Windows
+from gazediffusion.seeds import sobol_points
+from tests.conditioning.test_statistics import RATE, walk
+from tests.runs import short_windows
+
+
+def of_two_groups() -> Windows:
+    """Windows of one participant, half of them quiet and left, half noisy and right."""
+    quiet, noisy = walk(300, 1, 3e-4) - 0.4, walk(300, 2, 3e-3) + 0.4
+    gaze = torch.cat([quiet, noisy]).clamp(-0.99, 0.99).numpy()
+    return Windows.from_array(gaze, RATE, short_windows().screen, tasks="both")
+
+
+def drawn(prior: Prior, n: int, seed: int = 5) -> torch.Tensor:
+    return prior.draw([0] * n, sobol_points(seed, 0, n, 1 + len(STATISTICS)))[0]
+
+
+def same(one: Prior, other: Prior) -> bool:
+    """Whether two priors have the same names and tables."""
+    a, b = one.to_tensors(), other.to_tensors()
+    return one.names == other.names and all(torch.equal(a[key], b[key]) for key in a | b)
+
+
+def test_drawn_statistics_are_distributed_as_those_of_the_training_windows() -> None:
+    windows = of_two_groups()
+    prior = Prior.fit([windows], windows.tasks)
+    real = prior.standardized(measure(torch.from_numpy(windows.cut()), RATE)).numpy()
+    generated = drawn(prior, 1500).numpy()
+    np.testing.assert_allclose(generated.mean(axis=0), real.mean(axis=0), atol=0.12)
+    np.testing.assert_allclose(generated.std(axis=0), real.std(axis=0), atol=0.12)
+    # Quiet windows lie left and noisy ones right: statistics correlate as in the windows.
+    noise, mean = STATISTICS.index("median_speed_x"), STATISTICS.index("mean_x")
+    assert np.corrcoef(real[:, noise], real[:, mean])[0, 1] > 0.88
+    assert np.corrcoef(generated[:, noise], generated[:, mean])[0, 1] > 0.83
+    # There are two groups of windows, and hardly any between.
+    assert np.mean(np.abs(generated[:, noise]) < 0.5) < 0.1
+
+
+def test_a_draw_does_not_depend_on_the_windows_beside_it() -> None:
+    prior = Prior.fit([short_windows()], short_windows().tasks)
+    uniforms = sobol_points(1, 0, 4, 1 + len(STATISTICS))
+    together, components = prior.draw([1, 0, 0, 1], uniforms)
+    assert components == [0, 0, 0, 0]
+    for row, task in enumerate([1, 0, 0, 1]):
+        alone, _ = prior.draw([task], uniforms[row : row + 1])
+        assert torch.equal(together[row : row + 1], alone)
+    assert not torch.equal(together[1], together[2])
+
+
+def test_few_draws_have_the_mean_of_many() -> None:
+    """Sixty-four Sobol points estimate the mean as well as thousands of independent draws."""
+    prior = Prior.fit([of_two_groups()], ["both"])
+    whole = drawn(prior, 4096).mean(dim=0)
+    few = torch.stack([drawn(prior, 64, seed).mean(dim=0) for seed in range(20)])
+    assert float((few - whole).square().mean().sqrt()) < 0.4 / 64**0.5
+
+
+def in_whole_pixels() -> Windows:
+    """Windows of two recordings on a grid of a tenth of a pixel, the second in whole pixels."""
+    fine, coarse = walk(150, 1, 5e-3), walk(150, 2, 5e-3)
+    screen = short_windows().screen
+    cell = torch.from_numpy(2 * 0.1 / screen.size_px).float()
+    gaze = [(one / size).round() * size for one, size in ((fine, cell), (coarse, 10 * cell))]
+    both = np.concatenate([one.clamp(-0.99, 0.99).numpy() for one in gaze])
+    return replace(Windows.from_array(both, RATE, screen, tasks="both"), grid_px=0.1)
+
+
+def test_recordings_in_whole_pixels_are_a_component_of_their_own() -> None:
+    windows = in_whole_pixels()
+    prior = Prior.fit([windows], windows.tasks)
+    (components,) = prior.components
+    assert [float(one.weight) for one in components] == [0.5, 0.5]
+    cell = windows.grid_of_window[0, :, 0]
+    np.testing.assert_allclose([one.step for one in components], [cell * 0, cell * 10], rtol=1e-3)
+    np.testing.assert_allclose([one.grid for one in components], [cell, cell], rtol=1e-3)
+    targets, numbers = prior.draw([0] * 400, sobol_points(3, 0, 400, 1 + len(STATISTICS)))
+    assert np.mean(numbers) == pytest.approx(0.5, abs=0.01)
+    slow = targets[:, STATISTICS.index("slow_share_x")]
+    is_coarse = torch.tensor(numbers) == 1
+    assert float(slow[is_coarse].mean()) > float(slow[~is_coarse].mean()) + 1
+
+
+def test_few_windows_are_no_component() -> None:
+    windows = in_whole_pixels()
+    prior = Prior.fit([windows.select(np.arange(170))], windows.tasks)
+    assert [one.step.tolist() for one in prior.components[0]] == [[0.0, 0.0]]
+
+
+def test_tables_survive_and_contain_no_window() -> None:
+    prior = Prior.fit([of_two_groups()], ["both"])
+    assert same(Prior.from_tensors(prior.names, prior.to_tensors()), prior)
+    # Each Gaussian stands for two hundred windows.
+    assert len(prior.components[0][0].weights) == 3
+    assert prior.components[0][0].real.shape == (25, len(STATISTICS))
+
+
+def test_one_window_is_enough() -> None:
+    windows = of_two_groups().select(np.array([0]))
+    prior = Prior.fit([windows], windows.tasks)
+    assert bool(torch.isfinite(drawn(prior, 1)).all())
+
+
+def test_the_prior_of_an_earlier_version_is_read() -> None:
+    """It was JSON, under other names, and its statistics had none."""
+    prior = Prior.fit([of_two_groups()], ["both"])
+    (component,) = prior.components[0]
+    old = {
+        "share": float(component.weight), "step": component.step.tolist(),
+        "grid": component.grid.tolist(), "shares": component.weights.tolist(),
+        "means": component.means.tolist(), "factors": component.factors.tolist(),
+        "drawn": component.drawn.tolist(), "real": component.real.tolist(),
+        "missed": (component.deviation + 0.25).tolist(),
+    }  # fmt: skip
+    values = {"mean": prior.mean.tolist(), "std": prior.std.tolist(), "tasks": [[old]]}
+    read = Prior.from_legacy(values)
+    assert read.names == STATISTICS
+    assert read.is_calibrated
+    assert same(read.uncalibrated(), prior)
+    assert torch.equal(drawn(read, 9), drawn(prior, 9))

@@ -1,0 +1,273 @@
+"""Windows written for other tools: each on its own screen, in every format, and read back."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from gazediffusion.data.cleaning import CleaningConfig
+from gazediffusion.data.export.card import read_card
+from gazediffusion.data.export.npz import read_npz
+from gazediffusion.data.export.projection import Projection
+from gazediffusion.data.export.windows import FORMATS, write_windows
+from gazediffusion.data.preparing import PrepareConfig, prepare
+from gazediffusion.data.readers import find_sources, read_recordings
+from gazediffusion.data.windows import Windows
+from gazediffusion.errors import GazeError
+from gazediffusion.evaluation.loading import load_set
+from gazediffusion.geometry import Screen
+from tests.data.test_windows import make_windows
+
+READING = Screen(1680, 1050, 47.4, 29.7, 55.0)
+MOVIES = Screen(1280, 720, 40.0, 22.5, 45.0)
+SCREEN_OF = {"reading": READING, "movies": MOVIES}
+TASKS = ("reading", "movies", "movies", "reading")
+RATE_HZ, LENGTH = 250.0, 500
+
+
+def mixture() -> Windows:
+    """Four smooth windows of two tasks on two screens; the last sample of each is known.
+
+    The first window ends at 8.79 degrees below the centre of the reading screen.
+    """
+    rng = np.random.default_rng(0)
+    gaze = np.cumsum(rng.normal(0, 2e-3, (4, 2, LENGTH)), axis=2)
+    y_px = READING.from_degrees(np.array([[0.0], [8.79]]))
+    gaze[0, :, -1] = READING.to_normalized(y_px)[:, 0]
+    return Windows.from_array(gaze, RATE_HZ, [SCREEN_OF[task] for task in TASKS], tasks=TASKS)
+
+
+def own_units(windows: Windows) -> tuple[Any, Any]:
+    return windows.to_numpy("px"), windows.to_numpy("deg")
+
+
+@pytest.mark.parametrize("format", ["parquet", "csv", "bids", "asc"])
+def test_every_window_of_a_mixture_comes_back_on_its_own_screen(
+    tmp_path: Path, format: str
+) -> None:
+    windows = mixture()
+    windows.save(tmp_path / "set", format)
+    recordings = list(read_recordings([tmp_path / "set"]))
+    assert [recording.screen for recording in recordings] == [
+        SCREEN_OF[recording.task] for recording in recordings
+    ]
+    atol_px = 0.051 if format == "asc" else 1e-3
+    pixels, degrees = own_units(windows)
+    found: dict[str, list[Any]] = {task: [] for task in SCREEN_OF}
+    for recording in recordings:
+        (gaze_px,) = recording.gaze_px.values()
+        assert recording.screen is not None
+        found[recording.task].append((gaze_px, recording.screen.to_degrees(gaze_px)))
+    for task, trials in found.items():
+        numbers = [k for k, name in enumerate(TASKS) if name == task]
+        for number, (gaze_px, gaze_deg) in zip(numbers, trials, strict=True):
+            np.testing.assert_allclose(gaze_px, pixels[number], atol=atol_px)
+            np.testing.assert_allclose(gaze_deg, degrees[number], atol=atol_px / 20)
+    y_deg = found["reading"][0][1][1, -1]
+    assert y_deg == pytest.approx(8.79, abs=0.002)
+
+
+def test_tables_of_a_mixture_have_the_pixels_and_degrees_of_each_windows_screen(
+    tmp_path: Path,
+) -> None:
+    windows = mixture()
+    windows.save(tmp_path / "gaze.parquet")
+    table = pl.read_parquet(tmp_path / "gaze.parquet")
+    pixels, degrees = own_units(windows)
+    for unit, expected in (("px", pixels), ("deg", degrees)):
+        found = table.select(f"x_{unit}", f"y_{unit}").to_numpy().reshape(4, LENGTH, 2)
+        np.testing.assert_allclose(found.transpose(0, 2, 1), expected, atol=1e-4)
+    assert table["y_deg"][LENGTH - 1] == pytest.approx(8.79, abs=1e-4)
+    fields = json.loads((tmp_path / "gaze.json").read_text())
+    assert fields["Screens"] == {task: screen.to_bids() for task, screen in SCREEN_OF.items()}
+    assert "ScreenResolution" not in fields
+
+
+def test_npz_carries_tasks_screens_and_resolution_back(tmp_path: Path) -> None:
+    windows = mixture()
+    steps = np.zeros((4, 2))
+    steps[1] = 2.0 / MOVIES.size_px[:, 0]  # whole pixels
+    windows = replace(windows, segment_step=steps)
+    windows.save(tmp_path / "gaze.npz")
+    with np.load(tmp_path / "gaze.npz") as arrays:
+        np.testing.assert_allclose(arrays["gaze_px"], windows.to_numpy("px"), atol=1e-3)
+        np.testing.assert_allclose(arrays["gaze_deg"], windows.to_numpy("deg"), atol=1e-4)
+        assert arrays["gaze_deg"][0, 1, -1] == pytest.approx(8.79, abs=1e-4)
+        assert arrays["screen"][0].tolist() == [1680, 1050, 47.4, 29.7, 55.0]
+        assert arrays["resolution_px"].tolist() == [[0, 0], [1, 1], [0, 0], [0, 0]]
+    back = read_npz(tmp_path / "gaze.npz")
+    np.testing.assert_allclose(back.cut(), windows.cut(), atol=1e-6)
+    assert [back.tasks[k] for k in back.task] == list(TASKS)
+    assert [back.screens[k] for k in back.screen_index] == [SCREEN_OF[task] for task in TASKS]
+    np.testing.assert_allclose(back.resolution_px, windows.resolution_px)
+    assert back.rate_hz == RATE_HZ
+    card = read_card(tmp_path / "gaze.npz")
+    assert card is not None
+    assert card["resolution_px"] == {"movies": [[1.0, 1.0]]}
+
+
+@pytest.mark.parametrize("name", ["gaze.parquet", "gaze.csv", "gaze.npz", "bids", "asc"])
+def test_evaluation_loads_every_window_of_a_mixture_with_its_task_and_screen(
+    tmp_path: Path, name: str
+) -> None:
+    windows, path = mixture(), tmp_path / name
+    windows.save(path, name if name in FORMATS else None)
+    like = Windows.from_array(np.zeros((1, 2, LENGTH)), RATE_HZ, MOVIES)
+    loaded = load_set(path, "synthetic", like)
+    assert sorted(loaded.tasks[k] for k in loaded.task) == sorted(TASKS)
+    for task, screen in SCREEN_OF.items():
+        found, expected = loaded.of_task(task), windows.of_task(task)
+        assert found.screen == screen
+        atol = 0.003 if name == "asc" else 1e-4
+        np.testing.assert_allclose(found.to_numpy("deg"), expected.to_numpy("deg"), atol=atol)
+
+
+def test_one_screen_keeps_the_fields_of_one_screen(tmp_path: Path) -> None:
+    windows = mixture().of_task("reading")
+    windows.save(tmp_path / "gaze.csv")
+    fields = json.loads((tmp_path / "gaze.json").read_text())
+    assert fields["ScreenResolution"] == [1680, 1050]
+    assert "Screens" not in fields
+    assert fields["GazediffusionCard"]["screen"]["width_px"] == 1680
+
+
+def test_a_given_screen_is_that_of_all_windows(tmp_path: Path) -> None:
+    windows, screen = mixture(), Screen(800, 600, 40, 30, 60)
+    write_windows(tmp_path, lambda: [windows], "parquet", projection=Projection(screen, 0.1, 100))
+    table = pl.read_parquet(tmp_path / "recordings.parquet")
+    assert len(table) == 4 * 100
+    expected = np.round(screen.to_pixels(windows.cut()[:, :, :100]), 1)
+    found = table.select("x_px", "y_px").to_numpy().reshape(4, 100, 2).transpose(0, 2, 1)
+    np.testing.assert_allclose(found, expected, atol=0.0501)
+    fields = json.loads((tmp_path / "recordings.json").read_text())
+    assert fields["ScreenResolution"] == [800, 600]
+
+
+def test_a_screen_of_unknown_size_has_no_degrees_beside_one_that_has(tmp_path: Path) -> None:
+    windows = mixture()
+    windows = replace(windows, screens=(READING, Screen(1280, 720)))
+    windows.save(tmp_path / "gaze.csv")
+    table = pl.read_csv(tmp_path / "gaze.csv")
+    is_unknown = table["task"] == "movies"
+    assert table.filter(is_unknown)["x_deg"].null_count() == 2 * LENGTH
+    assert table.filter(~is_unknown)["x_deg"].null_count() == 0
+    windows.of_task("movies").save(tmp_path / "movies.csv")
+    assert "x_deg" not in pl.read_csv(tmp_path / "movies.csv").columns
+
+
+def test_prepared_windows_are_exported_as_recordings_of_their_participants(tmp_path: Path) -> None:
+    windows = make_windows()
+    written = windows.save(tmp_path / "set", "bids")
+    assert [path.name for path in written] == ["set", "card.json", "README.md"]
+    recordings = list(read_recordings([tmp_path / "set"]))
+    assert len(recordings) == len(windows)
+    assert {(one.participant, one.task) for one in recordings} == {
+        ("anna", "dots"), ("bert", "dots"), ("bert", "movies"),
+    }  # fmt: skip
+    card = read_card(tmp_path / "set")
+    assert card is not None
+    assert card["synthetic"] is False
+    assert card["n_windows"] == len(windows)
+    assert card["provenance"] == {"note": "made"}
+    assert "Synthetic" not in written[2].read_text()
+    description = json.loads((tmp_path / "set" / "dataset_description.json").read_text())
+    assert description["Name"] == "Gaze windows"
+
+
+def test_exported_windows_can_be_prepared_again(tmp_path: Path) -> None:
+    windows = mixture()
+    windows.save(tmp_path / "gaze.parquet")
+    cleaning = CleaningConfig(max_speed_deg_s=1e9)
+    config = PrepareConfig(seconds=LENGTH / RATE_HZ, validation_fraction=0, cleaning=cleaning)
+    again = prepare(find_sources([tmp_path / "gaze.parquet"]), config)
+    assert set(again.screens) == set(windows.screens)
+    assert len(again) == len(windows)
+
+
+def test_a_mixture_is_a_valid_bids_dataset(tmp_path: Path) -> None:
+    validator = shutil.which("bids-validator-deno", path=Path(sys.executable).parent)
+    if validator is None:
+        pytest.skip("bids-validator-deno is not installed")
+    mixture().save(tmp_path / "set", "bids")
+    command = [validator, "--format", "json", str(tmp_path / "set")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    issues = json.loads(done.stdout)["issues"]["issues"]
+    assert [issue for issue in issues if issue["severity"] == "error"] == []
+
+
+def test_pymovements_reads_each_asc_of_a_mixture_with_its_screen(tmp_path: Path) -> None:
+    mixture().save(tmp_path / "set", "asc")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pymovements as pm
+
+        for task, screen in SCREEN_OF.items():
+            gaze = pm.gaze.from_asc(tmp_path / "set" / f"sub-synthetic_task-{task}.asc")
+            assert gaze.experiment.screen.width_px == screen.width_px
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_number_of_pieces_does_not_change_the_bytes(tmp_path: Path, format: str) -> None:
+    windows = mixture()
+
+    def pieces() -> list[Windows]:
+        gaze = windows.cut()
+        return [
+            Windows.from_array(gaze[[k]], RATE_HZ, SCREEN_OF[task], tasks=task)
+            for k, task in enumerate(TASKS)
+        ]
+
+    for name, given in (("whole", lambda: [windows]), ("pieces", pieces)):
+        (tmp_path / name).mkdir()
+        write_windows(tmp_path / name, given, format)
+    for path in (tmp_path / "whole").rglob("*"):
+        if path.is_file():
+            other = tmp_path / "pieces" / path.relative_to(tmp_path / "whole")
+            assert path.read_bytes() == other.read_bytes(), path.name
+
+
+def test_a_task_on_two_screens_is_refused(tmp_path: Path) -> None:
+    windows = Windows.from_array(np.zeros((2, 2, 50)), RATE_HZ, [READING, MOVIES])
+    with pytest.raises(GazeError, match=r"'synthetic' was recorded on several screens.*select"):
+        windows.save(tmp_path / "gaze.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_written_over_a_folder_or_without_windows(tmp_path: Path) -> None:
+    windows = mixture()
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "mine").write_text("keep")
+    with pytest.raises(GazeError, match="not empty"):
+        windows.save(tmp_path / "set", "asc")
+    with pytest.raises(GazeError, match="no windows"):
+        windows.select(np.zeros(4, dtype=bool)).save(tmp_path / "gaze.npz")
+    with pytest.raises(GazeError, match="no format 'edf'"):
+        windows.save(tmp_path / "gaze.edf", "edf")
+    assert sorted(os.listdir(tmp_path)) == ["set"]
+
+
+def test_a_damaged_or_foreign_npz_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "gaze.npz"
+    path.write_bytes(b"PK\x03\x04 no archive")
+    with pytest.raises(GazeError, match="array 'gaze'"):
+        read_npz(path)
+    np.savez(path, gaze=np.zeros((3, 2)))
+    with pytest.raises(GazeError, match=r"\(window, 2, time\), not \(3, 2\)"):
+        read_npz(path)
+    np.savez(path, gaze=np.zeros((3, 2, 50)))
+    with pytest.raises(GazeError, match="`screen`"):
+        read_npz(path)
+    with pytest.raises(GazeError, match="`rate_hz`"):
+        read_npz(path, MOVIES)
+    assert len(read_npz(path, MOVIES, 250.0)) == 3

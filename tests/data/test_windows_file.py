@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from gazediffusion.data.windows import Windows
+from gazediffusion.errors import GazeError
+from gazediffusion.geometry import Screen
+from tests.conftest import SCREEN
+from tests.data.test_windows import make_windows
+
+
+@pytest.mark.parametrize("grid_px", [0.1, 1.0, 0.001, None])
+def test_saving_and_loading_give_back_the_same_windows(
+    tmp_path: Path, grid_px: float | None
+) -> None:
+    windows = replace(make_windows(grid_px), velocity_scale=3.5)
+    windows.save(tmp_path / "w.safetensors")
+    loaded = Windows.load(tmp_path / "w.safetensors")
+    np.testing.assert_array_equal(loaded.gaze, windows.gaze)
+    np.testing.assert_array_equal(loaded.starts, windows.starts)
+    np.testing.assert_array_equal(loaded.segment_onset_ms, windows.segment_onset_ms)
+    for name in ("length", "rate_hz", "screens", "protocol", "participants", "tasks"):
+        assert getattr(loaded, name) == getattr(windows, name)
+    assert loaded.validation == {"bert"}
+    assert loaded.grid_px == grid_px
+    assert loaded.velocity_scale == 3.5
+    assert loaded.provenance["note"] == "made"
+    assert len(loaded.provenance["data_sha256"]) == 64
+
+
+def test_gaze_on_the_grid_takes_half_the_bytes(tmp_path: Path) -> None:
+    make_windows(0.1).save(tmp_path / "grid.safetensors")
+    make_windows(None).save(tmp_path / "none.safetensors")
+    saved = (tmp_path / "none.safetensors").stat().st_size - (
+        tmp_path / "grid.safetensors"
+    ).stat().st_size
+    assert saved > 0.9 * 750 * 2 * 2
+
+
+def test_the_same_windows_give_the_same_bytes(tmp_path: Path) -> None:
+    make_windows().save(tmp_path / "a.safetensors")
+    time.sleep(0.01)
+    make_windows().save(tmp_path / "b.safetensors")
+    assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
+
+
+def test_screens_and_steps_of_a_mixture_are_kept(tmp_path: Path) -> None:
+    screens = [SCREEN, Screen(1680, 1050), SCREEN]
+    steps = np.array([[0.0, 0.0], [0.01, 0.02], [0.0, 0.0]])
+    gaze = np.random.default_rng(0).normal(0, 0.1, (3, 2, 50))
+    windows = Windows.from_array(gaze, 250, screens, tasks=["a", "b", "a"], steps=steps)
+    windows.save(tmp_path / "w.safetensors")
+    loaded = Windows.load(tmp_path / "w.safetensors")
+    assert [loaded.screens[k] for k in loaded.screen_index] == screens
+    np.testing.assert_array_equal(loaded.resolution_px, windows.resolution_px)
+    np.testing.assert_array_equal(loaded.cut(), windows.cut())
+
+
+def test_settings_of_older_files_have_their_present_names(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"recipe": "position", "same_person": [["a", "b"]], "seconds": 8.0}
+    replace(make_windows(), provenance={"config": settings}).save(tmp_path / "w.safetensors")
+    loaded = Windows.load(tmp_path / "w.safetensors").provenance["config"]
+    assert loaded == {"protocol": "position", "same_participant": [["a", "b"]], "seconds": 8.0}
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "the file is empty"),
+        (b"not a tensor in sight", "no safetensors file"),
+        (b"\xff" * 100, "no safetensors file"),
+    ],
+)
+def test_other_files_are_refused(tmp_path: Path, content: bytes, problem: str) -> None:
+    path = tmp_path / "w.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(GazeError, match=problem):
+        Windows.load(path)
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(GazeError, match="no such file"):
+        Windows.load(tmp_path / "none.safetensors")
+
+
+def test_a_foreign_safetensors_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "w.safetensors"
+    save_file({"weight": np.zeros(3)}, path)
+    with pytest.raises(GazeError, match="no windows file"):
+        Windows.load(path)
+
+
+def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "w.safetensors"
+    make_windows().save(path)
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(GazeError, match="cut short"):
+        Windows.load(path)
+
+
+def test_a_flipped_bit_is_found_by_the_checksum(tmp_path: Path) -> None:
+    path = tmp_path / "w.safetensors"
+    make_windows().save(path)
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(GazeError, match="checksum"):
+        Windows.load(path)

@@ -1,0 +1,203 @@
+"""Generation over HTTP: the windows of the library, their events, files, errors."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+
+import gazediffusion as gd
+from gazediffusion.data.events import detect_events
+from gazediffusion.data.readers import ReadOptions, read_recordings
+from gazediffusion.errors import GazeError
+from gazediffusion.generation.sets import SetConfig
+from gazediffusion.version import __version__
+from gazediffusion.web.models import BATCH_CPU
+from tests.conftest import SCREEN, RunCommand
+from tests.web.conftest import LENGTH, SCREENS, Start
+
+N = 5
+
+
+def events_of(text: str) -> list[tuple[str, Any]]:
+    """Server-sent events as (name, data)."""
+    found = re.findall(r"event: (\w+)\ndata: (.*)\n\n", text)
+    return [(name, json.loads(data)) for name, data in found]
+
+
+def sampled(run_folder: Path, n: int, **settings: Any) -> gd.Windows:
+    return gd.load(run_folder).sample(n, batch_size=BATCH_CPU, **settings)
+
+
+def test_the_models_are_described_as_their_runs_are(start: Start, run_folder: Path) -> None:
+    found = start(limits={"max_windows": 7}).get("/api/models").json()
+    model = gd.load(run_folder)
+    (served,) = found["models"]
+    assert found["default"] == served["name"] == run_folder.name
+    assert served["tasks"] == list(model.tasks)
+    assert served["screen"] == vars(SCREEN)
+    assert served["task_screens"] == {task: vars(screen) for task, screen in SCREENS.items()}
+    assert (served["seconds"], served["rate_hz"]) == (LENGTH / 250, 250)
+    assert served["trained_on"] == model.config.data
+    assert found["limits"] == {
+        "max_windows": 7, "max_jobs": 16, "max_upload_mb": 100, "max_seconds": LENGTH / 250,
+    }  # fmt: skip
+    assert (found["has_real"], found["version"]) == (False, __version__)
+
+
+def test_the_stream_gives_the_windows_of_the_library(client: TestClient, run_folder: Path) -> None:
+    query = f"n={N}&seed=4&quality=fast&task=reading"
+    response = client.get(f"/api/generate/stream?{query}")
+    assert response.headers["content-type"].startswith("text/event-stream")
+    events = events_of(response.text)
+    names = [name for name, _ in events]
+    assert names[:2] == ["queued", "started"]
+    assert names[-1] == "done"
+    assert "progress" in names
+    expected = sampled(run_folder, N, seed=4, quality="fast", task="reading")
+    windows = [data for name, data in events if name == "window"]
+    assert [one["index"] for one in windows] == list(range(N))
+    assert {one["task"] for one in windows} == {"reading"}
+    found = np.array([[one["x"], one["y"]] for one in windows])
+    np.testing.assert_allclose(found, expected.to_numpy(), atol=0.51e-5)
+
+
+def test_the_events_of_a_window_are_in_degrees_of_its_own_screen(
+    client: TestClient, run_folder: Path
+) -> None:
+    response = client.get(f"/api/generate/stream?n={N}&seed=1&seconds=1.5")
+    windows = [data for name, data in events_of(response.text) if name == "window"]
+    expected = sampled(run_folder, N, seed=1, seconds=1.5)
+    assert {one["task"] for one in windows} == set(SCREENS), "a mixture of both tasks"
+    time_ms = np.arange(375, dtype=np.float64) * 4.0
+    for number, window in enumerate(windows):
+        screen = SCREENS[window["task"]]
+        assert window["screen"] == vars(screen)
+        gaze = expected[number]
+        assert len(window["x"]) == gaze.shape[1] == 375
+        pixels = screen.to_pixels(gaze).astype(np.float32)
+        events = detect_events(pixels, time_ms, screen)
+        assert len(window["events"]) == len(events) > 0
+        for found, event in zip(window["events"], events, strict=True):
+            assert found["kind"] == event.event
+            assert (found["onset_ms"], found["offset_ms"]) == (event.onset_ms, event.offset_ms)
+            first, last = round(event.onset_ms / 4), round(event.offset_ms / 4)
+            if event.event == "saccade":
+                assert found["peak_deg_s"] == pytest.approx(event.peak_velocity_deg_s, abs=1e-3)
+                assert found["amplitude_deg"] == pytest.approx(event.amplitude_deg, abs=1e-3)
+                place = gaze[:, last]
+            else:
+                assert found["amplitude_deg"] is None
+                place = gaze[:, first : last + 1].mean(axis=1)
+            np.testing.assert_allclose([found["x"], found["y"]], place, atol=1e-5)
+
+
+def test_json_has_the_card_and_the_windows(client: TestClient, run_folder: Path) -> None:
+    found = client.post("/api/generate", json={"n": N, "seed": 8, "seconds": 1}).json()
+    expected = sampled(run_folder, N, seed=8, seconds=1.0)
+    gaze = np.array([[one["x"], one["y"]] for one in found["windows"]])
+    np.testing.assert_allclose(gaze, expected.to_numpy(), atol=0.51e-5)
+    tasks = [expected.tasks[k] for k in expected.task]
+    assert [one["task"] for one in found["windows"]] == tasks
+    assert found["card"] == expected.provenance["card"]
+
+
+def test_steps_and_sampler_of_the_command_line_override_quality(
+    run: RunCommand, run_folder: Path, tmp_path: Path
+) -> None:
+    def sampling(*more: str) -> dict[str, Any]:
+        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.parquet"
+        code, _, error = run("generate", "-o", path, "--model", run_folder, "-n", 1, *more)
+        assert code == 0, error
+        card = json.loads(path.with_suffix(".json").read_text())["GazediffusionCard"]
+        return {name: card["sampling"][name] for name in ("sampler", "steps")}
+
+    assert sampling() == {"sampler": "unipc", "steps": 6}
+    assert sampling("--quality", "best") == {"sampler": "unipc", "steps": 40}
+    assert sampling("--quality", "best", "--steps", "3") == {"sampler": "unipc", "steps": 3}
+    given = ("--quality", "fast", "--sampler", "heun")
+    assert sampling(*given) == {"sampler": "heun", "steps": 10}
+
+
+@pytest.mark.parametrize("format", ["parquet", "csv", "bids", "asc"])
+def test_every_download_is_read_back_on_the_screens_of_its_tasks(
+    client: TestClient, run_folder: Path, tmp_path: Path, format: str
+) -> None:
+    sent = client.post("/api/generate", json={"n": N, "seed": 1, "format": format})
+    assert sent.status_code == 200, sent.text
+    assert re.search(
+        r'filename="gaze-tiny-run-seed1\.[a-z.]+"', sent.headers["content-disposition"]
+    )
+    windows = sampled(run_folder, N, seed=1)
+    expected = {task: list(windows.of_task(task).to_numpy("px")) for task in SCREENS}
+    assert all(expected.values()), "a mixture of both tasks"
+    # The screens of a table are in its sidecar, which a download does not have.
+    options = ReadOptions()
+    if format in ("bids", "asc"):
+        with zipfile.ZipFile(io.BytesIO(sent.content)) as archive:
+            archive.extractall(tmp_path)
+        assert json.loads((tmp_path / "gaze/card.json").read_text())["synthetic"] is True
+    else:
+        (tmp_path / f"gaze.{format}").write_bytes(sent.content)
+        options = ReadOptions(screen=SCREEN)
+    recordings = list(read_recordings([tmp_path], options))
+    assert len(recordings) == N
+    for recording in recordings:
+        task = "reading" if "reading" in recording.task else "free viewing"
+        if format in ("bids", "asc"):
+            assert recording.screen is not None
+            assert recording.screen.has_pixels_of(SCREENS[task])
+        (gaze,) = recording.gaze_px.values()
+        np.testing.assert_allclose(gaze, expected[task].pop(0), atol=0.051)
+
+
+def test_seconds_cut_the_windows_of_files(client: TestClient, tmp_path: Path) -> None:
+    fields = {"n": 2, "seconds": 1.2, "format": "csv"}
+    (tmp_path / "gaze.csv").write_bytes(client.post("/api/generate", json=fields).content)
+    recordings = read_recordings([tmp_path / "gaze.csv"], ReadOptions(screen=SCREEN))
+    assert [len(recording) for recording in recordings] == [300, 300]
+
+
+INVALID = [
+    ({"n": 0}, lambda: SetConfig(0)),
+    ({"n": 1, "seed": -1}, lambda: SetConfig(1, seed=-1)),
+    ({"n": 1, "format": "edf"}, lambda: SetConfig(1, format="edf")),
+]
+
+
+@pytest.mark.parametrize(("body", "library"), INVALID)
+def test_invalid_values_are_refused_with_the_text_of_the_library(
+    client: TestClient, body: dict[str, Any], library: Any
+) -> None:
+    with pytest.raises(GazeError) as refused:
+        library()
+    response = client.post("/api/generate", json=body)
+    assert (response.status_code, response.json()) == (422, {"error": str(refused.value)})
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"task": "readin"}, "task 'readin'; did you mean 'reading'?"),
+        ({"quality": "bst"}, "no `quality` 'bst'; did you mean 'best'?"),
+        ({"model": "tiny"}, "no `model` 'tiny'; did you mean 'tiny run'?"),
+        ({"seconds": 9}, "`seconds` must lie between 1 and 1.984 for this model, not 9"),
+        ({"seconds": 0.5}, "`seconds` must lie between 1 and 1.984 for this model, not 0.5"),
+        ({"n": "many"}, "`n`: Input should be a valid integer"),
+        ({"m": 3}, "`m`: Extra inputs are not permitted"),
+    ],
+)
+def test_every_refusal_is_one_line_that_names_the_field(
+    client: TestClient, body: dict[str, Any], words: str
+) -> None:
+    response = client.post("/api/generate", json=body)
+    assert response.status_code == 422
+    assert words in response.json()["error"]
+    assert "--" not in response.json()["error"]

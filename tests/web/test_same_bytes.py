@@ -1,0 +1,183 @@
+"""Every verb gives the same over HTTP, on the command line and in Python, byte for byte."""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+
+import gazediffusion as gd
+from gazediffusion.data.export.card import read_card
+from gazediffusion.evaluation.features import kinematic_features
+from gazediffusion.web.models import BATCH_CPU
+from tests.conftest import RunCommand
+from tests.web.conftest import LENGTH, SCREENS, sent_files
+from tests.web.test_generation_routes import events_of
+
+N = 5
+SETTINGS: list[dict[str, Any]] = [
+    {"seed": 1},
+    {"seed": 3, "task": "reading", "quality": "fast", "seconds": 1.5},
+]
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def command_options(settings: dict[str, Any]) -> list[str]:
+    return [word for name, value in settings.items() for word in (f"--{name}", str(value))]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=["mixture", "reading"])
+@pytest.mark.parametrize("format", ["parquet", "csv", "npz", "bids", "asc"])
+def test_generate_gives_the_same_bytes(
+    client: TestClient,
+    run: RunCommand,
+    run_folder: Path,
+    tmp_path: Path,
+    format: str,
+    settings: dict[str, Any],
+) -> None:
+    response = client.post("/api/generate", json={"n": N, "format": format, **settings})
+    assert response.status_code == 200, response.text
+    name = "gaze" if format in ("bids", "asc") else f"gaze.{format}"
+    model = gd.load(run_folder)
+    windows = model.sample(N, batch_size=BATCH_CPU, **settings)
+    windows.save(tmp_path / "sample" / name, format)
+    model.sample_to(
+        tmp_path / "sample_to" / name, N, format=format, batch_size=BATCH_CPU, **settings
+    )
+    options = ["--format", format, "--batch-size", str(BATCH_CPU), *command_options(settings)]
+    output = tmp_path / "command" / name
+    output.parent.mkdir()
+    code, _, error = run("generate", "-o", output, "--model", run_folder, "-n", N, *options)
+    assert code == 0, error
+    expected = files_of(tmp_path / "command")
+    assert files_of(tmp_path / "sample") == expected
+    assert files_of(tmp_path / "sample_to") == expected
+    if format in ("bids", "asc"):
+        with zipfile.ZipFile(io.BytesIO(response.content)) as archive:
+            archive.extractall(tmp_path / "http")
+        assert files_of(tmp_path / "http") == expected
+    else:
+        assert response.content == expected[name]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=["mixture", "reading"])
+def test_the_command_and_the_program_of_a_stream_write_its_bytes_and_card(
+    client: TestClient,
+    run: RunCommand,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: dict[str, Any],
+) -> None:
+    fields = {"n": N, **settings}
+    *_, (_, done) = events_of(client.get("/api/generate/stream", params=fields).text)
+    sent = client.post("/api/generate", json={**fields, "format": "parquet"})
+    program, *arguments = shlex.split(done["command"])
+    assert program == "gazediffusion"
+    for name in ("command", "python"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "command")
+    code, _, error = run(*arguments)
+    assert code == 0, error
+    monkeypatch.chdir(tmp_path / "python")
+    exec(done["python"], {})
+    as_json = client.post("/api/generate", json=fields).json()
+    for name in ("command", "python"):
+        path = tmp_path / name / "gaze.parquet"
+        assert path.read_bytes() == sent.content
+        card = read_card(path)
+        assert card is not None
+        # A file adds the resolution of its windows, which is known when all are generated.
+        card.pop("resolution_px", None)
+        assert card == done["card"] == as_json["card"]
+
+
+def prepared(study: Path) -> gd.Windows:
+    from gazediffusion.data.readers import find_sources
+
+    config = gd.PrepareConfig(rate_hz=250, seconds=LENGTH / 250, validation_fraction=0.0)
+    return gd.prepare(find_sources([study]), config)
+
+
+def test_prepare_gives_the_same_windows(
+    client: TestClient, run: RunCommand, study: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "windows.safetensors"
+    options = ["--rate", 250, "--seconds", LENGTH / 250, "--val-fraction", 0]
+    code, _, error = run("prepare", study, "-o", path, *options)
+    assert code == 0, error
+    expected = prepared(study)
+    np.testing.assert_array_equal(gd.Windows.load(path).cut(), expected.cut())
+    response = client.post("/api/real", files=sent_files(study))
+    assert response.status_code == 200, response.text
+    found = response.json()
+    assert found["n_windows"] == len(expected)
+    assert found["participants"] == list(expected.participants)
+    assert (found["n_recordings"], found["tasks"]) == (3, list(expected.tasks))
+    assert found["screens"] == [vars(screen) for screen in expected.screens]
+    chosen = np.linspace(0, len(expected) - 1, min(40, len(expected))).round().astype(int)
+    shown = np.array([[one["x"], one["y"]] for one in found["windows"]])
+    np.testing.assert_array_equal(shown, np.round(expected.cut(chosen).astype(float), 5))
+    features = kinematic_features(expected.cut())
+    for name, feature in found["features"].items():
+        assert feature["mean"] == float(features[name].mean())
+
+
+def test_evaluate_gives_the_same_numbers(
+    client: TestClient, run: RunCommand, study: Path, run_folder: Path, tmp_path: Path
+) -> None:
+    fields = {"n": "24", "seed": "5", "quality": "fast", "task": "free viewing"}
+    response = client.post("/api/evaluate", files=sent_files(study), data=fields)
+    assert response.status_code == 200, response.text
+    found = response.json()
+    model = gd.load(run_folder)
+    synthetic = model.sample(24, seed=5, quality="fast", task="free viewing", batch_size=BATCH_CPU)
+    real = prepared(study)
+    config = gd.EvaluationConfig(quick=True)
+    expected = gd.evaluate(real, {"synthetic": synthetic}, None, config).results
+    assert (found["n_real"], found["n_synthetic"]) == (len(real), 24)
+    for key in ("ratios", "main_sequence", "scalars"):
+        assert found[key] == json.loads(json.dumps(expected[key]))
+    assert len(found["quantities"]) == len(expected["quantities"])
+    for ours, theirs in zip(found["quantities"], expected["quantities"], strict=True):
+        assert ours == {key: json.loads(json.dumps(theirs[key])) for key in ours}
+    real.save(tmp_path / "real.safetensors")
+    synthetic.save(tmp_path / "synthetic.safetensors")
+    code, _, error = run(
+        "evaluate", "--quick", "--real", tmp_path / "real.safetensors",
+        "--synthetic", f"synthetic={tmp_path / 'synthetic.safetensors'}", "-o", tmp_path / "report",
+    )  # fmt: skip
+    assert code == 0, error
+    results = json.loads((tmp_path / "report" / "results.json").read_text())
+    for key in ("ratios", "main_sequence", "scalars"):
+        assert found[key] == results[key]
+
+
+def test_every_window_of_a_mixture_is_exported_on_its_own_screen(
+    client: TestClient, tmp_path: Path
+) -> None:
+    found = client.post("/api/generate", json={"n": N, "seed": 1}).json()["windows"]
+    assert {one["task"] for one in found} == set(SCREENS), "a mixture of both tasks"
+    sent = client.post("/api/generate", json={"n": N, "seed": 1, "format": "npz"})
+    with np.load(io.BytesIO(sent.content)) as arrays:
+        pixels, degrees = arrays["gaze_px"], arrays["gaze_deg"]
+    for window, gaze_px, gaze_deg in zip(found, pixels, degrees, strict=True):
+        screen = SCREENS[window["task"]]
+        assert window["screen"] == vars(screen)
+        expected = screen.to_pixels(np.array([window["x"], window["y"]]))
+        np.testing.assert_allclose(gaze_px, expected, atol=0.02)
+        np.testing.assert_allclose(gaze_deg, screen.to_degrees(gaze_px), atol=1e-4)
