@@ -13,7 +13,7 @@ from gazediffusion.evaluation.degree_events import degree_events, main_sequence_
 from gazediffusion.evaluation.evaluation import Evaluation, EvaluationConfig, evaluate
 from gazediffusion.evaluation.features import ivt_statistics, kinematic_features
 from gazediffusion.evaluation.gaze_sets import SECOND_DRAW
-from gazediffusion.evaluation.headline import Counted, percentages, summarised_ratios
+from gazediffusion.evaluation.headline import Counted, Headline, percentages, summarised_ratios
 from tests.conftest import SCREEN
 from tests.gaze import as_synthetic, simulated_windows, with_noise
 
@@ -105,7 +105,7 @@ def test_a_reference_of_equal_participants_gives_a_narrow_interval_of_ratios() -
     def width(spread: float) -> float:
         drawn = {key: value * np.exp(rng.normal(0, spread, 500)) for key, value in ratios.items()}
         found = summarised_ratios(ratios, drawn, dict.fromkeys(ratios, ""))
-        low, high = found["median_ratio"]["interval"]
+        low, high = found["ratio"]["interval"]
         return float(np.log(high / low))
 
     assert width(0.01) < 0.1 * width(0.3)
@@ -115,15 +115,16 @@ def test_replicates_are_centred_on_the_value_in_logarithms() -> None:
     drawn = {"a": 3.0 * np.exp(np.linspace(-1, 1, 401))}
     found = summarised_ratios({"a": 2.0}, drawn, {"a": "title"})
     expected = 2.0 * np.exp([-0.95, 0.95])
-    np.testing.assert_allclose(found["median_ratio"]["interval"], expected)
-    assert found["n_above"] == {"value": 1, "interval": [0, 1]}
-    assert found["worst"]["title"] == "title"
+    np.testing.assert_allclose(found["ratio"]["interval"], expected)
+    assert found["n_above"]["value"] == 1
+    assert found["n_above"]["interval"].tolist() == [0, 1]
+    assert found["worst"] == "title"
 
 
 def test_a_set_without_any_ratio_has_no_headline_ratio() -> None:
-    found = summarised_ratios({}, {}, {})
-    assert found["median_ratio"]["value"] is None
-    assert found["n_distances"] == 0
+    found = Headline(n_windows=10, **summarised_ratios({}, {}, {}))
+    assert found.ratio.value is None
+    assert found.n_distances == 0
 
 
 def test_drawing_every_group_once_gives_the_slope_of_the_fit(windows: Windows) -> None:
