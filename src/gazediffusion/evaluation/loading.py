@@ -98,7 +98,7 @@ def evaluate_files(
     held_out, training = _real_sides(real, reference, split_seed, read_options)
     network = _feature_model(feature_model, synthetic)
     parts: dict[str, Any] = {}
-    shown: dict[str, NDArray[np.float32]] = {}
+    shown: dict[str, Windows] = {}
     for task, (one, base) in _parts(held_out, training, by_task).items():
         sets = {}
         for name, path in synthetic.items():
