@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from gazediffusion.models.recipes import RECIPES, Recipe
     from gazediffusion.plotting.gallery import plot_windows
     from gazediffusion.plotting.overview import plot_recording
+    from gazediffusion.reproduction.experiments import reproduce
 
 _HOME = {
     "Baseline": "generation.baselines",
@@ -63,6 +64,7 @@ _HOME = {
     "plot_windows": "plotting.gallery",
     "prepare": "data.preparing",
     "read": "data.reading",
+    "reproduce": "reproduction.experiments",
     "simulate": "data.simulation",
     "train": "model",
     "write_simulation": "data.simulation",
@@ -95,6 +97,7 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "evaluate",
     "evaluate_files",
     "Evaluation",
+    "reproduce",
     "plot_recording",
     "plot_windows",
     "describe",

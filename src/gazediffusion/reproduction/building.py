@@ -56,6 +56,10 @@ class Watcher(Protocol):
         """A part begins."""
         ...
 
+    def preparing(self, protocol: str, n_files: int) -> AbstractContextManager[Callable[..., None]]:
+        """A bar for the recordings of some files; the function takes each recording."""
+        ...
+
     def training(self, n_runs: int, n_windows: int) -> AbstractContextManager[Callable[..., None]]:
         """A bar for several runs; the function takes (run, windows done)."""
         ...
