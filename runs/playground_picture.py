@@ -53,7 +53,8 @@ def main() -> None:
                 page.wait_for_selector(".thumb.ready >> nth=0")
                 first = time.perf_counter() - started
                 page.wait_for_selector(".thumb.ready >> nth=5")
-                print(f"first window after {first:.1f} s, six {time.perf_counter() - started:.1f} s")
+                six = time.perf_counter() - started
+                print(f"first window after {first:.1f} s, six {six:.1f} s")
                 page.click(f".thumb >> nth={given.window}")
                 page.click("#play")
                 page.fill("#scrub", "6540")

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from gazediffusion.models.recipes import RECIPES, Recipe
     from gazediffusion.plotting.gallery import plot_windows
     from gazediffusion.plotting.overview import plot_recording
-    from gazediffusion.reproduction.experiments import reproduce
+    from gazediffusion.reproduction.reproduction import reproduce
 
 _HOME = {
     "Baseline": "generation.baselines",
@@ -64,7 +64,7 @@ _HOME = {
     "plot_windows": "plotting.gallery",
     "prepare": "data.preparing",
     "read": "data.reading",
-    "reproduce": "reproduction.experiments",
+    "reproduce": "reproduction.reproduction",
     "simulate": "data.simulation",
     "train": "model",
     "write_simulation": "data.simulation",
@@ -97,10 +97,10 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "evaluate",
     "evaluate_files",
     "Evaluation",
-    "reproduce",
     "plot_recording",
     "plot_windows",
     "describe",
+    "reproduce",
 ]
 
 

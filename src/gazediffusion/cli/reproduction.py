@@ -80,8 +80,9 @@ def reproduce(
 
     require_writable(output)
     shown = {"--data": data, "--task": task, "--screen": screen, "--screen-cm": screen_cm}
+    command = _command({**shown, "--distance-cm": distance_cm}, tiny, output)
 
-    def find() -> gd.Recordings:
+    def recordings() -> gd.Recordings:
         return gd.read(
             data or [],
             screen=screen_of(screen, screen_cm, distance_cm),
@@ -93,21 +94,21 @@ def reproduce(
 
     with progress.stop_on_interrupt() as stopped:
         try:
-            written = gd.reproduce(
-                find if data else None,
+            results = gd.reproduce(
                 output,
+                recordings if data else None,
                 tiny=tiny,
                 tasks=task or (),
                 only=only or (),
-                until=until,
+                until=until,  # type: ignore[arg-type]  # checked there
                 so_far=so_far,
+                command=command,
                 device=device,
-                command=_command({**shown, "--distance-cm": distance_cm}, tiny, output),
                 watcher=progress.ReproductionWatcher(stopped),
             )
         except StoppedError as stop:
             exit_stopped(stop)
-    out.print(f"wrote {plain(written)}" + ("" if until == "results" else f": all up to {until}"))
+    out.print(f"wrote {plain(results or output)}" + ("" if results else f": all up to {until}"))
 
 
 def _command(options: dict[str, Any], tiny: bool, output: Path) -> str:

@@ -1,6 +1,6 @@
-"""The paper's experiments: every table and figure, beside the paper's numbers and the floor.
+"""The paper's experiments: every table and figure from one function.
 
-A plan names runs, sets and evaluations; building.py builds what is missing. tables.py turns them
-into one tidy table, claims.py into verdicts, page.py into the page. `reproduce` does it all. It
-must not know the command line.
+A plan names runs, sets and evaluations; building.py builds what is missing, tables.py turns them
+into one tidy table of results, claims.py into verdicts, page.py into the page. The paper's own
+numbers are in paper.py. It must not know the command line or the web service.
 """

@@ -72,14 +72,14 @@ class Playground:
                 self._real[key] = read_real([path], self.settings.screen, model.about)
             return self._real[key]
 
-    async def generate(self, wanted: GenerationRequest, request: Request) -> Windows:
+    async def generate(self, requested: GenerationRequest, request: Request) -> Windows:
         """All windows of a request, generated in turn with those of others."""
         pieces = [
             value
-            async for kind, value in self._followed(self.generation, wanted.pieces, request)
+            async for kind, value in self._followed(self.generation, requested.pieces, request)
             if kind == "result"
         ]
-        return wanted.windows(np.concatenate(pieces))
+        return requested.windows(np.concatenate(pieces))
 
     async def compute(self, function: Callable[[], T], request: Request) -> T:
         """The result of a function, computed in the queue of comparisons."""

@@ -1,9 +1,8 @@
-"""`reproduce`: from recordings to the page, one stage after the other; a folder is resumed."""
+"""The paper's experiments on given recordings: plan, artefacts, tables, figures and page."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -14,7 +13,7 @@ from gazediffusion.data.simulation import SimulationConfig, write_simulation
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.files import read_json, write_json, written_whole
-from gazediffusion.reproduction.building import Builder, Watcher
+from gazediffusion.reproduction.building import Builder, Silent, Watcher
 from gazediffusion.reproduction.figures import draw_figures
 from gazediffusion.reproduction.page import render
 from gazediffusion.reproduction.plan import PAPER, TINY, Plan
@@ -23,62 +22,33 @@ from gazediffusion.version import __version__
 
 Stage = Literal["windows", "samples", "results"]
 STAGES: tuple[Stage, ...] = ("windows", "samples", "results")
-SIMULATED = SimulationConfig(n_participants=8, minutes=2.0, rate_hz=250.0)
 _DATA = "data.json"
 
 
-class Silent:
-    """A watcher that shows nothing and never asks for a stop."""
-
-    def part(self, name: str) -> None:
-        """Show nothing."""
-
-    @contextmanager
-    def preparing(self, protocol: str, n_files: int) -> Iterator[Callable[..., None]]:
-        """Show nothing."""
-        yield lambda recording: None
-
-    @contextmanager
-    def training(self, n_runs: int, n_windows: int) -> Iterator[Callable[..., None]]:
-        """Show nothing."""
-        yield lambda run, done: None
-
-    @contextmanager
-    def generating(self, n: int) -> Iterator[Callable[[float], None]]:
-        """Show nothing."""
-        yield lambda done: None
-
-    def should_stop(self) -> bool:
-        """Never."""
-        return False
-
-
 def reproduce(
-    recordings: Recordings | Callable[[], Recordings] | None,
     folder: Path | str,
+    recordings: Callable[[], Recordings] | Recordings | None = None,
     *,
     tiny: bool = False,
     tasks: Sequence[str] = (),
     only: Sequence[str] = (),
-    until: str = "results",
+    until: Stage = "results",
     so_far: bool = False,
+    command: str = "",
     device: str = "auto",
-    command: str = "gazediffusion.reproduce(recordings, folder)",
     watcher: Watcher | None = None,
-) -> Path:
-    """Reproduce the paper's experiments on recordings; returns the folder of the results.
+) -> Path | None:
+    """Run the paper's experiments in `folder`, up to a stage; returns the folder of the results.
 
-    recordings: as `read` finds them, or a function that does; they are read only if their windows
-        are not in the folder yet. None resumes a folder or, with `tiny`, simulates recordings.
-    tiny: the same experiments with networks that train in seconds. tasks: all of them if empty.
-    only: names of tables; all of them if empty. until: stop after windows, samples or results;
-        before the last, `folder` is returned.
-    so_far: train and sample nothing, and write the tables that the sets at hand allow.
-    command: what the page names as its origin. watcher: is notified of what is being built.
-    What is in the folder is not built again. Raises StoppedError when the watcher asks for a stop;
-    the same call resumes.
+    recordings: of the experiments, or a function that reads them; not needed to resume, nor with
+        `tiny`, which simulates recordings and trains tiny networks.
+    tasks: of the recordings; all if empty. only: names of tables; all if empty. until: windows,
+        samples or results. so_far: train and sample nothing, and write what the sets at hand allow.
+    command: as the page shows it. watcher: is notified of progress, and may ask for a stop.
+    Raises StoppedError when the watcher asks for a stop; the same call resumes.
     """
-    folder, plan, watcher = Path(folder), TINY if tiny else PAPER, watcher or Silent()
+    folder, plan = Path(folder), TINY if tiny else PAPER
+    watcher = watcher or Silent()
     _require_known(only, until)
     if recordings is None and not tiny and not (folder / _DATA).is_file():
         raise GazeError("no recordings are named", remedy="give `recordings`")
@@ -87,15 +57,9 @@ def reproduce(
     if (folder / _DATA).is_file():
         watcher.part(_resumed(builder))
     else:
-        if recordings is None:
-            watcher.part("simulating recordings")
-            write_simulation(SIMULATED, folder / "recordings", "parquet")
-            recordings = read(folder / "recordings")
-        found = recordings() if callable(recordings) else recordings
-        _prepare(found, tasks, builder)
-        write_json(folder / _DATA, _described(found, tasks, command))
+        _prepare(builder, recordings, tasks, command)
     if until == "windows":
-        return folder
+        return None
     names = list(only or TABLES)
     if so_far:
         builder = replace(builder, plan=plan.with_seeds(builder.existing("sets")))
@@ -103,7 +67,7 @@ def reproduce(
     required = requirements(builder.plan, names)
     builder.samples(required)
     if until == "samples":
-        return folder
+        return None
     builder.evaluations(required.evaluations)
     watcher.part("tables, figures and page")
     missing = sorted(set(plan.runs) - builder.existing("histories"))
@@ -117,21 +81,28 @@ def reproduce(
     return output
 
 
-def _prepare(recordings: Recordings, tasks: Sequence[str], builder: Builder) -> None:
-    """Windows of the same recordings and split for both models."""
-    n_files = len(recordings.sources)
-    config = PrepareConfig(seconds=builder.plan.seconds, tasks=tuple(tasks))
+def _prepare(
+    builder: Builder,
+    recordings: Callable[[], Recordings] | Recordings | None,
+    tasks: Sequence[str],
+    command: str,
+) -> None:
+    """Write both models' windows of the same recordings and the same split."""
+    if recordings is None:
+        builder.watcher.part("simulating recordings")
+        simulation = SimulationConfig(n_participants=8, minutes=2.0, rate_hz=250.0)
+        write_simulation(simulation, builder.folder / "recordings", "parquet")
+        recordings = read(builder.folder / "recordings")
+    found = recordings() if callable(recordings) else recordings
+    names = sorted({source.path.name for source in found.sources})[:20]
     for protocol in ("position", "velocity"):
-        with builder.watcher.preparing(protocol, n_files) as progress:
-            windows = prepare(recordings, replace(config, protocol=protocol), progress)
+        config = PrepareConfig(protocol=protocol, seconds=builder.plan.seconds, tasks=tuple(tasks))
+        with builder.watcher.preparing(protocol, len(found.sources)) as progress:
+            windows = prepare(found, config, progress)
         _require_participants(windows)
         windows.save(builder.path("windows", protocol))
-
-
-def _described(recordings: Recordings, tasks: Sequence[str], command: str) -> dict[str, Any]:
-    """The recordings as the page names them."""
-    names = sorted({source.path.name for source in recordings.sources})
-    return {"data": names[:20], "task": ", ".join(tasks) or None, "command": command}
+    described = {"data": names, "task": ", ".join(tasks) or None, "command": command}
+    write_json(builder.folder / _DATA, described)
 
 
 def _about(builder: Builder) -> dict[str, Any]:
