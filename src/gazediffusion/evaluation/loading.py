@@ -25,6 +25,7 @@ from gazediffusion.evaluation.gaze_sets import Like
 from gazediffusion.evaluation.generated import (
     MAX_GENERATED,
     bottleneck_features,
+    generated_windows,
     is_model,
     matched_windows,
 )
