@@ -30,7 +30,7 @@ from gazediffusion.device import choose_device
 from gazediffusion.errors import StoppedError
 from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
 from gazediffusion.evaluation.gaze_sets import GazeSet
-from gazediffusion.evaluation.loading import bottleneck_features
+from gazediffusion.evaluation.generated import bottleneck_features
 from gazediffusion.files import read_json, write_json, written_whole
 from gazediffusion.generation.baselines import fit_baseline
 from gazediffusion.generation.generator import DiffusionGenerator, default_batch_size
