@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from gazediffusion.data.cleaning import CleaningConfig
-from gazediffusion.data.readers import ReadOptions
 from gazediffusion.data.splits import split_participants
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
@@ -37,6 +36,9 @@ from gazediffusion.generation.sets import read_card
 from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import Run
 from gazediffusion.models.pretrained import load_model
+
+if TYPE_CHECKING:
+    from gazediffusion.data.readers import ReadOptions
 
 Side = Literal["real", "reference", "synthetic"]
 MIN_PARTICIPANTS = 3
@@ -81,9 +83,12 @@ def evaluate_files(
     """
     config = config or EvaluationConfig()
     synthetic = synthetic if isinstance(synthetic, Mapping) else _named(synthetic)
-    read_options = ReadOptions(
-        columns or {}, participant_pattern, screen, None if data_dir is None else Path(data_dir)
-    )
+    read_options = None
+    if any(one is not None for one in (screen, columns, participant_pattern, data_dir)):
+        from gazediffusion.data.readers import ReadOptions
+
+        data_dir = None if data_dir is None else Path(data_dir)
+        read_options = ReadOptions(columns or {}, participant_pattern, screen, data_dir)
     if real is None:
         if reference is not None or feature_model is not None:
             raise GazeError(
@@ -302,7 +307,7 @@ def _from_recordings(
     path: Path, side: Side, like: Like | None, read_options: ReadOptions | None
 ) -> Windows:
     from gazediffusion.data.preparing import PrepareConfig, prepare
-    from gazediffusion.data.readers import find_sources
+    from gazediffusion.data.readers import ReadOptions, find_sources
 
     options = read_options or ReadOptions()
     if options.screen is None and side == "synthetic" and like is not None:
