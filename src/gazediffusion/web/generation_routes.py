@@ -96,7 +96,7 @@ async def stream(
     def work(job: Job) -> Steps:
         first = 0
         for piece in wanted.pieces(job):
-            windows = wanted.windows(piece, first)
+            windows = wanted.sampling.windows(piece, first)
             card.update(windows.provenance["card"])
             yield "".join(_event("window", one) for one in windows_with_events_json(windows, first))
             first += len(piece)
@@ -183,7 +183,7 @@ async def generate(
         content = await asyncio.to_thread(export_json, windows)
     else:
         content = await asyncio.to_thread(export_file, windows, format)
-    named = {"Content-Disposition": f'attachment; filename="{file_name(wanted)}"'}
+    named = {"Content-Disposition": f'attachment; filename="{file_name(wanted, format)}"'}
     return ReleasingResponse(
         chunks(content),
         content.close,
