@@ -15,11 +15,10 @@ const MARKS = { 0.5: "½×", 1: "1×", 2: "2×", 4: "4×", 8: "8×", 16: "16×",
 
 const number = (value) => (value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2));
 
-// The number of the only synthetic set; results are keyed by the set's name.
-const single = (value) => (value !== null && typeof value === "object" ? Object.values(value)[0] : value);
-
-export function drawBars(box, ratios) {
-  const rows = [["overall", single(ratios.overall)], ...Object.entries(ratios.families || {}).map(([name, value]) => [name, single(value)])];
+// The median ratio of the headline, and the ratio of each family of quantities.
+export function drawBars(box, headline, ratios) {
+  const families = Object.entries(ratios.families).map(([name, value]) => [name, value.synthetic]);
+  const rows = [["median", headline.median_ratio.value], ...families];
   box.replaceChildren(...rows.map(([name, ratio], place) => {
     const isKnown = Number.isFinite(ratio);
     const track = create("span", { class: "track" });
@@ -45,13 +44,9 @@ function scale() {
   return create("div", { class: "bar scale", "aria-hidden": "true" }, create("span"), marks);
 }
 
-export function overallRatio(ratios) {
-  return single(ratios.overall);
-}
-
 export async function drawMainSequence(plot, sequence) {
   const { ink, blue } = colours();
-  const sets = sequence.sets || sequence;
+  const { sets } = sequence;
   const traces = [];
   for (const [name, color] of [["real", ink], ["synthetic", blue]]) {
     const set = sets[name];
@@ -137,9 +132,9 @@ function transparent(hex, alpha) {
 }
 
 export const hasMainSequence = (sequence) =>
-  Boolean(sequence && !sequence.not_computable && Object.keys(sequence.sets || sequence).length);
+  Object.keys(sequence.sets || {}).length > 0;
 
 export const sequenceNote = (sequence) =>
   hasMainSequence(sequence)
     ? "Peak velocity of each saccade over its amplitude, on logarithmic axes."
-    : `Not computable: ${(sequence && sequence.not_computable) || "too few saccades"}.`;
+    : `Not computable: ${sequence.not_computable || "too few saccades"}.`;
