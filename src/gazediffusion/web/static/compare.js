@@ -57,7 +57,8 @@ async function draw() {
   if (!results || currentTab() !== "compare") return;
   drawBars($("#bars"), results.headline.synthetic, results.ratios);
   $("#headline").textContent = headlineOf(results.headline.synthetic);
-  $("#compare-notes").textContent = [results.compared, ...results.warnings, ...results.notes].map(sentence).join(" ");
+  const notes = [results.compared, ...results.warnings, ...results.notes];
+  $("#compare-notes").replaceChildren(...notes.map((note) => create("li", {}, sentence(note))));
   $("#sequence-note").textContent = sequenceNote(results.main_sequence);
   $("#sequence").hidden = !hasMainSequence(results.main_sequence);
   await drawFamily();
@@ -67,17 +68,17 @@ async function draw() {
 const drawFamily = () =>
   drawMarginals($("#marginals"), results.quantities.filter((one) => one.family === family.value && one.histogram), results.n_synthetic);
 
-// The headline in words; percentages are against the training windows, where there are any.
+// The headline in words; percentages are against recorded windows.
 function headlineOf({ median_ratio: median, n_above: above, n_distances: total, ...counts }) {
   if (!Number.isFinite(median.value)) return "No floor can be computed from this recording.";
   const names = {
     saccade_count_percent: "saccades", path_length_percent: "path length", main_sequence_percent: "slope of the main sequence",
   };
-  const percent = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(0)} %`;
+  const percent = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(0)}\u00a0%`;
   const known = Object.entries(names).filter(([key]) => Number.isFinite(counts[key]?.value));
   const against = known.map(([key, name]) => `${name} ${percent(counts[key].value)}`);
   return `Median ratio to the floor ${median.value.toFixed(2)}; ${above.value} of ${total} distances exceed 1.5` +
-    `${against.length ? `; ${against.join(", ")}` : ""}.`;
+    `${against.length ? `. Against recorded windows: ${against.join(", ")}` : ""}.`;
 }
 
 const sentence = (note) => `${note[0].toUpperCase()}${note.slice(1)}${note.endsWith(".") ? "" : "."}`;
