@@ -19,9 +19,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import gazediffusion as gd
-from gazediffusion.data.splits import split_again
 from gazediffusion.diffusion.edm import Edm
-from gazediffusion.evaluation.loading import matched_sample
+from gazediffusion.evaluation.loading import evaluate_model, split_again
 from gazediffusion.models.recipes import JOINT, Recipe
 from gazediffusion.models.unet import UNetConfig
 from gazediffusion.training.concurrent import Job, train_concurrently
@@ -92,11 +91,13 @@ def main() -> None:
         }
     started = time.monotonic()
     jobs = []
+    parts_of: dict[Job, list[gd.Windows]] = {}
     for name in given.variants:
         recipe = replace(VARIANTS[name], epochs=given.epochs or VARIANTS[name].epochs)
         for split, parts in splits.items():
             folder = given.output / f"{name}-{given.seed}{split}"
             jobs.append(Job(parts, folder, recipe, given.seed))
+            parts_of[jobs[-1]] = parts
     epochs = train_concurrently(
         unfinished(jobs),
         device=given.device,
@@ -113,10 +114,8 @@ def main() -> None:
         model = gd.load(job.folder, device=given.device)
         if not model.is_calibrated:
             model = model.calibrate(given.calibrate)
-        for path, part in zip(given.windows, list(job.windows), strict=True):
-            made = matched_sample(model.run, part, given.n)
-            config = gd.EvaluationConfig(quick=True)
-            result = gd.evaluate(part.held_out, {job.folder.name: made}, part.train, config)
+        for path, part in zip(given.windows, parts_of[job], strict=True):
+            result = evaluate_model(model.run, part, given.n, gd.EvaluationConfig(quick=True))
             result.to_json(given.output / "evaluations" / f"{job.folder.name}-{path.stem}.json")
             print(f"{path.stem}\n{result.headline()}", flush=True)
     print(f"wrote {given.output}")

@@ -1,10 +1,10 @@
-"""How well cleaning finds what experts marked as blink or noise (label B) in GazeCom.
+"""How well cleaning finds what experts labelled as blink or noise (label B) in GazeCom.
 
     python runs/score_cleaning.py ../shared/data/gazecom.parquet
 
-Reads the hand labels of natural_movies (F fixation, S saccade, P pursuit, B blink/noise), which
-the product itself never uses, and counts how many B samples pass the cleaning and get into
-windows, and how many good samples are lost, by setting.
+Reads the hand labels of natural_movies (F fixation, S saccade, P pursuit, B blink or noise), which
+the package never uses. Counts by setting how many B samples pass the cleaning and are in windows,
+and how many other samples are lost.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from gazediffusion import CleaningConfig, PrepareConfig, ReadOptions, Screen, read_recordings
+import gazediffusion as gd
+from gazediffusion import CleaningConfig, PrepareConfig, Recording, Screen
 from gazediffusion.data.cleaning import clean
 from gazediffusion.data.preparing import clean_segments, window_starts
-from gazediffusion.data.recordings import Recording
 from gazediffusion.data.resampling import read_clock
 
 SCREEN = Screen(1280, 720, 40.0, 22.5, 45.0)
@@ -32,7 +32,7 @@ SETTINGS = {
 
 
 def score(recording: Recording, label: np.ndarray, config: CleaningConfig) -> Counter[str]:
-    """Samples of one trial by label and fate."""
+    """Samples of one trial by label and by what cleaning does with them."""
     cleaned = clean(recording, config)
     gaze = recording.gaze_px[cleaned.eye]
     is_seen = np.isfinite(gaze).all(axis=0)
@@ -42,9 +42,9 @@ def score(recording: Recording, label: np.ndarray, config: CleaningConfig) -> Co
     in_window = np.zeros(len(label), dtype=bool)
     length, stride = PrepareConfig().length, PrepareConfig().step
     clock = read_clock(cleaned.time_ms)
-    for run in clean_segments(cleaned, clock, 250.0, length):
-        first = int(np.searchsorted(cleaned.time_ms, run.onset_ms))
-        for start in window_starts(SCREEN.to_normalized(run.gaze_px), length, stride)[0]:
+    for segment in clean_segments(cleaned, clock, 250.0, length):
+        first = int(np.searchsorted(cleaned.time_ms, segment.onset_ms))
+        for start in window_starts(SCREEN.to_normalized(segment.gaze_px), length, stride)[0]:
             in_window[first + start : first + start + length] = True
     return Counter(
         noise=int(is_noise.sum()),
@@ -59,12 +59,12 @@ def score(recording: Recording, label: np.ndarray, config: CleaningConfig) -> Co
 
 
 def main(path: Path) -> None:
-    """Print one row per setting."""
+    """Print the counts of each setting."""
     table = pl.read_parquet(path, columns=["task", "label"])
     labels = table.filter(pl.col("task") == "natural_movies")["label"].to_numpy().astype(str)
     recordings = [
         recording
-        for recording in read_recordings([path], ReadOptions(screen=SCREEN))
+        for recording in gd.read(path, screen=SCREEN)
         if recording.task == "natural_movies"
     ]
     assert sum(len(recording) for recording in recordings) == len(labels)

@@ -1,12 +1,12 @@
-"""Does each task look like itself? Reading as reading, dots as dots.
+"""Task signatures: are generated reading and dots recognised as reading and dots?
 
-    python runs/tasks.py RUN_OR_MODEL WINDOWS.safetensors ... [-n 200] [-o FILE]
+    python runs/tasks.py MODEL WINDOWS.safetensors ... [-n 200] [-o FILE]
 
-For every task, of the training people, of those held out and of the model: the median and the mean
-fixation, how often the gaze moves on, how many of its moves go a little to the right (progress
-along a line) and how many sweep back by a quarter of the screen. Then a classifier learns the tasks
-from the training people and names the others' windows; the model's should be recognised about as
-often as those of people.
+For every task, of the training participants, of those held out and of the model: the median and
+the mean fixation duration, moves between fixations per second, the share of small moves to the
+right (progress along a line) and return sweeps of a quarter of the screen per second. Then a
+classifier is trained on the training participants' windows and names the task of the others'. The
+model's windows should be recognised about as often as those of held-out participants.
 """
 
 from __future__ import annotations
@@ -18,61 +18,50 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.data.events import MIN_FIXATION_MS, SACCADE_DEG_S
-from gazediffusion.data.recordings import true_segments
-from gazediffusion.data.windows import Windows
-from gazediffusion.device import choose_device
+import gazediffusion as gd
+from gazediffusion.data.events import MIN_FIXATION_MS, SACCADE_DEG_S, detect_ivt
 from gazediffusion.evaluation.features import kinematic_features
 from gazediffusion.files import write_json
-from gazediffusion.generation.generator import DiffusionGenerator
-from gazediffusion.geometry import Screen
-from gazediffusion.models.pretrained import load_model
+
+Floats = NDArray[np.float64]
 
 SWEEP_SHARE = 0.25  # of the screen's width
 SMALLEST_DEG, LINE_DEG = 0.5, 6.0
-SIDES = ("train", "real", "model")
 NAMES = ("fixation_ms", "mean_fixation_ms", "moves_per_s", "right_share", "sweeps_per_s")
 
 
-def scanpath(gaze: NDArray[np.float32], screen: Screen, rate_hz: float) -> tuple[Any, Any]:
-    """Fixation durations (ms), and the moves between fixations (move, 2) in degrees."""
+def signature(gaze: NDArray[np.float32], screen: gd.Screen, rate_hz: float) -> list[float]:
+    """The numbers of `NAMES` of one window (2, time)."""
     degrees = screen.to_degrees(screen.to_pixels(gaze.astype(np.float64)))
     speed = np.hypot(*np.diff(degrees)) * rate_hz
     shortest = MIN_FIXATION_MS / 1000 * rate_hz
-    runs = [(a, b) for a, b in true_segments(speed <= SACCADE_DEG_S).tolist() if b - a >= shortest]
-    places = np.array([degrees[:, a : b + 1].mean(axis=1) for a, b in runs]).reshape(-1, 2)
-    return np.array([(b - a) / rate_hz * 1000 for a, b in runs]), np.diff(places, axis=0)
+    fixations = detect_ivt(speed[None], SACCADE_DEG_S, shortest).fixations
+    durations = (fixations[:, 1] - fixations[:, 0]) / rate_hz * 1000
+    places = [degrees[:, a : b + 1].mean(axis=1) for a, b in fixations.tolist()]
+    moves = np.diff(np.array(places).reshape(-1, 2), axis=0)
+    moves = moves[np.hypot(*moves.T) > SMALLEST_DEG]
+    is_flat = np.abs(moves[:, 1]) < np.abs(moves[:, 0])
+    right = is_flat & (moves[:, 0] > 0) & (moves[:, 0] < LINE_DEG)
+    sweeps = is_flat & (moves[:, 0] < -SWEEP_SHARE * screen.width_deg)
+    seconds = gaze.shape[1] / rate_hz
+    return [
+        float(np.median(durations)) if len(durations) else np.nan,
+        float(durations.mean()) if len(durations) else np.nan,
+        len(moves) / seconds,
+        float(right.mean()) if len(moves) else np.nan,
+        float(sweeps.sum() / seconds),
+    ]
 
 
-def looks(windows: Windows) -> NDArray[np.float64]:
-    """The numbers of `NAMES` of each window, (window, 5)."""
-    rows = []
-    seconds = windows.length / windows.rate_hz
-    for gaze in windows.cut():
-        fixations, moves = scanpath(gaze, windows.screen, windows.rate_hz)
-        moves = moves[np.hypot(*moves.T) > SMALLEST_DEG] if len(moves) else moves
-        flat = np.abs(moves[:, 1]) < np.abs(moves[:, 0])
-        right = flat & (moves[:, 0] > 0) & (moves[:, 0] < LINE_DEG)
-        back = flat & (moves[:, 0] < -SWEEP_SHARE * windows.screen.width_deg)
-        rows.append(
-            [
-                np.median(fixations) if len(fixations) else np.nan,
-                fixations.mean() if len(fixations) else np.nan,
-                len(moves) / seconds,
-                right.mean() if len(moves) else np.nan,
-                back.sum() / seconds,
-            ]
-        )
-    return np.array(rows)
+def described(windows: gd.Windows) -> Floats:
+    """What the classifier is given of each window: the nine features and the signature."""
+    gaze = windows.cut()
+    features = np.stack(list(kinematic_features(gaze).values()), axis=1)
+    signatures = [signature(one, windows.screen, windows.rate_hz) for one in gaze]
+    return np.concatenate([features, np.array(signatures)], axis=1)
 
 
-def described(windows: Windows) -> NDArray[np.float64]:
-    """What the classifier sees of each window: the nine features and these numbers."""
-    features = np.stack(list(kinematic_features(windows.cut()).values()), axis=1)
-    return np.concatenate([features, looks(windows)], axis=1)
-
-
-def some(windows: Windows, n: int) -> Windows:
+def subsample(windows: gd.Windows, n: int) -> gd.Windows:
     """At most n windows, drawn."""
     order = np.random.default_rng(0).permutation(len(windows))[:n]
     return windows.select(np.sort(order))
@@ -89,34 +78,32 @@ def main() -> None:
     parser.add_argument("--quality", default="default")
     parser.add_argument("-o", "--output", type=Path)
     given = parser.parse_args()
-    device = choose_device("auto")
-    run = load_model(given.model, device=device)
-    sets: dict[str, dict[str, NDArray[np.float64]]] = {}
+    model = gd.load(given.model)
+    sets: dict[str, dict[str, Floats]] = {}
     for path in given.windows:
-        windows = Windows.load(path)
+        windows = gd.Windows.load(path)
         for task in windows.tasks:
-            generator = DiffusionGenerator.of_quality(run, given.quality, task=task)
             of_task = windows.of_task(task)
             sets[task] = {
-                "train": described(some(of_task.train, 2 * given.n)),
-                "real": described(some(of_task.held_out, given.n)),
-                "model": described(generator.sample(given.n)),
+                "train": described(subsample(of_task.train, 2 * given.n)),
+                "real": described(subsample(of_task.held_out, given.n)),
+                "model": described(model.sample(given.n, task=task, quality=given.quality)),
             }
-    learned = HistGradientBoostingClassifier(random_state=0).fit(
+    classifier = HistGradientBoostingClassifier(random_state=0).fit(
         np.concatenate([one["train"] for one in sets.values()]),
         np.repeat(list(sets), [len(one["train"]) for one in sets.values()]),
     )
     found: dict[str, Any] = {}
-    for task, one in sets.items():
+    for task, of_side in sets.items():
         found[task] = {}
-        for side in SIDES:
-            looked = np.nanmean(one[side][:, -len(NAMES) :], axis=0).tolist()
-            numbers = dict(zip(NAMES, looked, strict=True))
+        for side, values in of_side.items():
+            means = np.nanmean(values[:, -len(NAMES) :], axis=0).tolist()
+            numbers = dict(zip(NAMES, means, strict=True))
             if side != "train":
-                numbers["recognised"] = float((learned.predict(one[side]) == task).mean())
-            found[task][side] = {**numbers, "n": len(one[side])}
-            told = "  ".join(f"{key} {value:.3g}" for key, value in found[task][side].items())
-            print(f"{task:12} {side:6} {told}", flush=True)
+                numbers["recognised"] = float((classifier.predict(values) == task).mean())
+            found[task][side] = {**numbers, "n": len(values)}
+            said = "  ".join(f"{key} {value:.3g}" for key, value in found[task][side].items())
+            print(f"{task:12} {side:6} {said}", flush=True)
     if given.output:
         write_json(given.output, found)
         print(f"wrote {given.output}")

@@ -1,4 +1,4 @@
-"""Simulated windows for the tests of evaluation: many people, known defects."""
+"""Simulated windows for the tests of evaluation: many participants, known defects."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tests.data.test_preparing import Given
 
 
 @lru_cache(maxsize=4)
-def simulated_windows(n_people: int = 10, minutes: float = 2.0, seed: int = 0) -> Windows:
-    """Windows of 2 s (512 samples at 250 Hz less 12) of simulated people, a fifth held out."""
+def simulated_windows(n_participants: int = 10, minutes: float = 2.0, seed: int = 0) -> Windows:
+    """Windows of 2 s (500 samples at 250 Hz) of simulated participants, a third held out."""
     config = SimulationConfig(
-        n_participants=n_people, minutes=minutes, rate_hz=250, seed=seed, screen=SCREEN,
+        n_participants=n_participants, minutes=minutes, rate_hz=250, seed=seed, screen=SCREEN,
         binocular=False,
     )  # fmt: skip
     recordings = [one.recording for one in simulate(config)]

@@ -22,7 +22,7 @@ TINY_VELOCITY: Recipe = replace(
 
 
 def short_windows(recipe: Protocol = "position") -> Windows:
-    """Windows of 64 samples: 12 of the training person, 24 of the one held out."""
+    """Windows of 64 samples: 12 of the training participant, 24 of the one held out."""
     windows = replace(make_windows(), length=64, protocol=recipe)
     starts = (np.arange(0, 177, 16) + np.array([[0], [250], [500]])).ravel()
     scale = 7.0 if recipe == "velocity" else None

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from gazediffusion.models.recipes import RECIPES, Recipe
     from gazediffusion.plotting.gallery import plot_windows
     from gazediffusion.plotting.overview import plot_recording
+    from gazediffusion.reproduction.reproduction import reproduce
 
 _HOME = {
     "Baseline": "generation.baselines",
@@ -65,6 +66,7 @@ _HOME = {
     "plot_windows": "plotting.gallery",
     "prepare": "data.preparing",
     "read": "data.reading",
+    "reproduce": "reproduction.reproduction",
     "simulate": "data.simulation",
     "train": "model",
     "write_simulation": "data.simulation",
@@ -101,6 +103,7 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "plot_recording",
     "plot_windows",
     "describe",
+    "reproduce",
 ]
 
 

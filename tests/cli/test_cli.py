@@ -94,9 +94,9 @@ def test_info_tells_what_prepare_did(run: RunCommand, study: Path, tmp_path: Pat
     assert "recordings.parquet" in said
     assert prepared.splitlines()[0] in said
     code, said, _ = run("info", path, "--json")
-    told = json.loads(said)
-    assert told["velocity_scale"] > 0
-    assert told["provenance"]["config"]["protocol"] == "velocity"
+    described = json.loads(said)
+    assert described["velocity_scale"] > 0
+    assert described["provenance"]["config"]["protocol"] == "velocity"
 
 
 def test_the_same_command_gives_the_same_bytes(
@@ -329,28 +329,28 @@ def test_bad_input_to_models_is_one_clear_line(
 
 
 @pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A windows file of simulated people, with a synthetic set beside it."""
+def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A windows file of simulated participants, with a synthetic set beside it."""
     from tests.gaze import as_synthetic, simulated_windows
 
-    folder = tmp_path_factory.mktemp("judged")
+    folder = tmp_path_factory.mktemp("evaluated")
     windows = simulated_windows()
     windows.save(folder / "windows.safetensors")
-    as_synthetic(windows.train).save(folder / "people.safetensors")
+    as_synthetic(windows.train).save(folder / "participants.safetensors")
     return folder
 
 
-def test_baselines_are_generated_and_judged_in_one_report(
-    run: RunCommand, judged: Path, tmp_path: Path
+def test_baselines_are_generated_and_evaluated_in_one_report(
+    run: RunCommand, evaluated: Path, tmp_path: Path
 ) -> None:
-    windows = judged / "windows.safetensors"
+    windows = evaluated / "windows.safetensors"
     code, said, lines = run(
         "baseline", "kinematic-markov", windows, "-n", 60, "-o", tmp_path / "markov.safetensors"
     )
     assert code == 0, lines
     assert "60 windows by kinematic-markov" in said
     code, said, lines = run(
-        "evaluate", "--real", windows, "--synthetic", judged / "people.safetensors",
+        "evaluate", "--real", windows, "--synthetic", evaluated / "participants.safetensors",
         f"markov={tmp_path / 'markov.safetensors'}", "-o", tmp_path / "report", "--quick",
     )  # fmt: skip
     assert code == 0, lines
@@ -358,39 +358,39 @@ def test_baselines_are_generated_and_judged_in_one_report(
     assert f"wrote {tmp_path / 'report'}" in said
     parts = json.loads((tmp_path / "report" / "results.json").read_text())["parts"]
     results = parts["all tasks"]
-    assert list(results["sets"]["synthetic"]) == ["people", "markov"]
+    assert list(results["sets"]["synthetic"]) == ["participants", "markov"]
     overall = results["ratios"]["overall"]
-    assert overall["people"] < overall["markov"]
+    assert overall["participants"] < overall["markov"]
     for name in ("report.html", "report.md"):
         assert "markov" in (tmp_path / "report" / name).read_text()
 
 
-BAD_JUDGEMENTS = {
-    "no real": (["--real", "nowhere", "--synthetic", "PEOPLE", "-o", "OUT/r"], "no such file"),
+BAD_BAD_EVALUATIONS = {
+    "no real": (["--real", "nowhere", "--synthetic", "SETS", "-o", "OUT/r"], "no such file"),
     "no synthetic": (["--real", "WINDOWS", "--synthetic", "nowhere", "-o", "OUT/r"], "no such"),
     "same name": (
-        ["--real", "WINDOWS", "--synthetic", "PEOPLE", "PEOPLE", "-o", "OUT/r"], "two sets"
+        ["--real", "WINDOWS", "--synthetic", "SETS", "SETS", "-o", "OUT/r"], "two sets"
     ),
     "protocol": (
-        ["--real", "WINDOWS", "--synthetic", "PEOPLE", "-o", "OUT/r", "--protocol", "x"],
+        ["--real", "WINDOWS", "--synthetic", "SETS", "-o", "OUT/r", "--protocol", "x"],
         "--protocol",
     ),
     "feature model": (
-        ["--real", "WINDOWS", "--synthetic", "PEOPLE", "-o", "OUT/r", "--feature-model", "OUT"],
+        ["--real", "WINDOWS", "--synthetic", "SETS", "-o", "OUT/r", "--feature-model", "OUT"],
         "no run folder",
     ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("arguments", "problem"), BAD_JUDGEMENTS.values(), ids=BAD_JUDGEMENTS.keys()
+    ("arguments", "problem"), BAD_BAD_EVALUATIONS.values(), ids=BAD_BAD_EVALUATIONS.keys()
 )
 def test_bad_input_to_evaluate_is_one_clear_line(
-    run: RunCommand, judged: Path, tmp_path: Path, arguments: list[str], problem: str
+    run: RunCommand, evaluated: Path, tmp_path: Path, arguments: list[str], problem: str
 ) -> None:
     places = {
-        "WINDOWS": str(judged / "windows.safetensors"),
-        "PEOPLE": str(judged / "people.safetensors"),
+        "WINDOWS": str(evaluated / "windows.safetensors"),
+        "SETS": str(evaluated / "participants.safetensors"),
         "OUT": str(tmp_path),
     }
     for word, place in places.items():
@@ -399,8 +399,14 @@ def test_bad_input_to_evaluate_is_one_clear_line(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_unknown_baseline_is_refused(run: RunCommand, judged: Path, tmp_path: Path) -> None:
+def test_an_unknown_baseline_is_refused(run: RunCommand, evaluated: Path, tmp_path: Path) -> None:
     said = error_of(
-        run("baseline", "markov", judged / "windows.safetensors", "-o", tmp_path / "b.safetensors")
+        run(
+            "baseline",
+            "markov",
+            evaluated / "windows.safetensors",
+            "-o",
+            tmp_path / "b.safetensors",
+        )
     )
     assert "no baseline 'markov'" in said

@@ -100,7 +100,7 @@ def test_a_fast_but_human_saccade_is_kept(make_recording: MakeRecording) -> None
     assert clean(make_recording(gaze=gaze), NO_PADDING).is_valid.all()
 
 
-def test_speed_is_judged_over_4_ms_at_1000_hz_too(make_recording: MakeRecording) -> None:
+def test_speed_is_computed_over_4_ms_at_1000_hz_too(make_recording: MakeRecording) -> None:
     noisy = wandering_gaze(400)
     noisy[0, ::2] += 40  # 1,500 deg/s from sample to sample, yet no net movement
     assert clean(make_recording(gaze=noisy, rate_hz=1000), NO_PADDING).counts.too_fast == 0

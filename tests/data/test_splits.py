@@ -31,7 +31,7 @@ def test_two_names_of_one_participant_stay_together(seed: int) -> None:
     assert len({"p00", "r0", "r1"} & kept) in (0, 3)
 
 
-def test_a_small_stratum_is_heard_but_never_emptied() -> None:
+def test_a_small_stratum_is_represented_but_never_emptied() -> None:
     tasks_of = {f"p{k:02}": ["movies"] for k in range(30)}
     tasks_of |= {"a": ["dots"], "b": ["dots"], "c": ["dots"], "d": ["alone"]}
     kept = split_participants(tasks_of, 0.2, 0)

@@ -58,13 +58,13 @@ def test_a_network_that_knows_the_answer_has_no_loss() -> None:
 
 
 def test_amplitude_weighting_leaves_the_optimal_denoiser_unchanged() -> None:
-    """Values of two sizes; the best constant answer to each is its mean, emphasised or not."""
+    """Values of two sizes; the best constant answer to each is its mean, weighted or not."""
     torch.manual_seed(0)
     kind = torch.arange(4096) % 2
     x0 = torch.where(kind == 1, 3.0, 0.1) + 0.2 * torch.randn(1, 1, 4096)
     sigma, eps = torch.tensor([1e3]), torch.zeros(1, 1, 4096)
-    for emphasis in (0.0, 1.0):
-        edm = Edm(amplitude_weighting=emphasis)
+    for weighting in (0.0, 1.0):
+        edm = Edm(amplitude_weighting=weighting)
         answer = torch.zeros(2, requires_grad=True)
         best = torch.optim.Adam([answer], lr=0.05)
 

@@ -1,4 +1,4 @@
-"""Samples of one law cannot be told apart, samples of two can, and nobody is tested on himself."""
+"""Samples of one law cannot be separated, samples of two can, and nobody is tested on himself."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from gazediffusion.evaluation.classifier import (
 )
 
 Floats = NDArray[np.float64]
-N_PEOPLE = 10
+N_PARTICIPANTS = 10
 
 
-def people(n: int) -> NDArray[np.int64]:
-    return np.arange(n) * N_PEOPLE // n
+def participants(n: int) -> NDArray[np.int64]:
+    return np.arange(n) * N_PARTICIPANTS // n
 
 
 def features(n: int, seed: int, shift: float = 0.0) -> Floats:
@@ -44,45 +44,47 @@ def is_near_chance(found: C2ST) -> bool:
     return abs(found.accuracy - 0.5) < 0.06 and abs(found.auc - 0.5) < 0.08
 
 
-def test_features_of_one_law_are_not_told_apart() -> None:
-    found = c2st_features(features(600, 0), people(600), features(600, 1), seed=0)
+def test_features_of_one_law_are_not_separated() -> None:
+    found = c2st_features(features(600, 0), participants(600), features(600, 1), seed=0)
     assert is_near_chance(found)
     assert found.interval[0] < 0.5 < found.interval[1]
-    assert (found.n, found.n_participants) == (600, N_PEOPLE)
+    assert (found.n, found.n_participants) == (600, N_PARTICIPANTS)
 
 
-def test_features_of_two_laws_are_told_apart() -> None:
-    found = c2st_features(features(600, 0), people(600), features(600, 1, shift=2.0), seed=0)
+def test_features_of_two_laws_are_separated() -> None:
+    found = c2st_features(features(600, 0), participants(600), features(600, 1, shift=2.0), seed=0)
     assert found.accuracy > 0.98
     assert found.auc > 0.99
 
 
 def test_a_larger_side_gives_no_advantage() -> None:
-    found = c2st_features(features(600, 0), people(600), features(3000, 1), seed=0)
+    found = c2st_features(features(600, 0), participants(600), features(3000, 1), seed=0)
     assert is_near_chance(found)
     assert found.n == 600
 
 
-def test_habits_of_persons_do_not_count_as_differences() -> None:
-    """Two windows of a person are alike; that must not help, as it would in random folds."""
-    habit = np.random.default_rng(5).normal(0, 3, (2 * N_PEOPLE, 9))
-    real = features(600, 0) / np.logspace(-3, 2, 9) + habit[people(600)]
-    other = features(600, 1) / np.logspace(-3, 2, 9) + habit[N_PEOPLE + people(600)]
-    found = c2st_features(real, people(600), other, 0, synthetic_groups=N_PEOPLE + people(600))
+def test_habits_of_participants_do_not_count_as_differences() -> None:
+    """Two windows of a participant are alike; that must not help, as it would in random folds."""
+    habit = np.random.default_rng(5).normal(0, 3, (2 * N_PARTICIPANTS, 9))
+    real = features(600, 0) / np.logspace(-3, 2, 9) + habit[participants(600)]
+    other = features(600, 1) / np.logspace(-3, 2, 9) + habit[N_PARTICIPANTS + participants(600)]
+    found = c2st_features(
+        real, participants(600), other, 0, synthetic_groups=N_PARTICIPANTS + participants(600)
+    )
     assert found.accuracy < 0.65
     assert found.interval[0] < 0.5
 
 
-def test_windows_of_the_same_people_are_not_told_apart() -> None:
-    """A person on both sides is left out on both, or training on one side would teach lies."""
-    habit = np.random.default_rng(5).normal(0, 3, (N_PEOPLE, 9))[people(600)]
+def test_windows_of_the_same_participants_are_not_separated() -> None:
+    """A participant on both sides is left out on both, or training on one side would teach lies."""
+    habit = np.random.default_rng(5).normal(0, 3, (N_PARTICIPANTS, 9))[participants(600)]
     real, other = (features(600, seed) / np.logspace(-3, 2, 9) + habit for seed in (0, 1))
-    found = c2st_features(real, people(600), other, 0, synthetic_groups=people(600))
+    found = c2st_features(real, participants(600), other, 0, synthetic_groups=participants(600))
     assert is_near_chance(found)
 
 
-def test_snippets_of_one_law_are_not_told_apart() -> None:
-    assert is_near_chance(c2st_snippets(walks(300, 0), people(300), walks(300, 1), seed=0))
+def test_snippets_of_one_law_are_not_separated() -> None:
+    assert is_near_chance(c2st_snippets(walks(300, 0), participants(300), walks(300, 1), seed=0))
 
 
 @pytest.mark.parametrize(
@@ -95,28 +97,28 @@ def test_snippets_of_one_law_are_not_told_apart() -> None:
         pytest.param(np.zeros((300, 2, 400)), 0.98, id="standing still"),
     ],
 )
-def test_snippets_of_another_law_are_told_apart(synthetic: Floats, least: float) -> None:
-    found = c2st_snippets(walks(300, 0), people(300), synthetic, seed=0)
+def test_snippets_of_another_law_are_separated(synthetic: Floats, least: float) -> None:
+    found = c2st_snippets(walks(300, 0), participants(300), synthetic, seed=0)
     assert found.accuracy > least
     assert found.interval[0] <= found.accuracy <= found.interval[1]
 
 
 def test_the_same_seed_gives_the_same_result() -> None:
-    inputs = (walks(60, 0), people(60), walks(60, 1))
+    inputs = (walks(60, 0), participants(60), walks(60, 1))
     assert c2st_snippets(*inputs, seed=3) == c2st_snippets(*inputs, seed=3)
-    table = (features(60, 0), people(60), features(60, 1))
+    table = (features(60, 0), participants(60), features(60, 1))
     assert c2st_features(*table, seed=3) == c2st_features(*table, seed=3)
 
 
 @given(st.lists(st.integers(0, 30), min_size=20, max_size=200), st.integers(2, 5))
-def test_no_person_is_in_two_folds(labels: list[int], n_folds: int) -> None:
+def test_no_participant_is_in_two_folds(labels: list[int], n_folds: int) -> None:
     groups = np.array(labels)
     fold = participant_folds(groups, n_folds)
     assert all(len(set(fold[groups == label])) == 1 for label in set(labels))
     assert set(fold) == set(range(min(n_folds, len(set(labels)))))
 
 
-def test_folds_are_even_and_known_people_keep_theirs() -> None:
+def test_folds_are_even_and_known_participants_keep_theirs() -> None:
     groups = np.repeat(np.arange(6), [60, 50, 40, 30, 20, 10])
     assert np.bincount(participant_folds(groups, 3)).tolist() == [70, 70, 70]
     fold = participant_folds(groups, 3, known={0: 2, 1: 2})
@@ -130,11 +132,13 @@ GOOD = features(100, 0)
 @pytest.mark.parametrize(
     ("real", "groups", "synthetic", "words"),
     [
-        pytest.param(GOOD, people(100) // 5, GOOD, "2 real participants", id="two people"),
-        pytest.param(GOOD[:40], people(40), GOOD, "40 real", id="few real"),
-        pytest.param(GOOD, people(100), GOOD[:49], "49 synthetic", id="few synthetic"),
-        pytest.param(GOOD, people(100), GOOD * np.nan, "NaN", id="NaN"),
-        pytest.param(GOOD, people(90), GOOD, "90 participant labels", id="labels"),
+        pytest.param(
+            GOOD, participants(100) // 5, GOOD, "2 real participants", id="two participants"
+        ),
+        pytest.param(GOOD[:40], participants(40), GOOD, "40 real", id="few real"),
+        pytest.param(GOOD, participants(100), GOOD[:49], "49 synthetic", id="few synthetic"),
+        pytest.param(GOOD, participants(100), GOOD * np.nan, "NaN", id="NaN"),
+        pytest.param(GOOD, participants(90), GOOD, "90 participant labels", id="labels"),
     ],
 )
 def test_what_cannot_be_computed_is_said(
@@ -146,9 +150,11 @@ def test_what_cannot_be_computed_is_said(
 
 def test_windows_shorter_than_a_snippet_are_refused() -> None:
     with pytest.raises(GazeError, match="test on snippets is not computable"):
-        c2st_snippets(walks(60, 0)[:, :, :125], people(60), walks(60, 1), seed=0)
+        c2st_snippets(walks(60, 0)[:, :, :125], participants(60), walks(60, 1), seed=0)
 
 
-def test_two_people_in_place_of_synthetic_windows_are_too_few() -> None:
+def test_two_participants_in_place_of_synthetic_windows_are_too_few() -> None:
     with pytest.raises(GazeError, match="at least 3 are needed on either side"):
-        c2st_features(GOOD, people(100), GOOD, 0, synthetic_groups=people(100) // 5 + 50)
+        c2st_features(
+            GOOD, participants(100), GOOD, 0, synthetic_groups=participants(100) // 5 + 50
+        )

@@ -291,7 +291,7 @@ def test_degree_events_are_those_of_a_pymovements_gaze() -> None:
         assert found.microsaccades_per_s[number] == (amplitude < 1).sum() / 4.0
 
 
-def test_only_so_many_windows_are_looked_at_evenly_spread() -> None:
+def test_only_so_many_windows_are_looked_at_evenly_spaced() -> None:
     found = degree_events(jumping_gaze(9, 500), SCREEN, RATE_HZ, max_windows=3)
     assert found.window.tolist() == [0, 4, 8]
     assert set(found.saccade_window.tolist()) <= {0, 4, 8}

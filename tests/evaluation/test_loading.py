@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,17 +9,27 @@ import polars as pl
 import pytest
 
 from gazediffusion.data.readers import ReadOptions
+from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
+from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
 from gazediffusion.evaluation.loading import (
     Side,
     bottleneck_features,
+    evaluate_files,
     load_set,
+    matched_windows,
     name_of,
+    split_again,
 )
+from gazediffusion.generation.generator import DiffusionGenerator
+from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import load_run
+from gazediffusion.training.loop import train_epochs
 from tests.conftest import SCREEN
 from tests.gaze import simulated_windows
-from tests.runs import TINY_VELOCITY, saved_windows, trained_run
+from tests.runs import TINY_VELOCITY, saved_windows, short_windows, trained_run
+from tests.training.test_joint import JOINT
+from tests.training.test_joint import parts as joint_parts
 
 SIDES: tuple[Side, ...] = ("real", "reference", "synthetic")
 
@@ -82,3 +94,101 @@ def test_a_velocity_model_is_no_feature_model(tmp_path: Path) -> None:
     run = load_run(trained_run(tmp_path / "run", TINY_VELOCITY))
     with pytest.raises(GazeError, match="must be a position model"):
         bottleneck_features(run)
+
+
+@pytest.fixture(scope="module")
+def joint_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("joint") / "run"
+    list(train_epochs(joint_parts(), folder, JOINT, seed=0, device="cpu"))
+    return folder
+
+
+def test_a_model_generates_the_shares_of_tasks_of_the_reference(joint_run: Path) -> None:
+    run, windows = load_run(joint_run), joint_parts()[1]
+    n_task = np.bincount(windows.task, minlength=2)
+    found = matched_windows(run, windows, 10)
+    assert len(found) == 10
+    expected = dict(zip(windows.tasks, n_task / n_task.sum(), strict=True))
+    for task, share in expected.items():
+        assert (np.array(found.tasks)[found.task] == task).sum() == pytest.approx(
+            10 * share, abs=0.51
+        )
+    first = DiffusionGenerator.of_quality(run, "default", task=found.tasks[found.task[0]])
+    number = windows.tasks.index(found.tasks[found.task[0]])
+    np.testing.assert_array_equal(found.cut()[:1], first.sample(1, number).cut())
+    assert found.screens[found.screen_index[0]] == first.screens[first.task or ""]
+
+
+def test_a_model_that_does_not_know_a_task_generates_its_own_mixture(joint_run: Path) -> None:
+    run = load_run(joint_run)
+    unknown = replace(joint_parts()[0], tasks=("knitting", "sewing"))
+    found = matched_windows(run, unknown, 6)
+    expected = DiffusionGenerator.of_quality(run, "default").sample(6, 0)
+    np.testing.assert_array_equal(found.cut(), expected.cut())
+
+
+def test_a_split_seed_holds_out_other_participants() -> None:
+    windows = simulated_windows()
+    again = split_again(windows, windows.provenance["config"]["split_seed"])
+    assert again.validation == windows.validation
+    others = [split_again(windows, seed).validation for seed in range(5)]
+    assert len(set(others)) > 1
+    assert {len(one) for one in others} == {len(windows.validation)}
+
+
+def with_two_tasks(path: Path) -> Windows:
+    """Simulated windows of reading and dots; of stills by one participant."""
+    windows = simulated_windows()
+    number = np.arange(len(windows.segment_starts)) % 2
+    is_alone = windows.segment_participant == windows.held_out.participant[0]
+    tasks = np.where(is_alone & (number == 1), 2, number).astype(np.int32)
+    replace(windows, tasks=("reading", "dots", "stills"), segment_task=tasks).save(path)
+    return Windows.load(path)
+
+
+def test_parts_are_all_tasks_and_each_of_three_held_out_participants(tmp_path: Path) -> None:
+    path = tmp_path / "w.safetensors"
+    windows = with_two_tasks(path)
+    windows.train.save(tmp_path / "ours.safetensors")
+    config = EvaluationConfig(quick=True, protocols=("velocity",))
+    found = evaluate_files({"ours": tmp_path / "ours.safetensors"}, path, None, config,
+                           by_task=True)  # fmt: skip
+    assert list(found.parts) == ["all tasks", "reading"]
+    assert any("the task dots is not a part" in one for one in found.warnings)
+    reading = windows.of_task("reading")
+    alone = evaluate(reading.held_out, {"ours": reading.train}, reading.train, config)
+    assert alone.ratio == found.headlines["reading: ours"].ratio.value
+    whole = evaluate(windows.held_out, {"ours": windows.train}, windows.train, config)
+    assert found.ratio == whole.ratio
+
+
+def test_a_model_is_evaluated_and_attacked_on_the_fly(joint_run: Path, tmp_path: Path) -> None:
+    path = tmp_path / "w.safetensors"
+    short_windows().save(path)
+    config = EvaluationConfig(quick=True, protocols=("velocity",))
+    found = evaluate_files({"model": joint_run}, path, None, config, n=400, with_membership=True)
+    # At most half as many as the training participants have.
+    assert found.results["about"]["n_common"] == len(short_windows().train) // 2
+    attack = found.results["tests"]["membership"]["synthetic"]["model"]
+    assert 0 <= attack["auc"] <= 1
+
+
+def test_what_needs_recordings_names_its_arguments(tmp_path: Path) -> None:
+    with pytest.raises(GazeError, match="`reference` and `feature_model` need recordings"):
+        evaluate_files({"ours": "x.npz"}, reference="w.safetensors")
+    with pytest.raises(GazeError, match="`split_seed` needs a windows file"):
+        evaluate_files({"ours": "x.npz"}, tmp_path, split_seed=3)
+    with pytest.raises(GazeError, match="`summary` is for comparing without `real`"):
+        evaluate_files({"ours": "x.npz"}, tmp_path, summary="gazecom")
+
+
+def test_a_synthetic_file_keeps_the_screen_it_names(tmp_path: Path) -> None:
+    like = simulated_windows().held_out
+    other = Screen(800, 600, 40.0, 30.0, 50.0)
+    gaze = other.to_pixels(like.cut()[0])
+    frame = pl.DataFrame({"t_ms": np.arange(like.length) * 4.0, "x_px": gaze[0], "y_px": gaze[1]})
+    frame.write_csv(tmp_path / "a.csv")
+    assert load_set(tmp_path, "synthetic", like).screen == like.screen
+    sidecar = {"ScreenResolution": [800, 600], "ScreenSize": [0.4, 0.3], "ScreenDistance": 0.5}
+    (tmp_path / "a.json").write_text(json.dumps(sidecar))
+    assert load_set(tmp_path, "synthetic", like).screen == other

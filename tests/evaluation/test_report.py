@@ -53,8 +53,8 @@ def compared_numbers(results: dict[str, Any]) -> list[float]:
     for row in results["means"].values():
         found += [row["floor"], *row["synthetic"].values(), *row["ratio"].values()]
     for row in results["headline"].values():
-        found += [row["median_ratio"]["value"], *row["median_ratio"]["interval"]]
-        found += [row["worst"]["value"], *row["saccade_count_percent"]["interval"]]
+        found += [row["ratio"]["value"], *row["ratio"]["interval"]]
+        found += [row["worst_ratio"]["value"], *row["saccade_count_percent"]["interval"]]
     for row in [results["ratios"]["overall"], *results["ratios"]["families"].values()]:
         found += row.values()
     for fit in (results["main_sequence"].get("sets") or {}).values():

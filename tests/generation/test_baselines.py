@@ -214,24 +214,26 @@ def test_gaussian_samples_have_the_mean_and_covariance_of_the_training_positions
 def test_a_baseline_is_a_generator_that_says_where_its_windows_come_from(name: str) -> None:
     windows = replace(make_windows(), provenance={"data_sha256": "ab12"})
     baseline: Generator = fit_baseline(name, windows)
-    made, heard = baseline.sample(3, seed=5), list[float]()
+    made, received = baseline.sample(3, seed=5), list[float]()
     assert (made.rate_hz, made.screen, made.protocol) == (250.0, SCREEN, "position")
     assert made.gaze.dtype == np.float32
     assert made.provenance["baseline"] == name
     assert (made.provenance["seed"], made.provenance["data_sha256"]) == (5, "ab12")
     assert ("smoothing_cells" in made.provenance) == name.endswith("markov")
-    for _ in baseline.pieces(2, 6, 0, heard.append):
+    for _ in baseline.pieces(2, 6, 0, received.append):
         pass
-    assert heard == [6]
+    assert received == [6]
 
 
 @pytest.mark.parametrize("name", BASELINES)
 def test_a_baseline_is_written_like_a_model(tmp_path: Path, name: str) -> None:
     baseline = replace(fit_baseline(name, make_windows()), batch_size=2)
-    heard: list[float] = []
-    written = baseline.sample_to(tmp_path / "a" / "gaze.parquet", 5, seed=4, progress=heard.append)
+    received: list[float] = []
+    written = baseline.sample_to(
+        tmp_path / "a" / "gaze.parquet", 5, seed=4, progress=received.append
+    )
     assert [path.name for path in written] == ["gaze.parquet", "gaze.json", "gaze.md"]
-    assert heard[-1] == 5
+    assert received[-1] == 5
     windows = baseline.sample(5, seed=4)
     for path, other in zip(written, windows.save(tmp_path / "b" / "gaze.parquet"), strict=True):
         assert path.read_bytes() == other.read_bytes()

@@ -76,8 +76,8 @@ def test_no_windows_cannot_be_generated(run_folder: Path) -> None:
 
 
 def test_progress_counts_windows(run_folder: Path) -> None:
-    heard: list[float] = []
-    list(DiffusionGenerator(load_run(run_folder), batch_size=2).pieces(0, 4, 0, heard.append))
-    assert heard == sorted(heard)
-    assert heard[-1] == 4
-    assert len(heard) == 10
+    received: list[float] = []
+    list(DiffusionGenerator(load_run(run_folder), batch_size=2).pieces(0, 4, 0, received.append))
+    assert received == sorted(received)
+    assert received[-1] == 4
+    assert len(received) == 10

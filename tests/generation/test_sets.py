@@ -233,11 +233,11 @@ def test_a_stopped_set_goes_on_from_its_pieces(
     with pytest.raises(KeyboardInterrupt):
         write_set(generator, config, tmp_path / "stopped", stop)
     assert not (tmp_path / "stopped").exists()
-    heard: list[float] = []
-    write_set(generator, config, tmp_path / "stopped", heard.append)
+    received: list[float] = []
+    write_set(generator, config, tmp_path / "stopped", received.append)
     # The first piece of two windows was there: only the rest was sampled, in steps.
-    assert heard[0] == 2
-    assert len(heard) == 1 + 2 * 20 + 2
+    assert received[0] == 2
+    assert len(received) == 1 + 2 * 20 + 2
     assert files(tmp_path / "stopped") == files(tmp_path / "straight")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["stopped", "straight"]
 

@@ -17,7 +17,7 @@ def weights() -> dict[str, torch.Tensor]:
     return {
         "bias": torch.randn(64),
         "small": torch.randn(100, 100),
-        "middling": torch.randn(100, 250, 5),
+        "medium": torch.randn(100, 250, 5),
         "large": torch.randn(300, 200, 6),
     }
 
@@ -28,7 +28,7 @@ def test_no_weight_moves_by_more_than_half_a_step(levels: int) -> None:
     after = rounded(before, levels)
     for name in ("bias", "small"):
         assert torch.equal(after[name], before[name].half().float())
-    for name, in_force in (("middling", max(127, levels)), ("large", levels)):
+    for name, in_force in (("medium", max(127, levels)), ("large", levels)):
         rows, kept = before[name].flatten(1), after[name].flatten(1)
         step = rows.abs().amax(dim=1, keepdim=True) / in_force
         # Half a step; a hair more, because the step itself is kept in half precision.

@@ -39,7 +39,7 @@ def test_torch_tensors_give_the_same_numbers() -> None:
     )
 
 
-def test_the_scale_is_the_joint_percentile_of_the_training_people_only() -> None:
+def test_the_scale_is_the_joint_percentile_of_the_training_participants_only() -> None:
     windows = make_windows()
     train = windows.train.cut()
     speeds = np.abs(np.diff(train, prepend=train[..., :1])) * 250.0

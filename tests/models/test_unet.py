@@ -206,7 +206,7 @@ def test_bfloat16_weights_stay_near_float32() -> None:
     assert 0 < float((full - half.float()).abs().max()) < 0.1 * float(full.abs().max())
 
 
-def test_more_channels_than_wanted_change_nothing() -> None:
+def test_more_channels_than_expected_change_nothing() -> None:
     torch.manual_seed(0)
     x = torch.randn(2, 8, 40)
     for bias in (True, False):

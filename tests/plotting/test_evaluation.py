@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gazediffusion.data.windows import Windows
 from gazediffusion.plotting.evaluation import (
     FIGURES,
     draw_all,
@@ -16,10 +17,10 @@ from gazediffusion.plotting.evaluation import (
     draw_histogram,
     draw_main_sequence,
     draw_pair,
-    gallery,
     set_styles,
 )
 from gazediffusion.plotting.style import house_style
+from tests.conftest import SCREEN
 
 SETS = ("position", "kinematic-markov")
 QUANTITIES = {
@@ -127,15 +128,11 @@ def make_results(names: tuple[str, ...] = SETS, with_train: bool = True) -> dict
         },
         "headline": {
             name: {
-                "median_ratio": {"value": 1.234 + n, "interval": [0.987 + n, 1.567 + n]},
-                "n_above": {"value": 3 + n, "interval": [1, 8]},
                 "n_distances": 31,
-                "worst": {
-                    "name": "v_x",
-                    "title": "horizontal velocity",
-                    "value": 2.345 + n,
-                    "interval": None,
-                },
+                "worst": "horizontal velocity",
+                "ratio": {"value": 1.234 + n, "interval": [0.987 + n, 1.567 + n]},
+                "n_above": {"value": 3 + n, "interval": [1, 8]},
+                "worst_ratio": {"value": 2.345 + n, "interval": None},
                 "saccade_count_percent": {"value": -1.44 - n, "interval": [-3.21, 0.55]},
                 "c2st": {"value": 0.534, "interval": None},
                 "n_windows": 791,
@@ -213,9 +210,9 @@ def make_results(names: tuple[str, ...] = SETS, with_train: bool = True) -> dict
     }
 
 
-def windows(n: int = 4, seed: int = 0) -> Any:
+def windows(n: int = 4, seed: int = 0) -> Windows:
     steps = np.random.default_rng(seed).normal(0, 0.02, (n, 2, 400))
-    return np.clip(np.cumsum(steps, axis=2), -1.2, 1.2).astype(np.float32)
+    return Windows.from_array(np.clip(np.cumsum(steps, axis=2), -1.2, 1.2), 250.0, SCREEN)
 
 
 @pytest.fixture
@@ -329,8 +326,3 @@ def test_a_mirrored_and_shifted_copy_is_drawn_on_its_original(axes: Any) -> None
     draw_pair({"distance": 0.0, "training": path, "synthetic": copied}, "red", axes)
     training, synthetic = (np.array(line.get_data()) for line in axes.lines)
     np.testing.assert_allclose(synthetic, training, atol=1e-12)
-
-
-def test_a_gallery_of_nothing_is_no_figure() -> None:
-    assert gallery({}) is None
-    assert gallery({"real": windows(0)}) is None

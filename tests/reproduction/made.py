@@ -54,7 +54,9 @@ def artefacts() -> Artefacts:
 def _evaluation(names: list[str], quick: bool) -> dict[str, Any]:
     """Of sets that differ by their noise."""
     # Without degrees, whose events take most of the time.
-    windows = replace(simulated_windows(n_people=10, minutes=0.6), screens=(Screen(1280, 720),))
+    windows = replace(
+        simulated_windows(n_participants=10, minutes=0.6), screens=(Screen(1280, 720),)
+    )
     sets = {name: with_noise(windows.train, 0.002 * k) for k, name in enumerate(names)}
     config = EvaluationConfig(n_bootstrap=0, quick=quick)
     return evaluate(windows.held_out, sets, windows.train, config).results

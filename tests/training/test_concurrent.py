@@ -1,4 +1,4 @@
-"""Runs side by side are the runs that training them alone gives."""
+"""Runs concurrently are the runs that training them alone gives."""
 
 from __future__ import annotations
 

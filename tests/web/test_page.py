@@ -90,7 +90,7 @@ def open_page(servers: list[str], browser: Any) -> Iterator[OpenPage]:
 
             def failed(request: Any) -> None:
                 # Chromium calls a stream aborted whose last bytes the page has read already;
-                # that nothing is missing is told by the windows that the tests count.
+                # that nothing is missing is stated by the windows that the tests count.
                 if expected is None and "/api/generate/stream" not in request.url:
                     problems.append(f"failed: {request.url} {request.failure}")
 

@@ -29,8 +29,8 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(is_requested: bool) -> None:
+    if is_requested:
         out.print(f"gazediffusion {__version__}")
         raise typer.Exit
 

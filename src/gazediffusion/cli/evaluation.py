@@ -16,7 +16,8 @@ from gazediffusion.cli.options import (
     ParticipantPattern,
     ScreenCm,
     ScreenPx,
-    read_options_of,
+    column_names,
+    screen_of,
 )
 from gazediffusion.errors import GazeError
 from gazediffusion.files import require_writable
@@ -112,8 +113,7 @@ def evaluate(
     A model: [bold]gazediffusion evaluate --real windows.safetensors --synthetic joint -n 2500
     --by-task -o report[/bold]
     """
-    from gazediffusion.evaluation.loading import evaluate_files, name_of
-    from gazediffusion.evaluation.result import EvaluationConfig
+    import gazediffusion as gd
 
     protocols = {"position": ("position",), "velocity": ("velocity",)}
     if protocol not in (*protocols, "both"):
@@ -121,31 +121,28 @@ def evaluate(
     if output.is_dir() and any(output.iterdir()):
         raise GazeError("this folder is not empty", path=output, remedy="name a new one")
     require_writable(output)
-    sets: dict[str, str] = {}
-    for name, path in map(name_of, [*synthetic, *(more or [])]):
-        if name in sets:
-            raise GazeError(f"two sets are named {name!r}", remedy="name one as NAME=PATH")
-        sets[name] = path
+    config = gd.EvaluationConfig(
+        protocols=protocols.get(protocol, ("position", "velocity")),  # type: ignore[arg-type]
+        n_bootstrap=bootstrap,
+        quick=quick,
+        seed=seed,
+    )
     with progress.steps_line() as step:
-        evaluation = evaluate_files(
-            sets,
+        evaluation = gd.evaluate_files(
+            [*synthetic, *(more or [])],
             real,
             reference,
-            EvaluationConfig(
-                protocols=protocols.get(protocol, ("position", "velocity")),  # type: ignore[arg-type]
-                n_bootstrap=bootstrap,
-                quick=quick,
-                seed=seed,
-            ),
+            config,
             summary=summary,
             n=n,
             by_task=by_task,
             split_seed=split_seed,
             feature_model=feature_model,
             with_membership=membership,
-            read_options=read_options_of(
-                columns, participant_pattern, screen, screen_cm, distance_cm, data_dir
-            ),
+            screen=screen_of(screen, screen_cm, distance_cm),
+            columns=column_names(columns),
+            participant_pattern=participant_pattern,
+            data_dir=data_dir,
             progress=step,
         )
         step("report")
@@ -164,26 +161,38 @@ def baseline(
     windows: Annotated[
         Path, typer.Argument(help="The windows file whose training participants it is fitted to.")
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="A windows file.")],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o", "--output", help="A .safetensors, .parquet, .csv or .npz file, or a new folder."
+        ),
+    ],
     n: Annotated[int, typer.Option("-n", help="How many windows.")] = 1000,
     seed: Annotated[int, typer.Option(help="Window k of a seed is always the same.")] = 0,
+    format: Annotated[
+        str | None,
+        typer.Option(
+            help="parquet, csv, npz, bids or asc; by the output's ending, else parquet.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Generate with one of the paper's four statistical baselines.
+
+    A windows file (.safetensors) can be evaluated; the other formats are those of generate.
 
     Example: [bold]gazediffusion baseline kinematic-markov windows.safetensors -n 1000
     -o markov.safetensors[/bold]
     """
-    from gazediffusion.data.windows import Windows
-    from gazediffusion.generation.baselines import fit_baseline
+    import gazediffusion as gd
 
-    if seed < 0:
-        raise GazeError(f"--seed must be 0 or more, not {seed}")
-    if output.suffix != ".safetensors":
-        raise GazeError("a windows file ends in .safetensors", path=output)
     require_writable(output)
     with progress.steps_line() as step:
         step(f"fitting {name}")
-        fitted = fit_baseline(name, Windows.load(windows))
+        fitted = gd.fit_baseline(name, gd.Windows.load(windows))
         step("generating")
-        fitted.sample(n, seed).save(output)
-    out.print(f"wrote {plain(output)}: {n} windows by {name}, seed {seed}")
+        if output.suffix == ".safetensors" and format is None:
+            fitted.sample(n, seed).save(output)
+        else:
+            fitted.sample_to(output, n, seed=seed, format=format)
+    out.print(f"wrote {plain(output)}: {n} windows of the baseline {name}, seed {seed}")

@@ -11,7 +11,6 @@ from gazediffusion.errors import GazeError
 
 if TYPE_CHECKING:
     from gazediffusion.data.cleaning import CleaningConfig
-    from gazediffusion.data.readers import ReadOptions
     from gazediffusion.geometry import Screen
 
 Paths = Annotated[
@@ -109,22 +108,3 @@ def screen_of(px: str | None, cm: str | None, distance_cm: float | None) -> Scre
     import gazediffusion as gd
 
     return gd.Screen.parse(px, cm, distance_cm)
-
-
-def read_options_of(
-    columns: str | None,
-    participant_pattern: str | None,
-    screen: str | None,
-    screen_cm: str | None,
-    distance_cm: float | None,
-    data_dir: Path | None,
-) -> ReadOptions:
-    """The options of the readers."""
-    from gazediffusion.data.readers import ReadOptions
-
-    return ReadOptions(
-        columns=column_names(columns),
-        participant_pattern=participant_pattern,
-        screen=screen_of(screen, screen_cm, distance_cm),
-        data_dir=data_dir,
-    )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 
 from gazediffusion.cli import progress
-from gazediffusion.cli.console import out, plain
+from gazediffusion.cli.console import exit_stopped, out, plain
 from gazediffusion.cli.options import (
     Columns,
     DataDir,
@@ -19,15 +19,11 @@ from gazediffusion.cli.options import (
     ScreenCm,
     ScreenPx,
     Tasks,
-    read_options_of,
+    column_names,
+    screen_of,
 )
-from gazediffusion.errors import GazeError
+from gazediffusion.errors import StoppedError
 from gazediffusion.files import require_writable
-
-if TYPE_CHECKING:
-    from gazediffusion.data.preparing import PrepareConfig
-    from gazediffusion.data.readers import ReadOptions
-    from gazediffusion.reproduction import Data, Stage, Watcher
 
 
 def reproduce(
@@ -80,84 +76,39 @@ def reproduce(
     Example: [bold]gazediffusion reproduce --data study/ --screen 1280x720 --screen-cm 40x22.5
     --distance-cm 45 -o reproduction[/bold]
     """
-    from gazediffusion.reproduction import PAPER, TINY, StoppedError
-    from gazediffusion.reproduction import reproduce as run
+    import gazediffusion as gd
 
     require_writable(output)
-    plan = TINY if tiny else PAPER
     shown = {"--data": data, "--task": task, "--screen": screen, "--screen-cm": screen_cm}
     command = _command({**shown, "--distance-cm": distance_cm}, tiny, output)
 
+    def recordings() -> gd.Recordings:
+        return gd.read(
+            data or [],
+            screen=screen_of(screen, screen_cm, distance_cm),
+            columns=column_names(columns),
+            participant_pattern=participant_pattern,
+            format=format,
+            data_dir=data_dir,
+        )
+
     with progress.stop_on_interrupt() as stopped:
-        watcher = progress.ReproductionWatcher(stopped)
-
-        def read() -> Data:
-            from gazediffusion.data.preparing import PrepareConfig
-
-            sources = data if data or not tiny else [str(_simulated(output, watcher))]
-            if not sources:
-                raise GazeError("no recordings are named", remedy="give `data`")
-            options = read_options_of(
-                columns, participant_pattern, screen, screen_cm, distance_cm, data_dir
-            )
-            config = PrepareConfig(seconds=plan.seconds, tasks=tuple(task or ()))
-            return _read(sources, config, format, options, command, watcher)
-
         try:
-            results = run(
+            results = gd.reproduce(
                 output,
-                plan,
-                read,
-                watcher,
+                recordings if data else None,
+                tiny=tiny,
+                tasks=task or (),
                 only=only or (),
-                until=cast("Stage", until),
+                until=until,  # type: ignore[arg-type]  # checked there
                 so_far=so_far,
+                command=command,
                 device=device,
+                watcher=progress.ReproductionWatcher(stopped),
             )
         except StoppedError:
-            saved = f"all finished parts are saved in {plain(output)}"
-            out.print(f"stopped; {saved}; the same command resumes", soft_wrap=True)
-            raise typer.Exit(130) from None
+            exit_stopped(f"stopped; all finished parts are saved in {output}")
     out.print(f"wrote {plain(results or output)}" + ("" if results else f": all up to {until}"))
-
-
-def _read(
-    data: list[str],
-    config: PrepareConfig,
-    format: str,
-    options: ReadOptions,
-    command: str,
-    watcher: Watcher,
-) -> Data:
-    """Both models' windows of the same recordings and the same split."""
-    from dataclasses import replace
-
-    from gazediffusion.data.preparing import prepare
-    from gazediffusion.data.readers import find_sources
-    from gazediffusion.reproduction import Data
-
-    watcher.part("reading " + ", ".join(data))
-    sources = find_sources(data, options, format)
-    windows = {}
-    for protocol in ("position", "velocity"):
-        with progress.recording_bar(f"preparing {protocol}", len(sources)) as bar:
-            windows[protocol] = prepare(sources, replace(config, protocol=protocol), bar)
-    described = {
-        "data": sorted({source.path.name for source in sources})[:20],
-        "task": ", ".join(config.tasks) or None,
-        "command": command,
-    }
-    return Data(windows["position"], windows["velocity"], described)
-
-
-def _simulated(output: Path, watcher: Watcher) -> Path:
-    from gazediffusion.data.simulation import SimulationConfig, write_simulation
-
-    folder = output / "recordings"
-    watcher.part("simulating recordings")
-    config = SimulationConfig(n_participants=8, minutes=2.0, rate_hz=250.0)
-    write_simulation(config, folder, "parquet")
-    return folder
 
 
 def _command(options: dict[str, Any], tiny: bool, output: Path) -> str:

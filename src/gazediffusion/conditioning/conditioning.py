@@ -322,11 +322,11 @@ class Conditioning:
         """Read a config.json written before the conditioning was an object of its own."""
         if not config.get("tasks"):
             return cls()
-        manners = config.get("manners")
+        tables = config.get("manners")
         return cls(
             tasks=tuple(config["tasks"]),
             task_shares=tuple(config["task_shares"]),
             task_screens=tuple(Screen(**one) for one in config["task_screens"]),
             augmentations=AUGMENTATIONS,
-            prior=Prior.from_legacy(manners) if manners else None,
+            prior=Prior.from_legacy(tables) if tables else None,
         )

@@ -229,7 +229,7 @@ class Prior:
 
     @classmethod
     def from_legacy(cls, values: Mapping[str, Any]) -> Prior:
-        """Read the `manners` of a config.json written before priors had a file of their own.
+        """Read the tables of a config.json written before priors had a file of their own.
 
         Its statistics have no names; twenty-five are today's.
         """

@@ -56,18 +56,6 @@ class DegreeEvents:
     microsaccades_per_s: Floats
 
 
-@dataclass(frozen=True, eq=False)
-class _Found:
-    """Events of a chunk: the window each is in, counted from its first, and what is kept of it."""
-
-    fixation_window: Ints
-    fixation_samples: Ints
-    saccade_window: Ints
-    amplitude_deg: Floats
-    peak_deg_s: Floats
-    is_noisy: NDArray[np.bool_]
-
-
 def degree_events(
     gaze: NDArray[np.floating[Any]],
     screens: Screen | Sequence[Screen],
@@ -95,32 +83,28 @@ def degree_events(
     window = known[np.unique(chosen)]
     if not np.isfinite(gaze[window]).all():
         raise GazeError("the windows hold NaN or infinite positions")
-    fewest = [_n_intervals(ms, rate_hz) for ms in (MIN_FIXATION_MS, MIN_SACCADE_MS)]
-    parts = []
+    found = []
     for first in range(0, len(window), _CHUNK):
         some = window[first : first + _CHUNK]
         degrees = _in_degrees(gaze[some], [of_window[k] for k in some])
-        parts.append(_events_of(degrees, rate_hz, *fewest))
-    seconds = length / rate_hz
-    firsts = np.arange(len(parts)) * _CHUNK
-    fixation, saccade = (
-        np.concatenate([f + getattr(p, name) for f, p in zip(firsts, parts, strict=True)])
-        for name in ("fixation_window", "saccade_window")
-    )
-    amplitude = np.concatenate([part.amplitude_deg for part in parts])
-    unknown = np.where(np.concatenate([part.is_noisy for part in parts]), 0.0, np.nan)
+        found.append(_events_of(degrees, rate_hz))
+        for events in found[-1][:2]:
+            events[:, 0] += first
+    fixations, saccades, is_noisy = (np.concatenate(part) for part in zip(*found, strict=True))
+    saccade, amplitude = saccades[:, 0].astype(np.int64), saccades[:, 1]
+    unknown = np.where(is_noisy, 0.0, np.nan)
 
     def per_second(events: Ints) -> Floats:
-        return np.asarray(np.bincount(events, minlength=len(window)) / seconds)
+        return np.asarray(np.bincount(events, minlength=len(window)) / (length / rate_hz))
 
     return DegreeEvents(
         window=window,
-        fixation_duration_s=np.concatenate([part.fixation_samples for part in parts]) / rate_hz,
-        fixation_window=window[fixation],
+        fixation_duration_s=fixations[:, 1] / rate_hz,
+        fixation_window=window[fixations[:, 0]],
         saccade_amplitude_deg=amplitude,
-        saccade_peak_deg_s=np.concatenate([part.peak_deg_s for part in parts]),
+        saccade_peak_deg_s=saccades[:, 2],
         saccade_window=window[saccade],
-        fixations_per_s=per_second(fixation),
+        fixations_per_s=per_second(fixations[:, 0]),
         saccades_per_s=per_second(saccade) + unknown,
         microsaccades_per_s=per_second(saccade[amplitude < MICROSACCADE_DEG]) + unknown,
     )
@@ -135,31 +119,28 @@ def _in_degrees(gaze: NDArray[np.floating[Any]], screens: Sequence[Screen]) -> F
     return degrees
 
 
-def _events_of(position: Floats, rate_hz: float, min_fixation: int, min_saccade: int) -> _Found:
-    """Events of a few windows, degrees (window, 2, time); shortest events in sample intervals."""
+def _events_of(position: Floats, rate_hz: float) -> tuple[Ints, Floats, NDArray[np.bool_]]:
+    """Events of a few windows, degrees (window, 2, time).
+
+    Fixations (fixation, 2): window, duration in samples. Saccades (saccade, 3): window, amplitude,
+    peak speed. Whether each window has noise to set the threshold by, (window,).
+    """
     velocity = _smooth_velocity(position, rate_hz)
     speed = np.hypot(velocity[:, 0], velocity[:, 1])
-    fixation_window, first, last = _spans(speed < FIXATION_DEG_S, min_fixation)
-    fixation_samples = last - first
+    window, first, last = _spans(speed < FIXATION_DEG_S, MIN_FIXATION_MS, rate_hz)
+    fixations = np.stack([window, last - first], axis=1)
     centred = velocity - np.median(velocity, axis=2, keepdims=True)
     noise = np.sqrt(np.median(centred**2, axis=2, keepdims=True))
     is_noisy = noise.min(axis=(1, 2)) >= _MIN_NOISE_DEG_S
     radius = np.where(is_noisy[:, None, None], noise * NOISE_FACTOR, np.inf)
     is_fast = ((velocity / radius) ** 2).sum(axis=1) > 1
-    window, first, last = _spans(is_fast, min_saccade)
-    way = position[window, :, last] - position[window, :, first]
+    window, first, last = _spans(is_fast, MIN_SACCADE_MS, rate_hz)
+    x, y = (position[window, :, last] - position[window, :, first]).T
     # Maxima over [first, last + 1); the spare column keeps the last border inside the array.
     flat = np.pad(speed, ((0, 0), (0, 1))).ravel()
     borders = window * (speed.shape[1] + 1) + np.stack([first, last + 1])
     peak = np.maximum.reduceat(flat, borders.T.ravel())[::2] if len(window) else np.empty(0)
-    return _Found(
-        fixation_window=fixation_window,
-        fixation_samples=fixation_samples,
-        saccade_window=window,
-        amplitude_deg=np.hypot(way[:, 0], way[:, 1]),
-        peak_deg_s=peak,
-        is_noisy=is_noisy,
-    )
+    return fixations, np.stack([window, np.hypot(x, y), peak], axis=1), is_noisy
 
 
 def _smooth_velocity(position: Floats, rate_hz: float) -> Floats:
@@ -172,18 +153,16 @@ def _smooth_velocity(position: Floats, rate_hz: float) -> Floats:
     return velocity
 
 
-def _spans(mask: NDArray[np.bool_], at_least: int) -> tuple[Ints, Ints, Ints]:
-    """Window, first and last sample of the true stretches of `at_least` intervals or more."""
+def _spans(
+    mask: NDArray[np.bool_], min_duration_ms: float, rate_hz: float
+) -> tuple[Ints, Ints, Ints]:
+    """Window, first and last sample of the true stretches that last long enough."""
+    n_intervals = np.ceil(min_duration_ms * rate_hz / 1000.0 - 1e-6)
     # A false column after each window keeps stretches from crossing its border.
     found = true_segments(np.pad(mask, ((0, 0), (0, 1))).ravel())
-    found = found[found[:, 1] - 1 - found[:, 0] >= at_least]
+    found = found[found[:, 1] - 1 - found[:, 0] >= n_intervals]
     window, first = np.divmod(found[:, 0], mask.shape[1] + 1)
     return window, first, first + found[:, 1] - 1 - found[:, 0]
-
-
-def _n_intervals(duration_ms: float, rate_hz: float) -> int:
-    """The fewest sample intervals that last `duration_ms`."""
-    return int(np.ceil(duration_ms * rate_hz / 1000.0 - 1e-6))
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,11 @@ from gazediffusion.evaluation.gaze_sets import require_comparable
 from gazediffusion.evaluation.result import ALL, Evaluation, EvaluationConfig, Results
 from gazediffusion.evaluation.set_tests import FeatureMap, Progress
 from gazediffusion.evaluation.summary import (
+    DEFAULT,
     UNLABELLED,
-    compare_by_task,
     compare_with,
     find_summary,
+    summary_of_task,
 )
 from gazediffusion.geometry import Screen
 
@@ -138,7 +139,7 @@ def _against_summaries(
         raise GazeError("there is no synthetic set to evaluate")
     warnings: list[str] = []
     if real is None:
-        parts, warnings = compare_by_task(synthetic, config, progress)
+        parts, warnings = _compare_by_task(synthetic, config, progress)
     else:
         summary = find_summary(real)
         parts = {summary.task or ALL: compare_with(summary, synthetic, config, progress)}
@@ -147,12 +148,66 @@ def _against_summaries(
     return Evaluation(parts, shown_windows(None, synthetic))
 
 
-def shown_windows(
-    real: Windows | None, synthetic: Mapping[str, Windows]
-) -> dict[str, NDArray[np.float32]]:
-    """Four windows (window, 2, time) of each set for the gallery of the report."""
+def _compare_by_task(
+    synthetic: Mapping[str, Windows], config: EvaluationConfig, progress: Progress
+) -> tuple[dict[str, Results], list[str]]:
+    """Compare each window with the summary of its own task: results by task, and warnings.
+
+    Windows without a known task are compared with the default summary. Windows of a task that no
+    summary holds, or too few of a task, are left out and named in a warning.
+    """
+    parts: dict[str, Results] = {}
+    warnings: list[str] = []
+    for task, sets in _by_task(synthetic).items():
+        summary = find_summary(DEFAULT) if task == ALL else summary_of_task(task)
+        if summary is None:
+            warnings.append(f"no summary holds the task {task!r}: {_counted_words(sets)} left out")
+            continue
+        require_comparable(summary, sets)
+        few = {name: one for name, one in sets.items() if len(one) < summary.fewest_windows}
+        if few:
+            warnings.append(
+                f"the summary {summary.name} needs {summary.fewest_windows} windows: "
+                f"{_counted_words(few)} left out"
+            )
+        kept = {name: one for name, one in sets.items() if name not in few}
+        if kept:
+            if task == ALL:
+                warnings.append(
+                    f"the task of {_counted_words(kept)} is not known: compared with {DEFAULT}"
+                )
+            parts[task] = compare_with(summary, kept, config, progress)
+    if not parts:
+        raise GazeError(
+            "nothing can be compared with the packaged summaries: " + "; ".join(warnings),
+            remedy="generate more windows, or give `real`",
+        )
+    return parts, warnings
+
+
+def _by_task(synthetic: Mapping[str, Windows]) -> dict[str, dict[str, Windows]]:
+    """Windows by task and set; those of no known task under ALL."""
+    found: dict[str, dict[str, Windows]] = {}
+    for name, windows in synthetic.items():
+        if len(windows) == 0:
+            raise GazeError(f"{name} holds no windows")
+        labels = np.array(
+            [ALL if task in UNLABELLED else task for task in windows.tasks], dtype=object
+        )
+        of_window = labels[windows.task]
+        for task in dict.fromkeys(of_window.tolist()):
+            found.setdefault(task, {})[name] = windows.select(of_window == task)
+    return found
+
+
+def _counted_words(sets: Mapping[str, Windows]) -> str:
+    return ", ".join(f"{len(windows)} windows of {name}" for name, windows in sets.items())
+
+
+def shown_windows(real: Windows | None, synthetic: Mapping[str, Windows]) -> dict[str, Windows]:
+    """Four windows of each set for the gallery of the report."""
     sets = ({} if real is None else {"real, held out": real}) | dict(synthetic)
-    return {name: one.cut(evenly_spaced(len(one), 4)) for name, one in sets.items()}
+    return {name: one.select(evenly_spaced(len(one), 4)) for name, one in sets.items()}
 
 
 def _few_windows(results: Results) -> list[str]:

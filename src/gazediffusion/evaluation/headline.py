@@ -32,6 +32,7 @@ Results = Mapping[str, Any]
 FAMILIES = ("features", "events", "directions", "velocity")
 LIMIT = 1.5
 SLOPE_WINDOWS = 2000
+NOT_COMPUTED = Estimate(None)
 COUNTS = ("saccade_count", "fixation_count", "path_length", "main_sequence")
 
 
@@ -44,39 +45,23 @@ class Headline:
     chance. An estimate without a value was not computed.
     """
 
-    ratio: Estimate
-    n_above: Estimate
+    n_windows: int
     n_distances: int
     worst: str
-    worst_ratio: Estimate
-    saccade_count_percent: Estimate
-    fixation_count_percent: Estimate
-    path_length_percent: Estimate
-    main_sequence_percent: Estimate
-    c2st: Estimate
-    n_windows: int
+    ratio: Estimate = NOT_COMPUTED
+    n_above: Estimate = NOT_COMPUTED
+    worst_ratio: Estimate = NOT_COMPUTED
+    saccade_count_percent: Estimate = NOT_COMPUTED
+    fixation_count_percent: Estimate = NOT_COMPUTED
+    path_length_percent: Estimate = NOT_COMPUTED
+    main_sequence_percent: Estimate = NOT_COMPUTED
+    c2st: Estimate = NOT_COMPUTED
 
     @classmethod
     def of(cls, row: Results) -> Headline:
         """As it stands in results."""
-
-        def estimate(key: str) -> Estimate:
-            cell = row.get(key) or {"value": None}
-            return Estimate(cell["value"], cell.get("interval"))
-
-        return cls(
-            ratio=estimate("median_ratio"),
-            n_above=estimate("n_above"),
-            n_distances=row["n_distances"],
-            worst=row["worst"]["title"] if row["worst"] else "",
-            worst_ratio=estimate("worst"),
-            saccade_count_percent=estimate("saccade_count_percent"),
-            fixation_count_percent=estimate("fixation_count_percent"),
-            path_length_percent=estimate("path_length_percent"),
-            main_sequence_percent=estimate("main_sequence_percent"),
-            c2st=estimate("c2st"),
-            n_windows=row["n_windows"],
-        )
+        cells = {key: Estimate(**one) for key, one in row.items() if isinstance(one, Mapping)}
+        return cls(**{**row, **cells})
 
 
 def ratio_entries(results: Results, name: str) -> dict[str, float]:
@@ -98,40 +83,32 @@ def summarised_ratios(
 ) -> dict[str, Any]:
     """Median, number above 1.5 and worst of the ratios; replicates (replicate,) by distance."""
     if not ratios:
-        nothing = {"value": None, "interval": None}
-        return {"median_ratio": nothing, "n_above": nothing, "n_distances": 0, "worst": None}
+        return {"n_distances": 0, "worst": ""}
     values = np.array(list(ratios.values()))
     worst = max(ratios, key=lambda key: ratios[key])
+    median = float(np.median(values))
     found: dict[str, Any] = {
-        "median_ratio": {"value": float(np.median(values)), "interval": None},
-        "n_above": {"value": int((values > LIMIT).sum()), "interval": None},
         "n_distances": len(ratios),
-        "worst": {
-            "name": worst,
-            "title": titles[worst],
-            "value": ratios[worst],
-            "interval": None,
-        },
+        "worst": titles[worst],
+        "ratio": {"value": median, "interval": None},
+        "n_above": {"value": int((values > LIMIT).sum()), "interval": None},
+        "worst_ratio": {"value": ratios[worst], "interval": None},
     }
     drawn = {
         key: np.log(replicates[key])
         for key, value in ratios.items()
         if value > 0 and key in replicates and _is_positive(replicates[key])
     }
-    if drawn and found["median_ratio"]["value"] > 0:
+    if drawn and median > 0:
         logs = np.stack(list(drawn.values()), axis=1)
-        interval = interval_around(
-            float(np.log(found["median_ratio"]["value"])), np.log(np.median(np.exp(logs), axis=1))
-        )
-        found["median_ratio"]["interval"] = None if interval is None else np.exp(interval).tolist()
+        medians = np.log(np.median(np.exp(logs), axis=1))
+        found["ratio"]["interval"] = np.exp(interval_around(np.log(median), medians))
         moved = logs - np.median(logs, axis=0) + np.log([ratios[key] for key in drawn])
-        n_above = (moved > np.log(LIMIT)).sum(axis=1)
-        found["n_above"]["interval"] = (
-            np.percentile(n_above, [2.5, 97.5]).round().astype(int).tolist()
-        )
+        n_above = np.percentile((moved > np.log(LIMIT)).sum(axis=1), [2.5, 97.5])
+        found["n_above"]["interval"] = n_above.round().astype(int)
         if worst in drawn:
             of_worst = np.percentile(moved[:, list(drawn).index(worst)], [2.5, 97.5])
-            found["worst"]["interval"] = np.exp(of_worst).tolist()
+            found["worst_ratio"]["interval"] = np.exp(of_worst)
     return found
 
 

@@ -7,7 +7,7 @@ generates its windows on the fly, with the training participants' shares of the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.cleaning import CleaningConfig
+from gazediffusion.data.readers import ReadOptions
 from gazediffusion.data.splits import split_participants
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
@@ -44,7 +45,7 @@ _SECONDS, _RATE_HZ = 8.0, 250.0
 
 
 def evaluate_files(
-    synthetic: Mapping[str, Path | str],
+    synthetic: Sequence[Path | str] | Mapping[str, Path | str],
     real: Path | str | None = None,
     reference: Path | str | None = None,
     config: EvaluationConfig | None = None,
@@ -55,10 +56,15 @@ def evaluate_files(
     split_seed: int | None = None,
     feature_model: Path | str | None = None,
     with_membership: bool = False,
-    read_options: object = None,
+    screen: Screen | None = None,
+    columns: Mapping[str, str] | None = None,
+    participant_pattern: str | None = None,
+    data_dir: Path | str | None = None,
     progress: Progress = lambda name: None,
 ) -> Evaluation:
-    """Evaluate files, run folders and packaged models, by name, against real gaze.
+    """Evaluate files, run folders and packaged models against real gaze.
+
+    synthetic: by name, or a list in which each is PATH or NAME=PATH.
 
     real: a windows file, whose held-out participants are real and the others the reference, or
         recordings; None compares with `summary`, or the packaged summary of each window's task.
@@ -68,8 +74,13 @@ def evaluate_files(
     split_seed: holds out other participants than the windows file does.
     feature_model: a position model, for the Frechet Gaze Distance.
     with_membership: also attack the models among the sets (`membership`).
+    screen, columns, participant_pattern, data_dir: of recordings, as in `read`.
     """
     config = config or EvaluationConfig()
+    synthetic = synthetic if isinstance(synthetic, Mapping) else _named(synthetic)
+    read_options = ReadOptions(
+        columns or {}, participant_pattern, screen, None if data_dir is None else Path(data_dir)
+    )
     if real is None:
         if reference is not None or feature_model is not None:
             raise GazeError(
@@ -87,7 +98,7 @@ def evaluate_files(
     held_out, training = _real_sides(real, reference, split_seed, read_options)
     network = _feature_model(feature_model, synthetic)
     parts: dict[str, Any] = {}
-    shown: dict[str, NDArray[np.float32]] = {}
+    shown: dict[str, Windows] = {}
     for task, (one, base) in _parts(held_out, training, by_task).items():
         sets = {}
         for name, path in synthetic.items():
@@ -149,7 +160,10 @@ def _membership(
 
 
 def _real_sides(
-    real: Path | str, reference: Path | str | None, split_seed: int | None, read_options: object
+    real: Path | str,
+    reference: Path | str | None,
+    split_seed: int | None,
+    read_options: ReadOptions | None,
 ) -> tuple[Windows, Windows | None]:
     """The held-out and the training participants' windows."""
     if split_seed is not None:
@@ -239,7 +253,7 @@ def load_set(
     path: Path | str,
     side: Side,
     like: Like | None = None,
-    read_options: object = None,
+    read_options: ReadOptions | None = None,
     n: int | None = None,
     reference: Windows | None = None,
     progress: Progress = lambda name: None,
@@ -273,6 +287,15 @@ def is_model(path: Path | str) -> bool:
     if Path(path).exists():
         return (Path(path) / "config.json").is_file()
     return str(path) in ("default", *pretrained_models())
+
+
+def _named(given: Sequence[Path | str]) -> dict[str, Path | str]:
+    sets: dict[str, Path | str] = {}
+    for name, path in (name_of(str(one)) for one in given):
+        if name in sets:
+            raise GazeError(f"two sets are named {name!r}", remedy="name one as NAME=PATH")
+        sets[name] = path
+    return sets
 
 
 def name_of(given: str) -> tuple[str, str]:
@@ -360,11 +383,13 @@ def _screen_of(like: Like | None) -> Screen | None:
         return None
 
 
-def _from_recordings(path: Path, side: Side, like: Like | None, read_options: object) -> Windows:
+def _from_recordings(
+    path: Path, side: Side, like: Like | None, read_options: ReadOptions | None
+) -> Windows:
     from gazediffusion.data.preparing import PrepareConfig, prepare
-    from gazediffusion.data.readers import ReadOptions, find_sources
+    from gazediffusion.data.readers import find_sources
 
-    options = read_options if isinstance(read_options, ReadOptions) else ReadOptions()
+    options = read_options or ReadOptions()
     if options.screen is None and side == "synthetic" and like is not None:
         # A synthetic file that does not say its screen is on that of the real windows.
         options = replace(options, fallback_screen=_screen_of(like))

@@ -131,12 +131,8 @@ def between_participants(
     window's own spread, which corrects for that, each (window,).
     """
     chosen = np.random.default_rng(seed).permutation(len(training))[:N_CHANCE]
-    found = []
-    for one in np.unique(participant[chosen]):
-        windows = training[chosen[participant[chosen] == one]]
-        others = training[participant != one]
-        found.append(_both_distances(nearest(windows, others, rate_hz), windows))
-    return {key: np.concatenate([one[key] for one in found]) for key in found[0]}
+    found = nearest(training[chosen], training, rate_hz, (participant[chosen], participant))
+    return _both_distances(found, training[chosen])
 
 
 def _both_distances(found: Nearest, windows: Gaze) -> dict[str, Floats]:
@@ -148,8 +144,17 @@ def _both_distances(found: Nearest, windows: Gaze) -> dict[str, Floats]:
     }
 
 
-def nearest(windows: Gaze, training: Gaze, rate_hz: float = 250.0) -> Nearest:
-    """The nearest of the training windows (m, 2, time) to each of the windows (n, 2, time)."""
+def nearest(
+    windows: Gaze,
+    training: Gaze,
+    rate_hz: float = 250.0,
+    participants: tuple[NDArray[np.integer[Any]], NDArray[np.integer[Any]]] | None = None,
+) -> Nearest:
+    """The nearest of the training windows (m, 2, time) to each of the windows (n, 2, time).
+
+    participants: of the windows (n,) and of the training windows (m,); where given, only windows
+    of other participants count.
+    """
     if windows.shape[1:] != training.shape[1:]:
         raise GazeError(f"windows of {windows.shape[1:]} and of {training.shape[1:]} samples")
     if windows.shape[2] <= 2 * MAX_SHIFT_S * rate_hz:
@@ -159,7 +164,12 @@ def nearest(windows: Gaze, training: Gaze, rate_hz: float = 250.0) -> Nearest:
     size = _block_size(rate_hz)
     a, b = _thinned(windows, size), _thinned(training, size)
     rows = max(1, _CHUNK_PAIRS // len(b))
-    parts = [_search(a[k : k + rows], b) for k in range(0, len(a), rows)]
+    parts = []
+    for k in range(0, len(a), rows):
+        is_same = None
+        if participants is not None:
+            is_same = participants[0][k : k + rows, None] == participants[1][None]
+        parts.append(_search(a[k : k + rows], b, is_same))
     index, shift, is_reversed = (np.concatenate(part) for part in zip(*parts, strict=True))
     coarse, distance = shift * size, np.full(len(a), np.inf)
     for k in range(len(a)):
@@ -183,7 +193,7 @@ def _thinned(gaze: Gaze, size: int) -> Floats:
 
 
 def _search(
-    windows: Floats, training: Floats
+    windows: Floats, training: Floats, is_excluded: NDArray[np.bool_] | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
     """Index, shift in blocks and reversal of the nearest training window, for a few windows.
 
@@ -205,6 +215,8 @@ def _search(
             excess += np.abs(a_seen[1] @ b_seen[1].T)
             excess *= -2.0
             excess += (b_seen**2).sum(axis=(0, 2))
+            if is_excluded is not None:
+                excess[is_excluded] = np.inf
             row_best = excess.argmin(axis=1)
             square = excess[np.arange(n), row_best] + (a_seen**2).sum(axis=(0, 2))
             square /= a_seen.shape[2]

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from gazediffusion.data.windows import Windows
 from gazediffusion.document import (
     TIMES,
     Bars,
@@ -26,7 +27,7 @@ from gazediffusion.document import (
 )
 from gazediffusion.evaluation.gaze_sets import SECOND_DRAW
 from gazediffusion.evaluation.headline import LIMIT, Headline
-from gazediffusion.plotting.evaluation import Gaze, Results, closest_pairs, draw_all, set_styles
+from gazediffusion.plotting.evaluation import Results, closest_pairs, draw_all, set_styles
 from gazediffusion.plotting.style import GREY
 
 Parts = Mapping[str, Results]
@@ -91,16 +92,14 @@ def markdown_report(parts: Parts, figures: Figures) -> str:
     return to_markdown(TITLE, lay_out(parts), figures)
 
 
-def draw_figures(
-    parts: Parts, folder: Path, gallery: Mapping[str, Gaze] | None
-) -> dict[str, list[Path]]:
+def draw_figures(parts: Parts, folder: Path, shown: Mapping[str, Windows]) -> dict[str, list[Path]]:
     """Write every figure that can be drawn as PNG and SVG; name -> the paths, PNG first."""
     if len(parts) == 1:
-        return draw_all(next(iter(parts.values())), folder, gallery)
+        return draw_all(next(iter(parts.values())), folder, shown)
     drawn: dict[str, list[Path]] = {}
     for number, (part, results) in enumerate(parts.items()):
         home = _home(part)
-        found = draw_all(results, folder / home, gallery if number == 0 else None)
+        found = draw_all(results, folder / home, shown if number == 0 else None)
         drawn |= {f"{home}/{name}": paths for name, paths in found.items()}
     return drawn
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation import report
 from gazediffusion.evaluation.distances import BINS
@@ -109,11 +109,11 @@ class Evaluation:
     """How close synthetic sets are to real gaze, against the real-vs-real floor.
 
     parts: plain results by part: "all tasks", or the name of a task.
-    shown: some windows (window, 2, time) of each set, for the gallery of the report.
+    shown: some windows of each set, for the gallery of the report.
     """
 
     parts: dict[str, Results]
-    shown: dict[str, NDArray[np.float32]] = field(default_factory=dict)
+    shown: dict[str, Windows] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", plain_values(self.parts))

@@ -1,4 +1,4 @@
 """Figures in one style: a function takes data and axes and returns the axes.
 
-It draws what it is given; it computes no statistic and reads no model.
+It draws what it is given. It must not compute statistics or know models.
 """

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gazediffusion.data.windows import Windows
 from gazediffusion.plotting import style as figures
+from gazediffusion.plotting.gallery import gallery
 from gazediffusion.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE
 
 if TYPE_CHECKING:
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Results = Mapping[str, Any]
-Gaze = NDArray[np.float32]
 Styles = Mapping[str, "SetStyle"]
 
 LIGHT_GREY = "#bbbbbb"
@@ -34,7 +35,6 @@ SYNTHETIC_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, "#56B4E9", "#E69F00")
 _LINES: tuple[Any, ...] = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1, 1, 1, 1, 1)))
 _MARKERS = "osD^vP"
 _LABEL_LENGTH = 34
-_GALLERY_COLUMNS = 4
 _PAIRS = 5
 # Where densities span decades, a linear axis would show the fixations' peak and nothing else.
 _LOG_QUANTITIES = ("v_x", "v_y", "speed")
@@ -318,37 +318,6 @@ def memorisation(results: Results) -> Figure | None:
     return figure
 
 
-def gallery(rows: Mapping[str, Gaze]) -> Figure | None:
-    """The first windows of each set, name -> (window, 2, time): paths, and their traces below."""
-    import matplotlib.pyplot as plt
-
-    rows = {name: gaze[:_GALLERY_COLUMNS] for name, gaze in rows.items() if len(gaze)}
-    if not rows:
-        return None
-    n_rows, size = 2 * len(rows), (9.0, 2.4 * len(rows) + 0.6)
-    figure, grid = plt.subplots(
-        n_rows, _GALLERY_COLUMNS, figsize=size, squeeze=False, height_ratios=[1.7, 1] * len(rows)
-    )
-    for number, (name, windows) in enumerate(rows.items()):
-        for column, (path_axes, trace_axes) in enumerate(grid[2 * number : 2 * number + 2].T):
-            path_axes.set_visible(column < len(windows))
-            trace_axes.set_visible(column < len(windows))
-            if column < len(windows):
-                _draw_window(windows[column], path_axes, trace_axes)
-            trace_axes.tick_params(labelleft=column == 0, labelbottom=number == len(rows) - 1)
-        grid[2 * number, 0].set_title(_label(name), loc="left")
-    grid[-1, 0].set_xlabel("sample")
-    _legend_of([grid[-1, 0]], figure)
-    return figure
-
-
-def _draw_window(gaze: Gaze, path_axes: Axes, trace_axes: Axes) -> None:
-    figures.draw_path(gaze, path_axes).set(xticks=[], yticks=[], xlabel="", ylabel="")
-    for values, label, colour in ((gaze[0], "x", BLUE), (gaze[1], "y", ORANGE)):
-        trace_axes.plot(values, color=colour, label=label)
-    trace_axes.set(ylim=(-1.25, 1.25), xlim=(0, gaze.shape[1] - 1))
-
-
 FIGURES: dict[str, Callable[[Results], Figure | None]] = {
     "floor_ratios": floor_ratios,
     "features": lambda r: family_histograms(r, "features", "nine features of a window"),
@@ -363,9 +332,12 @@ FIGURES: dict[str, Callable[[Results], Figure | None]] = {
 
 
 def draw_all(
-    results: Results, folder: Path, windows: Mapping[str, Gaze] | None = None
+    results: Results, folder: Path, windows: Mapping[str, Windows] | None = None
 ) -> dict[str, list[Path]]:
-    """Write every figure that can be drawn as PNG and SVG; name -> the paths, PNG first."""
+    """Write every figure that can be drawn as PNG and SVG; name -> the paths, PNG first.
+
+    windows: the first four of each set make the gallery.
+    """
     import matplotlib
 
     written = {}
@@ -375,7 +347,10 @@ def draw_all(
             written[name] = _write(build(results), folder / name)
         # Noise, which some generators make, does not compress: the page would grow too large.
         with matplotlib.rc_context({"savefig.dpi": 110}):
-            written["gallery"] = _write(gallery(windows or {}), folder / "gallery")
+            shown = {_label(name): one for name, one in (windows or {}).items() if len(one)}
+            written["gallery"] = _write(
+                gallery(shown, "", 4) if shown else None, folder / "gallery"
+            )
     return {name: paths for name, paths in written.items() if paths}
 
 

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
+from gazediffusion.errors import StoppedError
 from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
 from gazediffusion.evaluation.gaze_sets import GazeSet
 from gazediffusion.evaluation.loading import bottleneck_features
@@ -66,10 +67,6 @@ class Watcher(Protocol):
     def should_stop(self) -> bool:
         """Whether to save what is trained and stop."""
         ...
-
-
-class StoppedError(Exception):
-    """A stop was asked for; what was built is saved, and the same call resumes."""
 
 
 @dataclass
@@ -179,9 +176,12 @@ class Builder:
 
     def _part(self, name: str) -> None:
         """Announce a part; a stop that was asked for takes effect between parts."""
-        if self.watcher.should_stop():
-            raise StoppedError
+        self._require_no_stop()
         self.watcher.part(name)
+
+    def _require_no_stop(self) -> None:
+        if self.watcher.should_stop():
+            raise StoppedError(f"stopped; all finished parts are saved in {self.folder}")
 
     def _run(self, name: str, weights: WeightsName = "best") -> Run:
         return load_run(self.path("runs", name), weights, choose_device(self.device))
@@ -208,8 +208,7 @@ class Builder:
             )
             for _ in epochs:
                 pass
-        if self.watcher.should_stop():
-            raise StoppedError
+        self._require_no_stop()
 
     def _history(self, name: str) -> dict[str, Any]:
         """Losses by epoch, time and device of a run."""

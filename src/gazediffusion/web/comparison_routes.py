@@ -156,9 +156,9 @@ async def _compare(
     screen: gd.Screen | None,
 ) -> Comparison:
     """The comparison of a request. The recording is read first: an invalid one fails early."""
-    wanted = await asyncio.to_thread(
+    requested = await asyncio.to_thread(
         GenerationRequest.of, fields, play.models, play.settings.limits
     )
-    real = await play.compute(lambda: _read(play, files, screen, wanted.served), request)
-    synthetic = await play.generate(wanted, request)
+    real = await play.compute(lambda: _read(play, files, screen, requested.served), request)
+    synthetic = await play.generate(requested, request)
     return await play.compute(lambda: Comparison.of(real, synthetic), request)

@@ -87,7 +87,7 @@ async def stream(
     """Server-sent events: queued, started, progress, window, then done or failed. A window has its
     task, screen, fixations (position: the mean) and saccades (position: the end point). The job
     ends when the connection is closed."""
-    wanted = await asyncio.to_thread(
+    requested = await asyncio.to_thread(
         GenerationRequest.of, fields, play.models, play.settings.limits
     )
     messages, listener = mailbox()
@@ -95,8 +95,13 @@ async def stream(
 
     def work(job: Job) -> Steps:
         first = 0
+<<<<<<< HEAD
         for piece in wanted.pieces(job):
             windows = wanted.sampling.windows(piece, first)
+=======
+        for piece in requested.pieces(job):
+            windows = requested.windows(piece, first)
+>>>>>>> main
             card.update(windows.provenance["card"])
             yield "".join(_event("window", one) for one in windows_with_events_json(windows, first))
             first += len(piece)
@@ -111,7 +116,7 @@ async def stream(
                 started = time.monotonic()
                 yield _event("started", {"job": job.id})
             elif kind == "progress":
-                yield _event("progress", {"done": value, "n": wanted.n})
+                yield _event("progress", {"done": value, "n": requested.n})
             elif kind == "result":
                 yield value
             elif kind == "failed":
@@ -119,10 +124,10 @@ async def stream(
             else:
                 done = {
                     "job": job.id,
-                    "n": wanted.n,
+                    "n": requested.n,
                     "seconds_taken": round(time.monotonic() - started, 3),
-                    "command": wanted.command(),
-                    "python": wanted.python(),
+                    "command": requested.command(),
+                    "python": requested.python(),
                     "card": card,
                 }
                 yield _event("done", done)
@@ -175,15 +180,19 @@ async def generate(
 
     is_json = fields.format == "json"
     format = "parquet" if is_json else fields.format
-    wanted = await asyncio.to_thread(
+    requested = await asyncio.to_thread(
         GenerationRequest.of, fields, play.models, play.settings.limits, format
     )
-    windows = await play.generate(wanted, request)
+    windows = await play.generate(requested, request)
     if is_json:
         content = await asyncio.to_thread(export_json, windows)
     else:
         content = await asyncio.to_thread(export_file, windows, format)
+<<<<<<< HEAD
     named = {"Content-Disposition": f'attachment; filename="{file_name(wanted, format)}"'}
+=======
+    named = {"Content-Disposition": f'attachment; filename="{file_name(requested)}"'}
+>>>>>>> main
     return ReleasingResponse(
         chunks(content),
         content.close,

@@ -22,7 +22,7 @@ def test_a_folder_is_read_as_a_whole_and_other_files_are_passed_over(tmp_path: P
     for name in ("b.csv", "a.csv", "deep/c.csv", ".hidden.csv"):
         (tmp_path / name).write_text(TABLE)
     (tmp_path / "README.md").write_text("notes")
-    (tmp_path / "people.csv").write_text("name,age\nanna,30\n")
+    (tmp_path / "participants.csv").write_text("name,age\nanna,30\n")
     assert names(list(find_sources([tmp_path]))) == ["a.csv", "b.csv", "c.csv"]
 
 

@@ -201,7 +201,7 @@ def test_a_blink_that_ended_does_not_run_on(tmp_path: Path) -> None:
     assert np.flatnonzero(recording.is_blink["right"]).tolist() == [2, 3, 4]
 
 
-def test_no_blink_and_no_events_are_told_apart(tmp_path: Path) -> None:
+def test_no_blink_and_no_events_are_named_apart(tmp_path: Path) -> None:
     for changes in ({"start_extra": "\tSAMPLES"}, {"events_line": False}):
         (with_events,) = read(asc(tmp_path / "a.asc", right_block(**changes)))
         assert with_events.is_blink["right"].tolist() == [False] * 20
@@ -270,8 +270,8 @@ def test_coordinates_around_the_centre_are_moved_to_the_top_left(tmp_path: Path)
     np.testing.assert_array_equal(recording.gaze_px["right"], expected)
 
 
-def line_of(text: str, wanted: str) -> int:
-    return 1 + [wanted in line for line in text.split("\n")].index(True)
+def line_of(text: str, expected: str) -> int:
+    return 1 + [expected in line for line in text.split("\n")].index(True)
 
 
 @pytest.mark.parametrize(

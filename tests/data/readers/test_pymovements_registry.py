@@ -195,7 +195,7 @@ def test_pixels_are_counted_from_the_top_left(
     np.testing.assert_array_equal(recording.gaze_px["left"][:, 0], first)
 
 
-def test_trials_that_are_not_told_apart_are_refused(
+def test_trials_that_are_not_named_apart_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     register(monkeypatch, "http://127.0.0.1:9/none")

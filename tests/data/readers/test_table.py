@@ -201,7 +201,7 @@ def test_a_damaged_parquet_file_is_claimed_so_that_it_is_reported(tmp_path: Path
         ("t [μs]", [0, 4_000], 4.0),
     ],
 )
-def test_time_unit_is_told_by_name_or_step(
+def test_time_unit_is_named_by_name_or_step(
     tmp_path: Path, header: str, times: list[float], first_step_ms: float
 ) -> None:
     rows = "".join(f"{time},1,1\n" for time in times)

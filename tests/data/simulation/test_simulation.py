@@ -225,7 +225,7 @@ def test_a_participant_does_not_depend_on_how_many_follow() -> None:
 
 
 @pytest.mark.parametrize("rate_hz", [60.0, 250.0, 500.0, 2000.0])
-def test_recordings_have_the_wanted_rate_length_and_names(rate_hz: float) -> None:
+def test_recordings_have_the_expected_rate_length_and_names(rate_hz: float) -> None:
     config = replace(SMALL, rate_hz=rate_hz, binocular=False)
     recordings = [trial.recording for trial in simulate(config)]
     assert [(r.participant, r.trial) for r in recordings] == [

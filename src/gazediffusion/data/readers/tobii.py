@@ -86,9 +86,9 @@ def _pair(names: Sequence[str], start: str) -> tuple[Column, Column] | None:
     return (Column(x, "px"), Column(y, "px")) if x and y else None
 
 
-def _named(names: Sequence[str], wanted: str) -> str | None:
+def _named(names: Sequence[str], required: str) -> str | None:
     """The column of this name, in any case and with or without a unit in pixels behind it."""
-    pattern = re.compile(rf"{wanted}(?: \[(?:DACS )?px\])?", re.IGNORECASE)
+    pattern = re.compile(rf"{required}(?: \[(?:DACS )?px\])?", re.IGNORECASE)
     return next((name for name in names if pattern.fullmatch(name)), None)
 
 

@@ -1,0 +1,188 @@
+"""The paper's experiments on given recordings: plan, artefacts, tables, figures and page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from gazediffusion.data.preparing import PrepareConfig, prepare
+from gazediffusion.data.reading import Recordings, read
+from gazediffusion.data.simulation import SimulationConfig, write_simulation
+from gazediffusion.data.windows import Windows
+from gazediffusion.errors import GazeError, suggestion
+from gazediffusion.files import read_json, write_json, written_whole
+from gazediffusion.reproduction.building import Builder, Watcher
+from gazediffusion.reproduction.figures import draw_figures
+from gazediffusion.reproduction.page import render
+from gazediffusion.reproduction.plan import PAPER, TINY, Plan
+from gazediffusion.reproduction.tables import TABLES, make_results, requirements
+from gazediffusion.version import __version__
+
+Stage = Literal["windows", "samples", "results"]
+STAGES: tuple[Stage, ...] = ("windows", "samples", "results")
+_DATA = "data.json"
+
+
+class _Silent:
+    """A watcher that shows nothing and never stops."""
+
+    def part(self, name: str) -> None:
+        """A part begins."""
+
+    def training(self, n_runs: int, n_windows: int) -> AbstractContextManager[Callable[..., None]]:
+        """Of several runs."""
+        return nullcontext(lambda run, done: None)
+
+    def generating(self, n: int) -> AbstractContextManager[Callable[[float], None]]:
+        """Of the windows of a set."""
+        return nullcontext(lambda done: None)
+
+    def should_stop(self) -> bool:
+        """Never."""
+        return False
+
+
+def reproduce(
+    folder: Path | str,
+    recordings: Callable[[], Recordings] | Recordings | None = None,
+    *,
+    tiny: bool = False,
+    tasks: Sequence[str] = (),
+    only: Sequence[str] = (),
+    until: Stage = "results",
+    so_far: bool = False,
+    command: str = "",
+    device: str = "auto",
+    watcher: Watcher | None = None,
+) -> Path | None:
+    """Run the paper's experiments in `folder`, up to a stage; returns the folder of the results.
+
+    recordings: of the experiments, or a function that reads them; not needed to resume, nor with
+        `tiny`, which simulates recordings and trains tiny networks.
+    tasks: of the recordings; all if empty. only: names of tables; all if empty. until: windows,
+        samples or results. so_far: train and sample nothing, and write what the sets at hand allow.
+    command: as the page shows it. watcher: is notified of progress, and may ask for a stop.
+    Raises StoppedError when the watcher asks for a stop; the same call resumes.
+    """
+    folder, plan = Path(folder), TINY if tiny else PAPER
+    watcher = watcher or _Silent()
+    _require_known(only, until)
+    _require_same_plan(folder, plan)
+    builder = Builder(plan, folder, watcher, device)
+    if (folder / _DATA).is_file():
+        watcher.part(_resumed(builder))
+    else:
+        _prepare(builder, recordings, tasks, command)
+    if until == "windows":
+        return None
+    names = list(only or TABLES)
+    if so_far:
+        builder = replace(builder, plan=plan.with_seeds(builder.existing("sets")))
+        names = [name for name in names if builder.can_build(requirements(builder.plan, [name]))]
+    required = requirements(builder.plan, names)
+    builder.samples(required)
+    if until == "samples":
+        return None
+    builder.evaluations(required.evaluations)
+    watcher.part("tables, figures and page")
+    missing = sorted(set(plan.runs) - builder.existing("histories"))
+    made = builder.artefacts(required, {**_about(builder), "not_yet_run": missing})
+    results = make_results(made, names)
+    output = folder / "results"
+    results["figures"] = draw_figures(made, output / "figures")
+    write_json(output / "results.json", results)
+    with written_whole(output / "README.md") as temporary:
+        temporary.write_text(render(results), encoding="utf-8")
+    return output
+
+
+def _prepare(
+    builder: Builder,
+    recordings: Callable[[], Recordings] | Recordings | None,
+    tasks: Sequence[str],
+    command: str,
+) -> None:
+    """Write both models' windows of the same recordings and the same split."""
+    if recordings is None and builder.plan is TINY:
+        builder.watcher.part("simulating recordings")
+        simulation = SimulationConfig(n_participants=8, minutes=2.0, rate_hz=250.0)
+        write_simulation(simulation, builder.folder / "recordings", "parquet")
+        recordings = read(builder.folder / "recordings")
+    if recordings is None:
+        raise GazeError("no recordings are named", remedy="give `data`")
+    found = recordings() if callable(recordings) else recordings
+    names = sorted({source.path.name for source in found.sources})[:20]
+    builder.watcher.part("preparing " + ", ".join(names))
+    for protocol in ("position", "velocity"):
+        config = PrepareConfig(protocol=protocol, seconds=builder.plan.seconds, tasks=tuple(tasks))
+        windows = prepare(found, config)
+        _require_participants(windows)
+        windows.save(builder.path("windows", protocol))
+    described = {"data": names, "task": ", ".join(tasks) or None, "command": command}
+    write_json(builder.folder / _DATA, described)
+
+
+def _about(builder: Builder) -> dict[str, Any]:
+    windows = builder.windows("position")
+    return {
+        **read_json(builder.folder / _DATA),
+        "data_sha256": windows.provenance["data_sha256"],
+        "screen": windows.screen.in_words(),
+        "screen_px": [windows.screen.width_px, windows.screen.height_px],
+        "rate_hz": windows.rate_hz,
+        "position": builder.counts("position"),
+        "velocity": builder.counts("velocity"),
+        "gazediffusion_version": __version__,
+        "tiny": builder.plan.name == "tiny",
+    }
+
+
+def _resumed(builder: Builder) -> str:
+    """What is there of the plan, in words."""
+    plan = builder.plan
+    planned: dict[str, tuple[Collection[str], str]] = {
+        "histories": (plan.runs, "runs trained"),
+        "sets": (plan.sets, "sets generated"),
+        "evaluations": (plan.evaluations, "evaluations"),
+    }
+    found = [
+        f"{len(builder.existing(kind) & set(names))} of {len(names)} {title}"
+        for kind, (names, title) in planned.items()
+    ]
+    return f"resuming {builder.folder}: {', '.join(found)}"
+
+
+def _require_known(only: Sequence[str], until: str) -> None:
+    if until not in STAGES:
+        raise GazeError(f"`until` must be one of {', '.join(STAGES)}, not {until!r}")
+    for name in only:
+        if name not in TABLES:
+            raise GazeError(f"no table {name!r}", remedy=suggestion(name, list(TABLES)))
+
+
+def _require_same_plan(folder: Path, plan: Plan) -> None:
+    """A folder holds one reproduction; artefacts of another plan would be taken for this one's."""
+    path = folder / "plan.json"
+    if not path.is_file():
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise GazeError("this is not an empty folder", path=folder, remedy="name a new one")
+        write_json(path, plan.to_json())
+    elif differences := plan.differences(Plan.from_json(read_json(path))):
+        named = "; ".join(differences[:3])
+        raise GazeError(
+            f"this folder holds a reproduction of another plan ({named})",
+            path=folder,
+            remedy="name another folder, or give the options of the first call",
+        )
+
+
+def _require_participants(windows: Windows) -> None:
+    if not len(windows.held_out) or not len(windows.train):
+        raise GazeError(
+            f"{windows.protocol} windows must have participants on both sides of the split; they "
+            f"have {len(windows.train)} training and {len(windows.held_out)} held-out windows",
+            remedy="add recordings of more participants",
+        )
