@@ -144,7 +144,9 @@ def test_prepare_gives_the_same_windows(
 def comparable(page: str) -> str:
     """A report without the hashes of files and without images, which state when they were drawn."""
     page = re.sub(r'src="data:[^"]*"', "", page)
-    return re.sub(r'<td>[0-9a-f]{64}</td>|<td class="number" data-sort="">–</td>', "", page)
+    return re.sub(
+        r'<td>[0-9a-f]{64}</td>|<td class="number" data-sort="">\N{EN DASH}</td>', "", page
+    )
 
 
 @pytest.mark.usefixtures("temporary_folder")

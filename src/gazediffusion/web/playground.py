@@ -70,22 +70,14 @@ class Playground:
                 self._real[key] = read_real([path], self.settings.screen, model.about)
             return self._real[key]
 
-<<<<<<< HEAD
-    async def generate(self, wanted: GenerationRequest, request: Request) -> gd.Windows:
-=======
-    async def generate(self, requested: GenerationRequest, request: Request) -> Windows:
->>>>>>> main
+    async def generate(self, requested: GenerationRequest, request: Request) -> gd.Windows:
         """All windows of a request, generated in turn with those of others."""
         pieces = [
             value
             async for kind, value in self._followed(self.generation, requested.pieces, request)
             if kind == "result"
         ]
-<<<<<<< HEAD
-        return wanted.sampling.windows(np.concatenate(pieces))
-=======
-        return requested.windows(np.concatenate(pieces))
->>>>>>> main
+        return requested.sampling.windows(np.concatenate(pieces))
 
     async def compute(self, function: Callable[[], T], request: Request) -> T:
         """The result of a function, computed in the queue of comparisons."""
