@@ -29,7 +29,6 @@ import httpx2
 import numpy as np
 
 import gazediffusion as gd
-from gazediffusion.data.readers import find_sources
 from gazediffusion.web.models import BATCH_CPU
 
 SEEDS = range(6)
@@ -38,7 +37,7 @@ KINDS = ["models", "json", "json", "stream", "stream", "parquet", "real"]
 
 def tiny_model(folder: Path) -> Path:
     """A joint model trained for a few seconds on windows of two seconds."""
-    windows = gd.prepare(find_sources([study(folder)]), gd.PrepareConfig(seconds=2.048))
+    windows = gd.prepare(gd.read(study(folder)), gd.PrepareConfig(seconds=2.048))
     gd.train(windows, folder / "run", replace(gd.RECIPES["joint-tiny"], epochs=2), device="cpu")
     return folder / "run"
 
@@ -70,7 +69,7 @@ class Expected:
         self.sidecar = self.recording.with_suffix(".json")
         seconds = windows.length / windows.rate_hz
         cut = gd.PrepareConfig(rate_hz=windows.rate_hz, seconds=seconds, validation_fraction=0.0)
-        self.n_real = len(gd.prepare(find_sources([self.recording]), cut))
+        self.n_real = len(gd.prepare(gd.read(self.recording), cut))
 
     def is_correct(self, windows: list[dict[str, Any]], seed: int, n: int) -> bool:
         """Whether these are the first n windows of that seed."""
@@ -123,10 +122,12 @@ async def send(client: httpx2.AsyncClient, kind: str, seed: int, n: int, expecte
 
 
 async def one_client(url: str, number: int, until: float, expected: Expected, tally: Tally) -> None:
-    """Send requests until the time is over; repeat those that a full queue refused."""
+    """Send at least one request, until the time is over; repeat those that are refused."""
     rng = random.Random(number)
     async with httpx2.AsyncClient(base_url=url, timeout=120) as client:
-        while time.monotonic() < until:
+        is_first = True
+        while is_first or time.monotonic() < until:
+            is_first = False
             kind, seed, n = rng.choice(KINDS), rng.choice(SEEDS), rng.choice([1, 2, 3])
             started = time.monotonic()
             while True:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from gazediffusion.generation.baselines import Baseline, fit_baseline
     from gazediffusion.geometry import Screen
     from gazediffusion.model import Model, load, train
+    from gazediffusion.models.listing import list_models
     from gazediffusion.models.recipes import RECIPES, Recipe
     from gazediffusion.plotting.gallery import plot_windows
     from gazediffusion.plotting.overview import plot_recording
@@ -59,6 +60,7 @@ _HOME = {
     "evaluate_files": "evaluation.loading",
     "fit_baseline": "generation.baselines",
     "inspect": "data.inspection",
+    "list_models": "models.listing",
     "load": "model",
     "plot_recording": "plotting.overview",
     "plot_windows": "plotting.gallery",
@@ -89,6 +91,7 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "RECIPES",
     "Recipe",
     "train",
+    "list_models",
     "load",
     "Model",
     "fit_baseline",

@@ -23,7 +23,7 @@ from gazediffusion.device import choose_device
 from gazediffusion.diffusion.likelihood import Bound
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.generator import DiffusionGenerator, Progress
-from gazediffusion.generation.sets import SetConfig, set_windows, windows_done, write_set
+from gazediffusion.generation.sets import Sampling, SetConfig, windows_done, write_set
 from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import Run, RunConfig, WeightsName
 from gazediffusion.models.pretrained import load_model
@@ -148,11 +148,26 @@ class Model:
         steps, eta, guidance, precision (auto, fp32, bf16), batch_size. Window k of a seed is always
         the same window.
         """
-        config = SetConfig(n=n, seed=seed, seconds=seconds)
-        generator = self.generator(**settings)
-        config.n_samples(generator)  # refuses impossible seconds before anything is generated
-        gaze = np.concatenate(list(generator.pieces(0, n, seed, progress)))
-        return set_windows(generator, config, gaze)
+        sampling = self.sampling(n, seed=seed, seconds=seconds, **settings)
+        return sampling.windows(np.concatenate(list(sampling.pieces(progress))))
+
+    def sampling(
+        self,
+        n: int,
+        *,
+        seed: int = 0,
+        seconds: float | None = None,
+        format: str = "parquet",
+        **settings: Any,
+    ) -> Sampling:
+        """The windows of `sample`, to be generated piece by piece; format: to be saved in.
+
+        >>> sampling = load("joint").sampling(3, task="reading", quality="fast", batch_size=2)
+        >>> [sampling.windows(piece) for piece in sampling.pieces()][0]
+        Windows(2 of 8 s at 250 Hz, participants: 1, tasks: reading)
+        """
+        config = SetConfig(n=n, seed=seed, seconds=seconds, format=format)
+        return Sampling(self.generator(**settings), config)
 
     def sample_to(
         self,

@@ -5,8 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gazediffusion.data.events import detect_events
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
+from gazediffusion.geometry import Screen
 from tests.conftest import SCREEN
 
 LENGTH = 100
@@ -113,3 +115,18 @@ def test_directions_pile_up_on_the_grid_and_not_after_dequantizing() -> None:
 
     assert share_on_axes(windows) > 0.2
     assert share_on_axes(windows.dequantized(0)) < 0.01
+
+
+def test_events_of_a_window_are_those_on_its_own_screen() -> None:
+    rng = np.random.default_rng(0)
+    steps = rng.normal(0, 0.0005, (2, 2, 500))
+    steps[:, :, ::100] += 0.05
+    gaze = steps.cumsum(axis=2).astype(np.float32)
+    screens = [SCREEN, Screen(1680, 1050, 47.4, 29.7, 55.0)]
+    windows = Windows.from_array(gaze, 250, screens, tasks=["films", "reading"])
+    time_ms = np.arange(500) * 4.0
+    for index, screen in enumerate(screens):
+        pixels = np.asarray(screen.to_pixels(gaze[index]), dtype=np.float32)
+        expected = detect_events(pixels, time_ms, screen)
+        assert repr(windows.events(index)) == repr(expected)  # NaN equals NaN
+        assert {event.event for event in expected} == {"fixation", "saccade"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -44,7 +45,7 @@ def trained(folder: Path) -> Path:
         segment_screen=number,
         grid_px=None,
     )
-    recipe = replace(RECIPES["joint-tiny"], epochs=3, sampling_steps=6)
+    recipe = replace(RECIPES["joint-tiny"], epochs=1, sampling_steps=6)
     list(train_epochs([windows], folder, recipe, seed=0, device="cpu"))
     return folder
 
@@ -71,6 +72,16 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     write_simulation(config, folder, "csv")
     return folder
+
+
+@pytest.fixture
+def temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The temporary folder of the server; nothing may be left in it."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    yield
+    assert list(folder.iterdir()) == []
 
 
 def created(settings: Settings) -> FastAPI:

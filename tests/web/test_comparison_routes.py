@@ -45,16 +45,6 @@ def test_the_held_out_participants_of_a_windows_file_are_real(
     assert found["notes"] == [], "the floor is that of the training participants"
 
 
-def test_the_report_is_one_page_with_its_figures(client: TestClient, study: Path) -> None:
-    fields = {"n": "20", "quality": "fast", "task": "free viewing"}
-    sent = client.post("/api/report", files=sent_files(study), data=fields)
-    assert sent.status_code == 200, sent.text
-    assert sent.headers["content-type"].startswith("text/html")
-    assert "Ratio to the floor" in sent.text
-    assert sent.text.count("<img src=") > 5
-    assert "script-src" not in sent.headers["content-security-policy"]
-
-
 @pytest.mark.parametrize(
     ("name", "content", "fields", "words"),
     [
@@ -83,15 +73,6 @@ def test_an_unreadable_file_is_refused_without_naming_the_temporary_folder(
     assert tempfile.gettempdir() not in response.json()["error"]
 
 
-def test_nothing_is_left_in_the_temporary_folder(
-    client: TestClient, study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "tmp").mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
-    for format in ("json", "parquet", "bids"):
-        assert client.post("/api/generate", json={"n": 2, "format": format}).status_code == 200
-    assert client.post("/api/real", files=sent_files(study)).status_code == 200
+@pytest.mark.usefixtures("temporary_folder")
+def test_nothing_is_left_of_an_unreadable_file(client: TestClient) -> None:
     assert client.post("/api/real", files={"files": ("a.csv", b"no")}).status_code == 422
-    fields = {"n": "8", "quality": "fast", "task": "free viewing"}
-    assert client.post("/api/report", files=sent_files(study), data=fields).status_code == 200
-    assert list((tmp_path / "tmp").iterdir()) == []

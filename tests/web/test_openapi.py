@@ -33,7 +33,7 @@ def schema(run_folder: Path, study: Path) -> Any:
 
 @pytest.mark.parametrize(("path", "method"), PATHS + WITH_FILES, ids=lambda one: str(one))
 def test_every_response_is_as_described(schema: Any, path: str, method: str) -> None:
-    n_examples = {"/api/evaluate": 3, "/api/report": 1}.get(path, 15)
+    n_examples = {"/api/evaluate": 3, "/api/report": 1}.get(path, 8)
 
     @settings(
         max_examples=n_examples,

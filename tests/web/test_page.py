@@ -304,7 +304,9 @@ def test_a_dropped_recording_is_compared_and_reported(open_page: OpenPage, study
     assert "3 participants" in page.inner_text("#real-summary")
     assert page.locator("#bars .bar:not(.scale)").count() == 7
     assert re.fullmatch(r"[\d.]+\N{MULTIPLICATION SIGN}", page.inner_text("#bars .overall b"))
-    assert page.inner_text("#verdict").startswith("12 synthetic windows, ")
+    assert page.inner_text("#headline").startswith("Median ratio to the floor ")
+    assert "compared with" in page.inner_text("#compare-notes")
+    assert "Synthetic has 12 windows" in page.inner_text("#compare-notes")
     assert page.locator("#sequence .trace").count() >= 2
     assert page.locator("#marginals .xtitle, #marginals .annotation-text").count() == 9
     page.select_option("#family", "events")

@@ -81,7 +81,7 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
     assert "this is no run folder" in refusal("--model", str(tmp_path))
     (tmp_path / "config.json").write_text("{}")
     assert "the configuration is damaged" in refusal("--model", str(tmp_path))
-    assert "there is no run folder and no packaged model 'nothing'" in refusal("--model", "nothing")
+    assert "no --model 'nothing'" in refusal("--model", "nothing")
 
 
 def test_without_the_extra_the_command_says_how_to_install_it(
@@ -120,11 +120,11 @@ def test_packaged_models_and_a_run_folder_are_served_together(
         pretrained.save_pretrained(load_run(run_folder), tmp_path / "models" / name, 31)
     assert Models().default == "joint"
     both = Models(str(run_folder))
-    assert list(both.served) == ["another", "joint", run_folder.name]
+    assert list(both.served) == ["joint", "another", run_folder.name]
     assert both.default == run_folder.name
-    assert both.find(None).source == str(run_folder.resolve())
+    assert both.find(None).about.source == str(run_folder.resolve())
     assert Models("another").default == "another"
-    assert Models("another").find("joint").source == "joint"
+    assert Models("another").find("joint").about.source == "joint"
     shutil.rmtree(tmp_path / "models" / "joint")
     assert Models().default == "another"
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import pymovements
     from torch.utils.data import Dataset
 
+    from gazediffusion.data.export import Event
+
 VELOCITY_QUANTILE = 0.995  # paper: "the joint training-set 99.5th percentile"
 CLIP = 1.2  # paper: "clipped to [-1.2, +1.2]"
 Protocol = Literal["position", "velocity"]
@@ -211,6 +213,15 @@ class Windows:
             pixels = screen.to_pixels(gaze[chosen])
             gaze[chosen] = pixels if unit == "px" else screen.to_degrees(pixels)
         return gaze
+
+    def events(self, index: int) -> list[Event]:
+        """Fixations and saccades of window `index`, in degrees of its screen: `detect_events`."""
+        from gazediffusion.data.events import detect_events
+
+        screen = self.screens[self.screen_index[index]]
+        time_ms = np.arange(self.length, dtype=np.float64) * (1000.0 / self.rate_hz)
+        pixels = np.asarray(screen.to_pixels(self[index]), dtype=np.float32)
+        return detect_events(pixels, time_ms, screen)
 
     @classmethod
     def from_array(

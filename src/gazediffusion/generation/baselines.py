@@ -11,7 +11,7 @@ from all training increments).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -256,11 +256,10 @@ class Baseline:
 
     def sample(self, n: int, seed: int = 0) -> Windows:
         """The first n windows of this seed, in memory."""
-        from gazediffusion.generation.sets import SetConfig, make_card
+        from gazediffusion.generation.sets import Sampling, SetConfig
 
-        card = make_card(self, SetConfig(n, seed))
-        windows = self.as_windows(np.concatenate(list(self.pieces(0, n, seed))), seed)
-        return replace(windows, provenance={**windows.provenance, "card": card})
+        sampling = Sampling(self, SetConfig(n, seed))
+        return sampling.windows(np.concatenate(list(sampling.pieces())))
 
     def sample_to(
         self,

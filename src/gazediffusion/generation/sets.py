@@ -36,13 +36,12 @@ from gazediffusion.version import __version__
 __all__ = [
     "CARD_KEY",
     "FORMATS",
+    "Sampling",
     "SetConfig",
     "SetGenerator",
     "make_card",
     "read_card",
     "readme_of",
-    "require_sizes",
-    "set_windows",
     "windows_done",
     "write_set",
 ]
@@ -127,7 +126,7 @@ def write_set(
     require_free(output, config.format)
     require_writable(output)
     card = make_card(generator, config)
-    require_sizes(generator, config)
+    _require_sizes(generator, config)
     work = _work_folder(output, card)
     try:
         work.mkdir(parents=True, exist_ok=True)
@@ -174,20 +173,33 @@ def make_card(generator: SetGenerator, config: SetConfig) -> dict[str, Any]:
     }
 
 
-def set_windows(
-    generator: SetGenerator, config: SetConfig, gaze: NDArray[np.float32], first: int = 0
-) -> Windows:
-    """Gaze (window, 2, time) of windows first.. as windows of the set, with its card.
+@dataclass(frozen=True)
+class Sampling:
+    """A set to be generated piece by piece in memory; invalid settings are refused at once.
 
-    They are cut to the seconds of the set; saved, they give the files of `write_set`.
+    Its windows, saved, give the files of `write_set`.
     """
-    kept = gaze[:, :, : config.n_samples(generator)]
-    windows = generator.as_windows(kept, config.seed, first)
-    card = make_card(generator, config)
-    return replace(windows, provenance={**windows.provenance, "card": card})
+
+    generator: SetGenerator
+    config: SetConfig
+
+    def __post_init__(self) -> None:
+        self.config.n_samples(self.generator)
+        _require_sizes(self.generator, self.config)
+
+    def pieces(self, progress: Progress = lambda done: None) -> Iterator[NDArray[np.float32]]:
+        """All gaze of the set, in pieces (window, 2, time)."""
+        return self.generator.pieces(0, self.config.n, self.config.seed, progress)
+
+    def windows(self, gaze: NDArray[np.float32], first: int = 0) -> Windows:
+        """Gaze of windows first.. of the set as windows of its length, with its card."""
+        kept = gaze[:, :, : self.config.n_samples(self.generator)]
+        windows = self.generator.as_windows(kept, self.config.seed, first)
+        card = make_card(self.generator, self.config)
+        return replace(windows, provenance={**windows.provenance, "card": card})
 
 
-def require_sizes(generator: SetGenerator, config: SetConfig) -> None:
+def _require_sizes(generator: SetGenerator, config: SetConfig) -> None:
     """Refuse BIDS without the size of a screen before anything is generated."""
     screens = [config.screen] if config.screen else generator.describe()["screens"].values()
     if config.format == "bids" and not all(screen.has_degrees for screen in screens):

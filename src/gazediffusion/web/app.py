@@ -14,8 +14,8 @@ from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
+import gazediffusion as gd
 from gazediffusion.errors import GazeError
-from gazediffusion.version import __version__
 from gazediffusion.web import comparison_routes, generation_routes
 from gazediffusion.web.descriptions import add_names, docs_page
 from gazediffusion.web.jobs import INTERNAL, InternalError, QueueFullError
@@ -44,7 +44,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     app = FastAPI(
         title="gazediffusion",
-        version=__version__,
+        version=gd.__version__,
         description=_ABOUT,
         lifespan=lifespan,
         docs_url=None,

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import gazediffusion as gd
 from gazediffusion.errors import GazeError
-from gazediffusion.models.description import ModelDescription
 from gazediffusion.web.requests import windows_json
 
 if TYPE_CHECKING:
-    import gazediffusion as gd
+    from gazediffusion.models.listing import ModelDescription
 
 MAX_SHOWN = 40
 # More windows change little in the figures, and would delay other requests.
@@ -35,8 +35,6 @@ def read_real(
     paths: Sequence[Path], screen: gd.Screen | None, like: ModelDescription
 ) -> RealWindows:
     """Recordings cleaned and cut as the model's windows are, or a windows file as it is."""
-    import gazediffusion as gd
-
     if len(paths) == 1 and paths[0].suffix == ".safetensors":
         windows = gd.Windows.load(paths[0])
         trials = zip(windows.segment_participant, windows.segment_trial, strict=True)
@@ -58,37 +56,24 @@ def read_real(
 
 
 def describe(real: RealWindows, seconds: float | None = None) -> dict[str, Any]:
-    """Counts, features and some windows of the recordings, the first seconds of each."""
-    from gazediffusion.evaluation.features import kinematic_features
-    from gazediffusion.evaluation.quantities import FEATURES
-
-    windows = some(real.windows, MAX_REAL)
+    """Counts and some windows of the recordings, the first seconds of each."""
+    windows = real.windows
     rate_hz = windows.rate_hz
     if seconds is not None and not 1 <= seconds <= windows.length / rate_hz:
         most = f"{windows.length / rate_hz:g}"
         raise GazeError(f"`seconds` must lie between 1 and {most} here, not {seconds:g}")
     n_samples = windows.length if seconds is None else round(seconds * rate_hz)
-    found = kinematic_features(windows.cut())
     return {
-        "n_windows": len(real.windows),
+        "n_windows": len(windows),
         "n_recordings": real.n_recordings,
-        "participants": [windows.participants[k] for k in np.unique(real.windows.participant)],
-        "tasks": [windows.tasks[k] for k in np.unique(real.windows.task)],
+        "participants": [windows.participants[k] for k in np.unique(windows.participant)],
+        "tasks": [windows.tasks[k] for k in np.unique(windows.task)],
         "rate_hz": rate_hz,
-        "screens": [asdict(windows.screens[k]) for k in np.unique(real.windows.screen_index)],
+        "screens": [asdict(windows.screens[k]) for k in np.unique(windows.screen_index)],
         "windows": [
             {**window, "x": window["x"][:n_samples], "y": window["y"][:n_samples]}
-            for window in windows_json(some(windows, MAX_SHOWN))
+            for window in windows_json(subsampled(windows, MAX_SHOWN))
         ],
-        "features": {
-            name: {
-                "title": title,
-                "unit": unit,
-                "mean": float(found[name].mean()),
-                "std": float(found[name].std()),
-            }
-            for name, (title, unit) in FEATURES.items()
-        },
     }
 
 
@@ -101,10 +86,8 @@ class Comparison:
     @classmethod
     def of(cls, real: RealWindows, synthetic: gd.Windows) -> Comparison:
         """Of at most MAX_REAL real windows."""
-        import gazediffusion as gd
-
-        taken = some(real.windows, MAX_REAL)
-        reference = None if real.reference is None else some(real.reference, MAX_REAL)
+        taken = subsampled(real.windows, MAX_REAL)
+        reference = None if real.reference is None else subsampled(real.reference, MAX_REAL)
         config = gd.EvaluationConfig(quick=True)
         evaluation = gd.evaluate(taken, {"synthetic": synthetic}, reference, config)
         if len(taken) < len(real.windows):
@@ -122,9 +105,12 @@ class Comparison:
             "n_synthetic": sets["synthetic"]["synthetic"]["n_windows"],
             "quantities": [{key: row[key] for key in _KEPT} for row in results["quantities"]],
             "scalars": results["scalars"],
+            "headline": results["headline"],
+            "compared": results["about"]["compared"],
+            "warnings": self.evaluation.warnings,
             "ratios": results["ratios"],
             "main_sequence": results["main_sequence"],
-            "notes": [*self.evaluation.warnings, *results["about"]["notes"]],
+            "notes": results["about"]["notes"],
         }
 
     def to_html(self) -> str:
@@ -135,7 +121,7 @@ class Comparison:
         return self.evaluation.to_html()
 
 
-def some(windows: gd.Windows, at_most: int) -> gd.Windows:
+def subsampled(windows: gd.Windows, at_most: int) -> gd.Windows:
     """At most so many of the windows, evenly spaced."""
     if len(windows) <= at_most:
         return windows

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, File, Form, HTTPException, Query, Request, UploadFile
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 
-from gazediffusion.geometry import Screen
+import gazediffusion as gd
 from gazediffusion.web.comparison import Comparison, RealWindows, describe, read_real
 from gazediffusion.web.models import ServedModel
 from gazediffusion.web.playground import Play, Playground
@@ -40,8 +40,8 @@ def _screen(
     screen: Annotated[Text, Form(description="As 1280x720, if the file does not state it.")] = None,
     screen_cm: Annotated[Text, Form(description="As 40x22.5.")] = None,
     distance_cm: Annotated[Number, Form(description="From eye to screen.")] = None,
-) -> Screen | None:
-    return Screen.parse(screen, screen_cm, distance_cm)
+) -> gd.Screen | None:
+    return gd.Screen.parse(screen, screen_cm, distance_cm)
 
 
 async def _generation(
@@ -62,12 +62,12 @@ async def _generation(
     return GenerationFields(model=model, task=task, n=n, seed=seed, quality=quality, seconds=None)
 
 
-RecordedOn = Annotated[Screen | None, Depends(_screen)]
+RecordedOn = Annotated[gd.Screen | None, Depends(_screen)]
 Fields = Annotated[GenerationFields, Depends(_generation)]
 
 
 def _read(
-    play: Playground, files: list[UploadFile] | None, screen: Screen | None, model: ServedModel
+    play: Playground, files: list[UploadFile] | None, screen: gd.Screen | None, model: ServedModel
 ) -> RealWindows:
     """The recordings of a request, or else those that the server was started with."""
     if not files:
@@ -153,7 +153,7 @@ async def _compare(
     request: Request,
     fields: GenerationFields,
     files: list[UploadFile] | None,
-    screen: Screen | None,
+    screen: gd.Screen | None,
 ) -> Comparison:
     """The comparison of a request. The recording is read first: an invalid one fails early."""
     requested = await asyncio.to_thread(

@@ -13,31 +13,27 @@ import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
-from gazediffusion.web.requests import windows_json
+import gazediffusion as gd
+from gazediffusion.web.requests import GenerationRequest, windows_json
 from gazediffusion.web.uploads import PREFIX
-
-if TYPE_CHECKING:
-    from gazediffusion.data.windows import Windows
-    from gazediffusion.web.requests import GenerationRequest
 
 _ZIPPED = ("bids", "asc")
 _CHUNK = 1 << 16
 _DATE = (1980, 1, 1, 0, 0, 0)
 
 
-def file_name(request: GenerationRequest) -> str:
+def file_name(request: GenerationRequest, format: str) -> str:
     """A name that states model, task, seed and format."""
-    words = ["gaze", request.served.name, request.generator.task or ""]
-    words.append(f"seed{request.config.seed}")
+    settings = request.settings
+    words = ["gaze", request.served.name, settings.get("task", ""), f"seed{settings['seed']}"]
     plain = [re.sub(r"[^A-Za-z0-9]+", "-", word).strip("-")[:40] for word in words]
-    format = request.config.format
     ending = f"{format}.zip" if format in _ZIPPED else format
     return f"{'-'.join(filter(None, plain))}.{ending}"
 
 
-def export_file(windows: Windows, format: str) -> BinaryIO:
+def export_file(windows: gd.Windows, format: str) -> BinaryIO:
     """The windows in a format, as an open file at its beginning; the caller closes it."""
     stream = tempfile.TemporaryFile(prefix=PREFIX)  # noqa: SIM115  # closed when it is sent
     with tempfile.TemporaryDirectory(prefix=PREFIX) as folder:
@@ -52,7 +48,7 @@ def export_file(windows: Windows, format: str) -> BinaryIO:
     return stream
 
 
-def export_json(windows: Windows) -> BinaryIO:
+def export_json(windows: gd.Windows) -> BinaryIO:
     """The card and the windows as JSON, as an open file; written a window at a time."""
     stream = tempfile.TemporaryFile(prefix=PREFIX)  # noqa: SIM115  # closed when it is sent
     stream.write(f'{{"card": {json.dumps(windows.provenance["card"])}, "windows": ['.encode())

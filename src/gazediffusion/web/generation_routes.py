@@ -12,7 +12,7 @@ from fastapi import APIRouter, Body, HTTPException, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from gazediffusion.version import __version__
+import gazediffusion as gd
 from gazediffusion.web.jobs import Job, Steps
 from gazediffusion.web.playground import DisconnectedError, Play, mailbox, received
 from gazediffusion.web.requests import GenerationRequest, windows_with_events_json
@@ -68,7 +68,7 @@ def models(play: Play) -> dict[str, Any]:
         "default": play.models.default,
         "limits": {**vars(limits), "max_seconds": max(one.about.seconds for one in served)},
         "has_real": play.settings.real is not None,
-        "version": __version__,
+        "version": gd.__version__,
     }
 
 
@@ -96,7 +96,7 @@ async def stream(
     def work(job: Job) -> Steps:
         first = 0
         for piece in requested.pieces(job):
-            windows = requested.windows(piece, first)
+            windows = requested.sampling.windows(piece, first)
             card.update(windows.provenance["card"])
             yield "".join(_event("window", one) for one in windows_with_events_json(windows, first))
             first += len(piece)
@@ -183,7 +183,7 @@ async def generate(
         content = await asyncio.to_thread(export_json, windows)
     else:
         content = await asyncio.to_thread(export_file, windows, format)
-    named = {"Content-Disposition": f'attachment; filename="{file_name(requested)}"'}
+    named = {"Content-Disposition": f'attachment; filename="{file_name(requested, format)}"'}
     return ReleasingResponse(
         chunks(content),
         content.close,

@@ -1,7 +1,4 @@
-"""The models that are served: those of the package and a run folder, each loaded at its first use.
-
-Their descriptions need no torch, so that the server starts at once.
-"""
+"""The models that are served: the packaged ones and a run folder, each loaded at its first use."""
 
 from __future__ import annotations
 
@@ -10,12 +7,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import gazediffusion as gd
 from gazediffusion.errors import GazeError, suggestion
-from gazediffusion.models.description import ModelDescription, describe_model
-from gazediffusion.models.pretrained import DEFAULT, find_model, pretrained_models
 
 if TYPE_CHECKING:
-    from gazediffusion.model import Model
+    from gazediffusion.models.listing import ModelDescription
 
 QUALITIES = ("fast", "default", "best")
 # Windows of one turn in the queue: few, so that the first window comes soon and other jobs wait
@@ -25,10 +21,9 @@ BATCH_CPU, BATCH_GPU = 1, 64
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A model by its name. source: what `gazediffusion.load` takes."""
+    """A model by its name, described without torch, so that the server starts at once."""
 
     name: str
-    source: str
     about: ModelDescription
 
     def describe(self) -> dict[str, Any]:
@@ -51,22 +46,17 @@ class Models:
     """All models that are served, by name."""
 
     def __init__(self, model: str | None = None) -> None:
-        served = {
-            name: ServedModel(name, name, describe_model(name)) for name in pretrained_models()
-        }
-        self.default = DEFAULT if DEFAULT in served else next(iter(served), "")
-        if model is not None and Path(model).is_dir():
-            folder = Path(model).resolve()
-            served[folder.name] = ServedModel(folder.name, str(folder), describe_model(folder))
-            self.default = folder.name
-        elif model is not None:
-            self.default = find_model(model).name
-        if not served:
+        is_folder = model is not None and Path(model).is_dir()
+        listed = gd.list_models([model] if is_folder and model is not None else [])
+        self.served = {name: ServedModel(name, about) for name, about in listed.items()}
+        if not self.served:
             raise GazeError(
                 "there is no model to serve", remedy="train one, and give its run folder as `model`"
             )
-        self.served = served
-        self._loaded: dict[str, Model] = {}
+        self.default = list(self.served)[-1 if is_folder else 0]
+        if not is_folder and model not in (None, "default"):
+            self.default = self.find(model).name
+        self._loaded: dict[str, gd.Model] = {}
         self._loading = threading.Lock()
 
     def find(self, name: str | None) -> ServedModel:
@@ -77,11 +67,9 @@ class Models:
             raise GazeError(f"no `model` {name!r}", remedy=known)
         return found
 
-    def load(self, served: ServedModel) -> Model:
+    def load(self, served: ServedModel) -> gd.Model:
         """The model with its weights, loaded at the first call."""
-        import gazediffusion as gd
-
         with self._loading:
             if served.name not in self._loaded:
-                self._loaded[served.name] = gd.load(served.source)
+                self._loaded[served.name] = gd.load(served.about.source)
             return self._loaded[served.name]

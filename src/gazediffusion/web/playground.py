@@ -10,20 +10,18 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 from fastapi import Depends, Request
 
+import gazediffusion as gd
 from gazediffusion.errors import GazeError
 from gazediffusion.web.comparison import RealWindows, read_real
 from gazediffusion.web.jobs import Job, JobQueue, Listener, Steps
 from gazediffusion.web.models import Models, ServedModel
+from gazediffusion.web.requests import GenerationRequest
 from gazediffusion.web.settings import Settings
-
-if TYPE_CHECKING:
-    from gazediffusion.data.windows import Windows
-    from gazediffusion.web.requests import GenerationRequest
 
 T = TypeVar("T")
 Messages = asyncio.Queue[tuple[str, Any]]
@@ -72,14 +70,14 @@ class Playground:
                 self._real[key] = read_real([path], self.settings.screen, model.about)
             return self._real[key]
 
-    async def generate(self, requested: GenerationRequest, request: Request) -> Windows:
+    async def generate(self, requested: GenerationRequest, request: Request) -> gd.Windows:
         """All windows of a request, generated in turn with those of others."""
         pieces = [
             value
             async for kind, value in self._followed(self.generation, requested.pieces, request)
             if kind == "result"
         ]
-        return requested.windows(np.concatenate(pieces))
+        return requested.sampling.windows(np.concatenate(pieces))
 
     async def compute(self, function: Callable[[], T], request: Request) -> T:
         """The result of a function, computed in the queue of comparisons."""

@@ -11,24 +11,22 @@ import math
 import shlex
 import time
 from collections.abc import Generator, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+import gazediffusion as gd
 from gazediffusion.errors import GazeError
-from gazediffusion.web.models import BATCH_CPU, BATCH_GPU
+from gazediffusion.web.jobs import Job
+from gazediffusion.web.models import BATCH_CPU, BATCH_GPU, Models, ServedModel
+from gazediffusion.web.schemas import GenerationFields
+from gazediffusion.web.settings import Limits
 
 if TYPE_CHECKING:
     from gazediffusion.data.export import Event
-    from gazediffusion.data.windows import Windows
-    from gazediffusion.generation.generator import DiffusionGenerator
-    from gazediffusion.generation.sets import SetConfig
-    from gazediffusion.web.jobs import Job
-    from gazediffusion.web.models import Models, ServedModel
-    from gazediffusion.web.schemas import GenerationFields
-    from gazediffusion.web.settings import Limits
+    from gazediffusion.generation.sets import Sampling
 
 _PROGRESS_EVERY_S = 0.1
 _DECIMALS = 5  # of normalized positions: less than a hundredth of a pixel
@@ -36,21 +34,21 @@ _DECIMALS = 5  # of normalized positions: less than a hundredth of a pixel
 
 @dataclass(frozen=True)
 class GenerationRequest:
-    """Windows that can be generated: the model is loaded and every setting is valid."""
+    """Windows that can be generated: the model is loaded and every setting is valid.
+
+    settings: those of `Model.sample` that are not its defaults.
+    """
 
     served: ServedModel
-    quality: str
-    generator: DiffusionGenerator
-    config: SetConfig
+    n: int
+    settings: dict[str, Any]
+    sampling: Sampling
 
     @classmethod
     def of(
         cls, fields: GenerationFields, models: Models, limits: Limits, format: str = "parquet"
     ) -> GenerationRequest:
         """Check the fields of a request; loads the model."""
-        from gazediffusion.generation.sets import SetConfig, require_sizes
-
-        config = SetConfig(n=fields.n, seed=fields.seed, format=format, seconds=fields.seconds)
         if fields.n > limits.max_windows:
             raise GazeError(
                 f"`n` must be {limits.max_windows} or fewer here, not {fields.n}",
@@ -58,20 +56,16 @@ class GenerationRequest:
             )
         served = models.find(fields.model)
         model = models.load(served)
-        generator = model.generator(
-            task=fields.task,
-            quality=fields.quality,
-            batch_size=BATCH_GPU if model.device.type == "cuda" else BATCH_CPU,
-        )
-        require_sizes(generator, config)
-        if config.n_samples(generator) == served.about.length:
-            config = replace(config, seconds=None)
-        return cls(served, fields.quality, generator, config)
-
-    @property
-    def n(self) -> int:
-        """The number of windows."""
-        return self.config.n
+        given: dict[str, Any] = {
+            "task": fields.task,
+            "quality": fields.quality,
+            "seed": fields.seed,
+            "seconds": None if fields.seconds == served.about.seconds else fields.seconds,
+            "batch_size": BATCH_GPU if model.device.type == "cuda" else BATCH_CPU,
+        }
+        settings = {name: value for name, value in given.items() if value is not None}
+        sampling = model.sampling(fields.n, format=format, **settings)
+        return cls(served, fields.n, settings, sampling)
 
     def pieces(self, job: Job) -> Generator[NDArray[np.float32], None, None]:
         """Gaze (window, 2, time) in pieces; reports progress, ends when the job is cancelled."""
@@ -84,47 +78,33 @@ class GenerationRequest:
                 reported = time.monotonic()
                 job.report("progress", done)
 
-        yield from self.generator.pieces(0, self.n, self.config.seed, progress)
-
-    def windows(self, gaze: NDArray[np.float32], first: int = 0) -> Windows:
-        """Generated gaze as windows, cut to the seconds of the request, with the card."""
-        from gazediffusion.generation.sets import set_windows
-
-        return set_windows(self.generator, self.config, gaze, first)
+        yield from self.sampling.pieces(progress)
 
     def command(self) -> str:
         """The command line that writes the same windows."""
-        words = ["gazediffusion", "generate", "-o", "gaze.parquet", "--model", self.served.source]
-        words += ["-n", str(self.n), "--seed", str(self.config.seed), "--quality", self.quality]
-        if self.generator.task is not None:
-            words += ["--task", self.generator.task]
-        if self.config.seconds is not None:
-            words += ["--seconds", repr(self.config.seconds)]
-        return shlex.join([*words, "--batch-size", str(self.generator.batch_size)])
+        source = self.served.about.source
+        words = ["gazediffusion", "generate", "-o", "gaze.parquet", "--model", source]
+        words += ["-n", str(self.n)]
+        for name, value in self.settings.items():
+            words += [f"--{name.replace('_', '-')}", str(value)]
+        return shlex.join(words)
 
     def python(self) -> str:
         """The Python program that writes the same windows."""
-        settings = {
-            "task": self.generator.task,
-            "quality": self.quality,
-            "seed": self.config.seed,
-            "seconds": self.config.seconds,
-            "batch_size": self.generator.batch_size,
-        }
-        given = ", ".join(
-            f"{name}={json.dumps(value, ensure_ascii=False)}"
-            for name, value in settings.items()
-            if value is not None
-        )
+
+        def quoted(value: object) -> str:
+            return json.dumps(value, ensure_ascii=False)
+
+        given = ", ".join(f"{name}={quoted(value)}" for name, value in self.settings.items())
         return (
             "import gazediffusion as gd\n\n"
-            f"model = gd.load({json.dumps(self.served.source, ensure_ascii=False)})\n"
+            f"model = gd.load({quoted(self.served.about.source)})\n"
             f"windows = model.sample({self.n}, {given})\n"
             'windows.save("gaze.parquet")\n'
         )
 
 
-def windows_json(windows: Windows, first: int = 0) -> Iterator[dict[str, Any]]:
+def windows_json(windows: gd.Windows, first: int = 0) -> Iterator[dict[str, Any]]:
     """Each window as JSON: index, task, screen and normalized x and y, to five decimals."""
     screens = [asdict(screen) for screen in windows.screens]
     identity = zip(windows.task, windows.screen_index, windows.cut(), strict=True)
@@ -139,17 +119,11 @@ def windows_json(windows: Windows, first: int = 0) -> Iterator[dict[str, Any]]:
         }
 
 
-def windows_with_events_json(windows: Windows, first: int = 0) -> Iterator[dict[str, Any]]:
+def windows_with_events_json(windows: gd.Windows, first: int = 0) -> Iterator[dict[str, Any]]:
     """The same with the fixations and saccades of each window, in degrees of its own screen."""
-    from gazediffusion.data.events import detect_events
-
-    time_ms = np.arange(windows.length, dtype=np.float64) * (1000.0 / windows.rate_hz)
-    pixels = windows.to_numpy("px")
     for number, window in enumerate(windows_json(windows, first)):
-        screen = windows.screens[windows.screen_index[number]]
         events = [
-            _event_json(event, windows[number], windows.rate_hz)
-            for event in detect_events(pixels[number], time_ms, screen)
+            _event_json(event, windows[number], windows.rate_hz) for event in windows.events(number)
         ]
         yield {**window, "events": events}
 

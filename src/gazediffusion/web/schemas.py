@@ -181,15 +181,6 @@ class GenerateResponse(BaseModel):
     windows: list[Window]
 
 
-class FeatureResponse(BaseModel):
-    """A feature of windows: mean and standard deviation over all of them."""
-
-    title: str
-    unit: str
-    mean: float
-    std: float
-
-
 class RealResponse(BaseModel):
     """A recording, cleaned, resampled and cut into windows of the model's length."""
 
@@ -200,7 +191,6 @@ class RealResponse(BaseModel):
     rate_hz: float
     screens: list[ScreenResponse]
     windows: list[Window] = Field(description="At most 40, evenly spaced.")
-    features: dict[str, FeatureResponse]
 
 
 class QuantityResponse(BaseModel):

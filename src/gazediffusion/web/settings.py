@@ -6,8 +6,8 @@ import ipaddress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import gazediffusion as gd
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Settings:
     port: int = 8000
     model: str | None = None
     real: Path | None = None
-    screen: Screen | None = None
+    screen: gd.Screen | None = None
     token: str | None = field(default=None, repr=False)
     limits: Limits = field(default_factory=Limits)
 

@@ -9,7 +9,7 @@ import { cutTo, durationOf, gazeWindow, ratioOf } from "./gaze.js";
 import { describeReal, readReal, loadReal } from "./real.js";
 import { randomSeed } from "./settings.js";
 import { modelOf, store } from "./state.js";
-import { binomialInterval, verdict } from "./statistics.js";
+import { binomialInterval, scoreInWords } from "./statistics.js";
 import { onTab } from "./tabs.js";
 import { isRight, pairOf, partner, scoreOf, shuffled } from "./trial.js";
 
@@ -88,7 +88,7 @@ function finish() {
   const [low, high] = binomialInterval(right, total);
   const percent = (share) => `${Math.round(100 * share)} %`;
   $("#score").textContent = `${right} of ${total}`;
-  $("#score-words").textContent = verdict(right, total);
+  $("#score-words").textContent = scoreInWords(right, total);
   $("#score-note").textContent =
     `You identified the real window in ${percent(right / total)} of the pairs; the 95 % interval of that share ` +
     `is ${percent(low)} to ${percent(high)}. Chance is 50 %.`;

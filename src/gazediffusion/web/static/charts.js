@@ -5,6 +5,7 @@ import { axis, CONFIG, look, plotly } from "./plots.js";
 
 const MOST_STEPS = 5; // The axis of the bars ends at a ratio of 2 ** 5 and begins at 2 ** -1.
 const LEAST_STEPS = 1;
+const ROW_PX = 180; // of distributions
 
 const share = (ratio) => {
   const steps = Math.min(Math.max(Math.log2(ratio), -LEAST_STEPS), MOST_STEPS);
@@ -15,11 +16,10 @@ const MARKS = { 0.5: "½×", 1: "1×", 2: "2×", 4: "4×", 8: "8×", 16: "16×",
 
 const number = (value) => (value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2));
 
-// The number of the only synthetic set; results are keyed by the set's name.
-const single = (value) => (value !== null && typeof value === "object" ? Object.values(value)[0] : value);
-
-export function drawBars(box, ratios) {
-  const rows = [["overall", single(ratios.overall)], ...Object.entries(ratios.families || {}).map(([name, value]) => [name, single(value)])];
+// The median ratio of the headline, and the ratio of each family of quantities.
+export function drawBars(box, headline, ratios) {
+  const families = Object.entries(ratios.families).map(([name, value]) => [name, value.synthetic]);
+  const rows = [["median", headline.median_ratio.value], ...families];
   box.replaceChildren(...rows.map(([name, ratio], place) => {
     const isKnown = Number.isFinite(ratio);
     const track = create("span", { class: "track" });
@@ -45,13 +45,9 @@ function scale() {
   return create("div", { class: "bar scale", "aria-hidden": "true" }, create("span"), marks);
 }
 
-export function overallRatio(ratios) {
-  return single(ratios.overall);
-}
-
 export async function drawMainSequence(plot, sequence) {
   const { ink, blue } = colours();
-  const sets = sequence.sets || sequence;
+  const { sets } = sequence;
   const traces = [];
   for (const [name, color] of [["real", ink], ["synthetic", blue]]) {
     const set = sets[name];
@@ -93,14 +89,15 @@ export function coarser({ edges, ...densities }, n) {
   return joined;
 }
 
-const name = (quantity) => (quantity.unit ? `${quantity.title}, ${quantity.unit}` : quantity.title);
+// The unit has a line of its own: it may be longer than the title.
+const name = ({ title, unit }, color) => `${title}<br><span style="font-size:10px;color:${color}">${unit}</span>`;
 
 // Distributions as small multiples in a grid that fits the width; n: number of synthetic windows.
 export async function drawMarginals(plot, quantities, n) {
-  const { ink, blue } = colours();
+  const { ink, blue, quiet } = colours();
   const columns = Math.max(1, Math.min(Math.floor(plot.clientWidth / 230), quantities.length, 5));
   const rows = Math.ceil(quantities.length / columns);
-  plot.style.height = `${rows * 170 + 10}px`;
+  plot.style.height = `${rows * ROW_PX + 10}px`;
   const traces = [];
   const layout = look({ margin: { l: 8, r: 8, t: 4, b: 22 }, hovermode: "x", dragmode: false, annotations: [] });
   quantities.forEach((quantity, place) => {
@@ -109,11 +106,11 @@ export async function drawMarginals(plot, quantities, n) {
     const top = 1 - row / rows;
     const bottom = top - 1 / rows;
     const suffix = place ? place + 1 : "";
-    const pad = 30 / (rows * 170);
+    const [above, below] = [38 / (rows * ROW_PX), 26 / (rows * ROW_PX)];
     layout[`xaxis${suffix}`] = axis({ domain: [left, right], anchor: `y${suffix}`, fixedrange: true, showgrid: false, showline: true });
-    layout[`yaxis${suffix}`] = axis({ domain: [bottom + pad, top - pad], anchor: `x${suffix}`, fixedrange: true, showticklabels: false, showgrid: false, rangemode: "tozero" });
+    layout[`yaxis${suffix}`] = axis({ domain: [bottom + below, top - above], anchor: `x${suffix}`, fixedrange: true, showticklabels: false, showgrid: false, rangemode: "tozero" });
     layout.annotations.push({
-      text: name(quantity), x: left, xref: "paper", xanchor: "left", y: top - 2 / (rows * 170), yref: "paper", yanchor: "top",
+      text: name(quantity, quiet), align: "left", x: left, xref: "paper", xanchor: "left", y: top - 2 / (rows * ROW_PX), yref: "paper", yanchor: "top",
       showarrow: false, font: { size: 12, color: ink },
     });
     const histogram = quantity.level === "window" ? coarser(quantity.histogram, n) : quantity.histogram;
@@ -137,9 +134,9 @@ function transparent(hex, alpha) {
 }
 
 export const hasMainSequence = (sequence) =>
-  Boolean(sequence && !sequence.not_computable && Object.keys(sequence.sets || sequence).length);
+  Object.keys(sequence.sets || {}).length > 0;
 
 export const sequenceNote = (sequence) =>
   hasMainSequence(sequence)
     ? "Peak velocity of each saccade over its amplitude, on logarithmic axes."
-    : `Not computable: ${(sequence && sequence.not_computable) || "too few saccades"}.`;
+    : `Not computable: ${sequence.not_computable || "too few saccades"}.`;

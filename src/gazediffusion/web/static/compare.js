@@ -1,7 +1,7 @@
 // Compare: a recording and synthetic windows, by the evaluation of the package.
 
 import { evaluate, fullReport } from "./api.js";
-import { drawBars, drawMainSequence, drawMarginals, hasMainSequence, overallRatio, sequenceNote } from "./charts.js";
+import { drawBars, drawMainSequence, drawMarginals, hasMainSequence, sequenceNote } from "./charts.js";
 import { $, create, onTheme, say } from "./dom.js";
 import { acceptFiles } from "./drop.js";
 import { describeReal, readReal, realForm, loadReal } from "./real.js";
@@ -55,9 +55,10 @@ const compare = () => during("Generating and comparing…", async () => {
 
 async function draw() {
   if (!results || currentTab() !== "compare") return;
-  drawBars($("#bars"), results.ratios);
-  $("#verdict").textContent = summaryOf(overallRatio(results.ratios));
-  $("#compare-notes").textContent = (results.notes || []).map(sentence).join(" ");
+  drawBars($("#bars"), results.headline.synthetic, results.ratios);
+  $("#headline").textContent = headlineOf(results.headline.synthetic);
+  const notes = [results.compared, ...results.warnings, ...results.notes];
+  $("#compare-notes").replaceChildren(...notes.map((note) => create("li", {}, sentence(note))));
   $("#sequence-note").textContent = sequenceNote(results.main_sequence);
   $("#sequence").hidden = !hasMainSequence(results.main_sequence);
   await drawFamily();
@@ -67,14 +68,20 @@ async function draw() {
 const drawFamily = () =>
   drawMarginals($("#marginals"), results.quantities.filter((one) => one.family === family.value && one.histogram), results.n_synthetic);
 
-function summaryOf(ratio) {
-  const compared = `${results.n_synthetic} synthetic windows, ${results.n_real} real windows.`;
-  const few = Math.min(results.n_real, results.n_synthetic) < 100 ? " Below 100 windows chance dominates the distances." : "";
-  if (!Number.isFinite(ratio)) return `${compared} No floor can be computed from this recording.${few}`;
-  return `${compared} Median ratio to the floor: ${ratio.toFixed(2)}.${few}`;
+// The headline in words; percentages are against recorded windows.
+function headlineOf({ median_ratio: median, n_above: above, n_distances: total, ...counts }) {
+  if (!Number.isFinite(median.value)) return "No floor can be computed from this recording.";
+  const names = {
+    saccade_count_percent: "saccades", path_length_percent: "path length", main_sequence_percent: "slope of the main sequence",
+  };
+  const percent = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(0)}\u00a0%`;
+  const known = Object.entries(names).filter(([key]) => Number.isFinite(counts[key]?.value));
+  const against = known.map(([key, name]) => `${name} ${percent(counts[key].value)}`);
+  return `Median ratio to the floor ${median.value.toFixed(2)}; ${above.value} of ${total} distances exceed 1.5` +
+    `${against.length ? `. Against recorded windows: ${against.join(", ")}` : ""}.`;
 }
 
-const sentence = (note) => `${note[0].toUpperCase()}${note.slice(1)}.`;
+const sentence = (note) => `${note[0].toUpperCase()}${note.slice(1)}${note.endsWith(".") ? "" : "."}`;
 
 // A tab must be opened by the click itself; the report is loaded into it when it is written.
 async function report() {

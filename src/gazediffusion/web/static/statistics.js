@@ -31,7 +31,7 @@ export function binomialInterval(k, n, level = 0.95) {
   return [low, high];
 }
 
-export function verdict(k, n) {
+export function scoreInWords(k, n) {
   const [low, high] = binomialInterval(k, n);
   if (low > 0.5) return "Better than chance: you can distinguish real from synthetic windows.";
   if (high < 0.5) return "Below chance: you can distinguish them, but chose the synthetic windows.";

@@ -1,11 +1,11 @@
-"""What a model is, read from its config.json without torch: for lists of models that open at once.
+"""A list of models, read from their config.json without torch, which takes seconds to load.
 
 The file is that of `checkpoint.RunConfig`, in this or an earlier version.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,17 +13,19 @@ from typing import Any
 from gazediffusion.errors import GazeError
 from gazediffusion.files import read_json
 from gazediffusion.geometry import Screen
-from gazediffusion.models.pretrained import find_model
+from gazediffusion.models.pretrained import DEFAULT, find_model, pretrained_models
 
 
 @dataclass(frozen=True)
 class ModelDescription:
     """A model without its weights.
 
+    source: what `load` takes. length: samples of a window.
     screen: of the first training windows; screens: by task, empty without tasks.
-    length: samples of a window. trained_on: tasks and numbers of participants and windows.
+    trained_on: tasks and numbers of participants and windows.
     """
 
+    source: str
     recipe: str
     tasks: tuple[str, ...]
     screen: Screen
@@ -38,13 +40,22 @@ class ModelDescription:
         return self.length / self.rate_hz
 
 
-def describe_model(model: Path | str) -> ModelDescription:
-    """The description of a run folder, or of a packaged model by its name.
+def list_models(run_folders: Sequence[Path | str] = ()) -> dict[str, ModelDescription]:
+    """The packaged models by name, the default one first, and some run folders by theirs.
 
-    >>> describe_model("joint").screens["reading"].in_words()
-    '1680x1050 px, 47.4x29.7 cm at 55 cm'
+    >>> models = list_models()
+    >>> list(models), models["joint"].screens["reading"].in_words()
+    (['joint', 'position', 'velocity'], '1680x1050 px, 47.4x29.7 cm at 55 cm')
     """
-    folder = find_model(model)
+    names = sorted(pretrained_models(), key=lambda name: name != DEFAULT)
+    listed = {name: _described(name, find_model(name)) for name in names}
+    for given in run_folders:
+        folder = Path(given).resolve()
+        listed[folder.name] = _described(str(folder), folder)
+    return listed
+
+
+def _described(source: str, folder: Path) -> ModelDescription:
     path = folder / "config.json"
     if not path.is_file():
         raise GazeError(
@@ -56,6 +67,7 @@ def describe_model(model: Path | str) -> ModelDescription:
         tasks = tuple(conditioning.get("schema", {}).get("task", config.get("tasks", [])))
         screens = [Screen(**one) for one in conditioning.get("task_screens", [])]
         return ModelDescription(
+            source=source,
             recipe=config["recipe"]["name"],
             tasks=tasks,
             screen=Screen(**config["screen"]),

@@ -1,22 +1,24 @@
-"""The description of a model without torch equals that of the loaded model."""
+"""Models are listed without torch as their configurations state."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gazediffusion.errors import GazeError
 from gazediffusion.models.checkpoint import CONFIG, config_from
-from gazediffusion.models.description import describe_model
+from gazediffusion.models.listing import list_models
 from gazediffusion.models.pretrained import find_model, pretrained_models
 
 
 @pytest.mark.parametrize("name", pretrained_models())
 def test_a_packaged_model_is_described_as_its_configuration_states(name: str) -> None:
-    found, folder = describe_model(name), find_model(name)
+    found, folder = list_models()[name], find_model(name)
     config = config_from(without_hash(folder), folder)
+    assert found.source == name
     assert found.recipe == config.recipe.name
     assert found.tasks == config.conditioning.tasks
     assert tuple(found.screens.values()) == config.conditioning.task_screens
@@ -34,17 +36,19 @@ def without_hash(folder: Path) -> dict[str, object]:
 
 def test_a_configuration_of_an_earlier_version_is_described(tmp_path: Path) -> None:
     values = without_hash(find_model("joint"))
-    expected = describe_model("joint")
+    expected = list_models()["joint"]
     conditioning = values.pop("conditioning")
     assert isinstance(conditioning, dict)
     former = {"tasks": list(expected.tasks), "task_screens": conditioning["task_screens"]}
     (tmp_path / CONFIG).write_text(json.dumps({**values, **former}))
-    assert describe_model(tmp_path) == expected
+    found = list_models([tmp_path])[tmp_path.name]
+    assert replace(found, source="joint") == expected
+    assert found.source == str(tmp_path.resolve())
 
 
 def test_a_folder_without_a_configuration_is_refused(tmp_path: Path) -> None:
     with pytest.raises(GazeError, match="this is no run folder"):
-        describe_model(tmp_path)
+        list_models([tmp_path])
     (tmp_path / CONFIG).write_text("{}")
     with pytest.raises(GazeError, match="the configuration is damaged"):
-        describe_model(tmp_path)
+        list_models([tmp_path])
