@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.export.card import CARD_KEY, read_card, readme_of, screen_fields
-from gazediffusion.data.export.projection import Projection
 from gazediffusion.data.export.windows import (
     FORMATS,
     format_of,
+    projected,
     put_in_place,
     require_free,
     write_windows,
@@ -135,11 +135,10 @@ def write_set(
         raise GazeError(f"cannot be written ({error.strerror})", path=output) from error
     shutil.rmtree(work / "set", ignore_errors=True)
     _sample_into(work, generator, config, progress)
-    projection = Projection(config.screen, config.grid_px, config.n_samples(generator))
     with written_whole(work / "set") as folder:
         folder.mkdir()
         write_windows(
-            folder, lambda: _stored(work, generator, config), config.format, card, projection
+            folder, lambda: _stored(work, generator, config), config.format, card, config.grid_px
         )
     written = put_in_place(work / "set", output, config.format)
     shutil.rmtree(work, ignore_errors=True)
@@ -228,7 +227,8 @@ def _spans(generator: SetGenerator, config: SetConfig) -> list[tuple[int, int]]:
 
 
 def _stored(work: Path, generator: SetGenerator, config: SetConfig) -> Iterator[Windows]:
-    """The stored pieces in order."""
+    """The stored pieces in order, on the screen and of the length of the set."""
+    n_samples = config.n_samples(generator)
     for first, stop in _spans(generator, config):
         gaze: NDArray[np.float32] = np.load(_piece(work, first, stop))
-        yield generator.as_windows(gaze, config.seed, first)
+        yield projected(generator.as_windows(gaze, config.seed, first), config.screen, n_samples)

@@ -14,7 +14,7 @@ import csv
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, astuple, dataclass, field, fields, replace
+from dataclasses import asdict, astuple, dataclass, field, fields
 from pathlib import Path
 from typing import Protocol
 
@@ -233,11 +233,7 @@ def _simulate_trial(
         is_blink=dict.fromkeys(eyes, is_blink),
     )
     truth = sorted(events + dropouts, key=lambda event: (event.onset_ms, -event.offset_ms))
-    return Simulated(recording, tuple(_later(event, start_ms) for event in truth), participant)
-
-
-def _later(event: Event, by_ms: float) -> Event:
-    return replace(event, onset_ms=event.onset_ms + by_ms, offset_ms=event.offset_ms + by_ms)
+    return Simulated(recording, tuple(event.later(start_ms) for event in truth), participant)
 
 
 def _reach_deg(screen: Screen) -> Array:
