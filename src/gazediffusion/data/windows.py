@@ -252,9 +252,9 @@ class Windows:
         if array.ndim != 3 or array.shape[1] != 2 or array.shape[2] < 2:
             raise GazeError(f"gaze must have the shape (window, 2, time), not {array.shape}")
         n, _, length = array.shape
-        of_screen, screens = _numbered(screen, n, "screen", keeps_order=True)
-        of_participant, names = _numbered(participants, n, "participants")
-        of_task, task_names = _numbered(tasks, n, "tasks", keeps_order=True)
+        of_screen, screens = numbered(screen, n, "screen", keeps_order=True)
+        of_participant, names = numbered(participants, n, "participants")
+        of_task, task_names = numbered(tasks, n, "tasks", keeps_order=True)
         array = _by_screen(array, screens, of_screen, _convert(_TO_NORMALIZED, unit))
         starts = np.arange(n, dtype=np.int64) * length
         return cls(
@@ -340,17 +340,15 @@ def _by_screen(
     return np.asarray(converted, dtype=np.float32)
 
 
-def _numbered(
+def numbered(
     given: Any, n: int, name: str, keeps_order: bool = False
 ) -> tuple[NDArray[np.int32], tuple[Any, ...]]:
-    """Each window's index (window,) into the different values of an argument, and these values."""
+    """Each of n windows' index (n,) into the different values of an argument, and these."""
     if isinstance(given, str | Screen):
         return np.zeros(n, dtype=np.int32), (given,)
-    values = list(given) if isinstance(given[:1], Sequence) else given.tolist()
-    if name != "screen":
-        values = [str(value) for value in values]
+    values = [value if isinstance(value, Screen) else str(value) for value in given]
     if len(values) != n:
         raise GazeError(f"{name} has {len(values)} entries for {n} windows")
-    different = tuple(dict.fromkeys(values)) if keeps_order else tuple(sorted(set(values)))
+    different = tuple(dict.fromkeys(values) if keeps_order else sorted(set(values)))
     number = {value: k for k, value in enumerate(different)}
     return np.array([number[value] for value in values], dtype=np.int32), different
