@@ -12,6 +12,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -129,17 +130,18 @@ def write_set(
     card = make_card(generator, config)
     require_sizes(generator, config)
     work = _work_folder(output, card)
-    try:
-        work.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise GazeError(f"cannot be written ({error.strerror})", path=output) from error
     shutil.rmtree(work / "set", ignore_errors=True)
-    _sample_into(work, generator, config, progress)
+    for first, stop in _spans(generator, config):
+        path = _piece(work, first, stop)
+        if not path.is_file():
+            (gaze,) = generator.pieces(first, stop, config.seed, progress)
+            with written_whole(path) as temporary, open(temporary, "wb") as stream:
+                np.save(stream, gaze)
+        progress(stop)
     with written_whole(work / "set") as folder:
         folder.mkdir()
-        write_windows(
-            folder, lambda: _stored(work, generator, config), config.format, card, config.grid_px
-        )
+        pieces = partial(_stored, work, generator, config)
+        write_windows(folder, pieces, config.format, card, config.grid_px)
     written = put_in_place(work / "set", output, config.format)
     shutil.rmtree(work, ignore_errors=True)
     return written
@@ -206,19 +208,6 @@ def _work_folder(output: Path, card: dict[str, Any]) -> Path:
 
 def _piece(work: Path, first: int, stop: int) -> Path:
     return work / f"{first:09d}-{stop:09d}.npy"
-
-
-def _sample_into(
-    work: Path, generator: SetGenerator, config: SetConfig, progress: Progress
-) -> None:
-    """Generate the pieces that are not there yet; an interrupt leaves those that are whole."""
-    for first, stop in _spans(generator, config):
-        path = _piece(work, first, stop)
-        if not path.is_file():
-            (piece,) = generator.pieces(first, stop, config.seed, progress)
-            with written_whole(path) as temporary, open(temporary, "wb") as stream:
-                np.save(stream, piece)
-        progress(stop)
 
 
 def _spans(generator: SetGenerator, config: SetConfig) -> list[tuple[int, int]]:

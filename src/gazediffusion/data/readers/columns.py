@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -132,13 +133,8 @@ def _is_data(line: bytes) -> bool:
 
 def _n_data_lines(path: Path) -> int:
     """How many lines hold data, counted no further than needed to rule the layouts out."""
-    n = 0
     try:
         with open(path, "rb") as stream:
-            for line in stream:
-                n += _is_data(line)
-                if n > max(_LAYOUTS):
-                    break
+            return len(list(islice(filter(_is_data, stream), max(_LAYOUTS) + 1)))
     except OSError:
         return 0
-    return n

@@ -6,11 +6,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import overload
+from typing import TypeVar
 
 from gazediffusion.data.recordings import UNKNOWN_TASK
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
+
+Found = TypeVar("Found", bound=Screen | dict[str, Screen] | None)
 
 
 @dataclass(frozen=True)
@@ -43,25 +45,15 @@ class ReadOptions:
                 remedy="mark the participant with brackets, as in 'sub(\\d+)'",
             )
 
-    @overload
-    def screen_or(self, found: Screen | None) -> Screen | None: ...
-    @overload
-    def screen_or(
-        self, found: Screen | dict[str, Screen] | None
-    ) -> Screen | dict[str, Screen] | None: ...
-    def screen_or(
-        self, found: Screen | dict[str, Screen] | None
-    ) -> Screen | dict[str, Screen] | None:
+    def screen_or(self, found: Found) -> Found | Screen:
         """The screen of the user, or that found in a file (by task, perhaps), or the fallback."""
         if self.screen is not None:
             return self.screen
-        if isinstance(found, dict) or self.fallback_screen is None:
+        fallback = self.fallback_screen
+        if fallback is None or isinstance(found, dict):
             return found
-        if found is not None and (
-            found.has_degrees or not found.has_pixels_of(self.fallback_screen)
-        ):
-            return found
-        return self.fallback_screen
+        is_enough = found is not None and (found.has_degrees or not found.has_pixels_of(fallback))
+        return found if is_enough else fallback
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ Pupil Labs, BIDS and pymovements find their columns in their own way and share w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -169,24 +169,21 @@ def _to_pixels(
     gaze: Floats, unit: str | None, screen: Screen | None, path: Path
 ) -> NDArray[np.float32]:
     """Pixels (2, time) for gaze (2, time) in `unit`; a sample that lacks one axis is lost."""
+    if unit == "deg" and (screen is None or not screen.has_degrees):
+        raise GazeError(
+            "the gaze is in degrees, and the screen's size and distance are not known",
+            path=path,
+            remedy="give `screen` with its size in cm and the viewing distance",
+        )
+    if unit in ("norm", "norm_up") and screen is None:
+        problem = "the gaze is normalized, and the screen's size is not known"
+        raise GazeError(problem, path=path, remedy="give `screen`")
     with np.errstate(over="ignore", invalid="ignore"):
-        if unit == "deg":
-            if screen is None or not screen.has_degrees:
-                raise GazeError(
-                    "the gaze is in degrees, and the screen's size and distance are not known",
-                    path=path,
-                    remedy="give `screen` with its size in cm and the viewing distance",
-                )
+        if unit == "norm_up":
+            gaze = np.stack([gaze[0], 1.0 - gaze[1]])
+        if screen is not None and unit == "deg":
             gaze = screen.from_degrees(gaze)
-        elif unit in ("norm", "norm_up"):
-            if screen is None:
-                raise GazeError(
-                    "the gaze is normalized, and the screen's size is not known",
-                    path=path,
-                    remedy="give `screen`",
-                )
-            if unit == "norm_up":
-                gaze = np.stack([gaze[0], 1.0 - gaze[1]])
+        elif screen is not None and unit in ("norm", "norm_up"):
             gaze = gaze * screen.size_px
         gaze_px = gaze.astype(np.float32)
     gaze_px[:, ~np.isfinite(gaze_px).all(axis=0)] = np.nan

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -77,17 +77,16 @@ class Table:
     def where(self, keep: pl.Expr) -> Table:
         """Only the rows for which `keep` is true, which keep their places."""
         rows = np.flatnonzero(self.collect([keep.fill_null(False).alias("keep")]).to_series())
-        return Table(
-            self.frame.filter(keep),
-            self.path,
-            lambda row: self.place(int(rows[row])),
-            self.decimal_comma,
-        )
+        frame = self.frame.filter(keep)
+        return replace(self, frame=frame, place=lambda row: self.place(int(rows[row])))
 
     def with_columns(self, *expressions: pl.Expr | pl.Series) -> Table:
         """The table with columns replaced or added."""
-        frame = self.frame.with_columns(expressions)
-        return Table(frame, self.path, self.place, self.decimal_comma)
+        return replace(self, frame=self.frame.with_columns(expressions))
+
+    def seen_where(self, is_seen: pl.Expr, names: Iterable[str]) -> Table:
+        """The table with these columns blank where `is_seen` is not true."""
+        return self.with_columns(*(pl.when(is_seen).then(pl.col(one)).alias(one) for one in names))
 
     def _parsed(self, series: pl.Series) -> pl.Series:
         if not isinstance(series.dtype, pl.String | pl.Categorical | pl.Enum | pl.Null):
@@ -128,11 +127,7 @@ def _scan_parquet(path: Path) -> pl.LazyFrame:
     """
     try:
         schema = parquet.read_schema(path)
-        text = [
-            column.name
-            for column in schema
-            if pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-        ]
+        text = [one.name for one in schema if one.type in (pa.string(), pa.large_string())]
         layout = dataset.ParquetFileFormat(dictionary_columns=text)
         return pl.scan_pyarrow_dataset(dataset.dataset(path, format=layout))
     except TABLE_ERRORS as error:

@@ -45,13 +45,8 @@ class Move(NamedTuple):
 
     def event(self, kind: Literal["saccade", "microsaccade"]) -> Event:
         """The movement as a true event."""
-        return Event(
-            kind,
-            self.onset_ms,
-            self.onset_ms + self.duration_ms,
-            self.amplitude_deg,
-            self.peak_velocity_deg_s,
-        )
+        offset_ms = self.onset_ms + self.duration_ms
+        return Event(kind, self.onset_ms, offset_ms, self.amplitude_deg, self.peak_velocity_deg_s)
 
 
 def timeline(
@@ -197,11 +192,9 @@ def _target(
 
 def positions(moves: list[Move], relative_ms: Array) -> Array:
     """Where the movements bring the eye at each time, (2, time) in degrees."""
-    onset = np.array([move.onset_ms for move in moves])
-    duration = np.array([move.duration_ms for move in moves])
-    start = np.stack([move.start_deg for move in moves], axis=1)
-    way = np.stack([move.end_deg for move in moves], axis=1) - start
-    curvature = np.array([move.curvature for move in moves])
+    onset, duration, start, end, _, curvature = map(np.array, zip(*moves, strict=True))
+    start = start.T
+    way = end.T - start
     current = np.searchsorted(onset, relative_ms, side="right") - 1
     elapsed = np.clip((relative_ms - onset[current]) / duration[current], 0.0, 1.0)
     done = _progress(moves, current, elapsed)
