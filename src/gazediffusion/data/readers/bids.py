@@ -22,9 +22,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from gazediffusion.data.readers.naming import MS_PER, Column, Columns, unit_in
-from gazediffusion.data.readers.options import ReadOptions
+from gazediffusion.data.readers.options import ReadOptions, presented_on, read_sidecar
 from gazediffusion.data.readers.samples import recordings
-from gazediffusion.data.readers.sidecars import presented_on, read_sidecar
 from gazediffusion.data.readers.tabular import Table, parse_text
 from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.errors import GazeError

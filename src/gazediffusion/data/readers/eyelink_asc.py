@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.data.readers.cells import to_lines, to_numbers
-from gazediffusion.data.readers.options import ReadOptions, identify
-from gazediffusion.data.readers.sidecars import sidecar_screens
+from gazediffusion.data.readers.options import ReadOptions, identify, sidecar_screens
+from gazediffusion.data.readers.tabular import to_lines, to_numbers
 from gazediffusion.data.recordings import Eye, Recording, require_forward_time
 from gazediffusion.errors import GazeError
 from gazediffusion.files import decode_text, read_bytes

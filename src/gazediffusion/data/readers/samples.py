@@ -6,7 +6,7 @@ Pupil Labs, BIDS and pymovements find their columns in their own way and share w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gazediffusion.data.readers.naming import find_columns, require_known_words
-from gazediffusion.data.readers.options import ReadOptions
+from gazediffusion.data.readers.options import ReadOptions, sidecar_screens
 from gazediffusion.data.readers.samples import recordings
-from gazediffusion.data.readers.sidecars import sidecar_screens
 from gazediffusion.data.readers.tabular import TABLE_ERRORS, header_of, open_table, parquet_names
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError

@@ -1,7 +1,8 @@
 """Tables: text or Parquet, scanned lazily, so that only the columns needed come into memory.
 
 Text may be separated by tabs, semicolons, commas or blanks, with decimal points or commas; an
-error names the line of the file.
+error names the line of the file. Lines of bare numbers (EyeLink's ASC, plain columns) are parsed
+in bulk.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ TABLE_ERRORS = (
     OSError,
 )
 
+_LARGEST = float(np.finfo(np.float32).max)
 _MISSING = ["", ".", "-", "nan", "na", "n/a", "null", "none"]
 _TRUE = ["b", "blink", "true", "t", "yes", "y"]
 
@@ -214,6 +216,35 @@ def _require_even_rows(
             raise GazeError(
                 f"{count} cells where there are {n_cells} columns", path=path, place=place(row)
             )
+
+
+def to_lines(text: str) -> pl.DataFrame:
+    """Every line that is not blank: `number` (from 1) and `line`, its cells one space apart."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\t", " ")
+    while "  " in text:
+        text = text.replace("  ", " ")
+    lines = pl.Series("line", [text]).str.split("\n").explode().str.strip_chars(" ")
+    return lines.to_frame().with_row_index("number", offset=1).filter(pl.col("line") != "")
+
+
+def to_numbers(
+    cells: pl.DataFrame, path: Path, place: Callable[[int, int], str]
+) -> NDArray[np.float64]:
+    """The numbers in text cells (sample, column) as an array (column, sample); `.` becomes NaN.
+
+    Any other text, a lacking cell and a number too large for a float32 are a `GazeError`, whose
+    place is named by `place(sample, column)`.
+    """
+    frame = cells.select(pl.all().replace(".", "nan").cast(pl.Float64, strict=False))
+    # Polars holds NaN to be larger than any number.
+    is_bad = frame.select(pl.all().is_null() | (pl.all().fill_nan(0).abs() > _LARGEST))
+    bad = [(flags.arg_true()[0], i) for i, flags in enumerate(is_bad) if flags.any()]
+    if bad:
+        sample, column = min(bad)
+        cell = cells[sample, column]
+        problem = "the line ends early" if cell is None else f"{cell[:40]!r} is not a number"
+        raise GazeError(problem, path=path, place=place(sample, column))
+    return frame.to_numpy().T
 
 
 def _filled(series: pl.Series) -> NDArray[np.bool_]:

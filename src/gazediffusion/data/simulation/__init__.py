@@ -23,8 +23,14 @@ from numpy.typing import NDArray
 
 from gazediffusion.data.export import Event, Labelled, require_format, write_into
 from gazediffusion.data.recordings import Eye, Recording
-from gazediffusion.data.simulation.movements import MIN_SACCADE_DEG, Array, positions, timeline
-from gazediffusion.data.simulation.participants import Participant, draw_participant
+from gazediffusion.data.simulation.movements import (
+    MIN_SACCADE_DEG,
+    Array,
+    Participant,
+    draw_participant,
+    positions,
+    timeline,
+)
 from gazediffusion.data.simulation.tracker import covered, drift, lid_artefact, losses, one_eye
 from gazediffusion.errors import GazeError
 from gazediffusion.files import written_whole

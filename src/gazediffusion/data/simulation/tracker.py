@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from gazediffusion.data.export import Event
 from gazediffusion.data.recordings import Eye
-from gazediffusion.data.simulation.movements import LID_MS, Array
-from gazediffusion.data.simulation.participants import Participant
+from gazediffusion.data.simulation.movements import LID_MS, Array, Participant
 
 if TYPE_CHECKING:
     from gazediffusion.data.simulation import SimulationConfig
