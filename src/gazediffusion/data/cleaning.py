@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import operator
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, fields
 from typing import Literal
 
 import numpy as np
@@ -24,18 +24,6 @@ EyeChoice = Literal["right", "left", "best"]
 
 # EyeLink writes 1e8 or -32768 for "no data" where a converter left it in.
 _SENTINEL_PX = 30_000.0
-
-
-# Why a sample is dropped, in the order the reasons are looked for.
-REASONS = (
-    "repeated_time",
-    "lost",
-    "zero",
-    "frozen",
-    "labelled_blink",
-    "padding",
-    "too_fast",
-)
 
 
 @dataclass(frozen=True)
@@ -91,6 +79,10 @@ class CleaningCounts:
         return CleaningCounts(*map(operator.add, astuple(self), astuple(other)))
 
 
+# Why a sample is dropped, in the order the reasons are looked for.
+REASONS = tuple(one.name for one in fields(CleaningCounts))[:7]
+
+
 @dataclass(frozen=True)
 class CleanRecording:
     """One eye of a recording, each sample valid or not.
@@ -136,9 +128,11 @@ def clean(
         labelled = None if labelled is None else labelled[is_new]
 
     # One comparison finds NaN, infinities and sentinels: a NaN compares as False.
-    reasons: dict[str, Bools] = {"lost": ~(np.abs(gaze) < _SENTINEL_PX).all(axis=0)}
-    reasons["zero"] = (gaze == 0).all(axis=0)
-    reasons["frozen"] = _frozen(time_ms, gaze, config.frozen_ms)
+    reasons: dict[str, Bools] = {
+        "lost": np.any(~(np.abs(gaze) < _SENTINEL_PX), axis=0),
+        "zero": np.all(gaze == 0, axis=0),
+        "frozen": _frozen(time_ms, gaze, config.frozen_ms),
+    }
     if labelled is not None:
         reasons["labelled_blink"] = labelled
     gone = np.logical_or.reduce(list(reasons.values()))

@@ -22,7 +22,7 @@ from gazediffusion.data.readers import Source
 from gazediffusion.data.reading import Recordings, sources_of
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.resampling import Clock, read_clock, resample_segment, thinning_factor
-from gazediffusion.data.splits import split_participants
+from gazediffusion.data.splits import require_fraction, split_participants
 from gazediffusion.data.windows import CLIP, VELOCITY_QUANTILE, Protocol, Windows, numbered
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.files import sha256_of
@@ -66,10 +66,7 @@ class PrepareConfig:
             raise GazeError(f"`seconds` must give at least two samples, not {self.seconds}")
         if self.stride is not None and self.stride < 1:
             raise GazeError(f"`stride` must be at least one sample, not {self.stride}")
-        if not 0 <= self.validation_fraction < 1:
-            raise GazeError(
-                f"`validation_fraction` must lie in [0, 1), not {self.validation_fraction:g}"
-            )
+        require_fraction(self.validation_fraction)
 
     @property
     def length(self) -> int:

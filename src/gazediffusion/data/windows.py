@@ -346,7 +346,7 @@ def numbered(
     """Each of n windows' index (n,) into the different values of an argument, and these."""
     if isinstance(given, str | Screen):
         return np.zeros(n, dtype=np.int32), (given,)
-    values = [value if isinstance(value, Screen) else str(value) for value in given]
+    values: list[Any] = [one if isinstance(one, Screen) else str(one) for one in given]
     if len(values) != n:
         raise GazeError(f"{name} has {len(values)} entries for {n} windows")
     different = tuple(dict.fromkeys(values) if keeps_order else sorted(set(values)))

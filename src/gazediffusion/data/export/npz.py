@@ -27,7 +27,9 @@ Pieces = Callable[[], Iterable[Windows]]
 def pixels_of(windows: Windows, grid_px: float | None) -> NDArray[np.float32]:
     """Gaze in pixels, (window, 2, time), rounded to the grid where there is one."""
     pixels = windows.to_numpy("px")
-    return pixels if grid_px is None else np.float32(np.rint(pixels / grid_px) * grid_px)
+    if grid_px is None:
+        return pixels
+    return np.asarray(np.rint(pixels / grid_px) * grid_px, dtype=np.float32)
 
 
 def write_npz(path: Path, pieces: Pieces, card: dict[str, Any], grid_px: float | None) -> None:

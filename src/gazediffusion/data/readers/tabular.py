@@ -8,7 +8,8 @@ in bulk.
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -48,17 +49,13 @@ class Table:
     @property
     def names(self) -> list[str]:
         """The names of the columns."""
-        try:
+        with naming_damage(self.path):
             return self.frame.collect_schema().names()
-        except TABLE_ERRORS as error:
-            raise damaged(error, self.path) from error
 
     def collect(self, expressions: Iterable[str | pl.Expr]) -> pl.DataFrame:
         """Bring columns into memory; a file that cannot be read is a `GazeError`."""
-        try:
+        with naming_damage(self.path):
             return self.frame.select(expressions).collect(engine="streaming").rechunk()
-        except TABLE_ERRORS as error:
-            raise damaged(error, self.path) from error
 
     def numbers(self, names: Sequence[str]) -> pl.DataFrame:
         """Columns as numbers: text is parsed, missing is null, any other cell is an error."""
@@ -127,19 +124,21 @@ def _scan_parquet(path: Path) -> pl.LazyFrame:
 
     Text columns come as categories, since identities repeat for thousands of rows.
     """
-    try:
+    with naming_damage(path):
         schema = parquet.read_schema(path)
         text = [one.name for one in schema if one.type in (pa.string(), pa.large_string())]
         layout = dataset.ParquetFileFormat(dictionary_columns=text)
         return pl.scan_pyarrow_dataset(dataset.dataset(path, format=layout))
+
+
+@contextmanager
+def naming_damage(path: Path) -> Iterator[None]:
+    """What a library says of a file it cannot read, in one line that names the file."""
+    try:
+        yield
     except TABLE_ERRORS as error:
-        raise damaged(error, path) from error
-
-
-def damaged(error: BaseException, path: Path) -> GazeError:
-    """What a library says of a file it cannot read, in one line."""
-    reason = (str(error).strip().splitlines() or ["no reason given"])[0]
-    return GazeError(f"the table is damaged ({reason[:200]})", path=path)
+        reason = (str(error).strip().splitlines() or ["no reason given"])[0]
+        raise GazeError(f"the table is damaged ({reason[:200]})", path=path) from error
 
 
 def parse_text(

@@ -1,6 +1,7 @@
 """Movements: a trial's timeline of fixations, saccades and blinks, and where the eye then is.
 
-Their parameters are a participant's, drawn from a population of healthy adults. Each movement is known in closed form, so its amplitude and peak velocity are the truth.
+Their parameters are a participant's, drawn from a population of healthy adults. Each movement is
+known in closed form, so its amplitude and peak velocity are the truth.
 """
 
 from __future__ import annotations
