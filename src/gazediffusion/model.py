@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import torch
@@ -26,12 +26,53 @@ from gazediffusion.generation.generator import DiffusionGenerator, Progress
 from gazediffusion.generation.sets import Sampling, SetConfig, windows_done, write_set
 from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import Run, RunConfig, WeightsName
-from gazediffusion.models.pretrained import load_model
+from gazediffusion.models.pretrained import load_model, pretrained_folder
 from gazediffusion.models.recipes import Recipe
 from gazediffusion.models.unet import n_parameters
 from gazediffusion.training import calibration
-from gazediffusion.training.loop import held_out_bound
+from gazediffusion.training.loop import Epoch, held_out_bound
 from gazediffusion.training.training import train as train_run
+
+
+class SamplingSettings(TypedDict, total=False):
+    """How windows are sampled.
+
+    task: of all windows; None draws the training mixture. quality: fast, default or best. sampler,
+    steps: override the quality's. eta: of DDIM. guidance: classifier-free guidance scale of the
+    task. precision: auto, fp32 or bf16. batch_size: changes speed, never the windows.
+    """
+
+    task: str | None
+    quality: str
+    sampler: str
+    steps: int | None
+    eta: float | None
+    guidance: float
+    precision: str
+    batch_size: int | None
+
+
+class TrainingSettings(TypedDict, total=False):
+    """How a model is trained; see `training.training.train`.
+
+    epochs, batch_size, learning_rate: override the recipe's. on_step, on_epoch, on_calibration and
+    say: receive the progress. should_stop: asks for a stop, after which the same call resumes.
+    """
+
+    seed: int
+    epochs: int | None
+    batch_size: int | None
+    learning_rate: float | None
+    device: str
+    precision: str
+    compiled: bool | None
+    resume: bool
+    save_every_s: float
+    on_step: Callable[[int, int], None]
+    on_epoch: Callable[[Epoch], None]
+    on_calibration: Callable[[float, int], None]
+    should_stop: Callable[[], bool]
+    say: Callable[[str], None]
 
 
 def load(
@@ -53,18 +94,16 @@ def train(
     recipe: Recipe | str | None = None,
     *,
     initial: Model | None = None,
-    device: str = "auto",
-    **settings: Any,
+    **settings: Unpack[TrainingSettings],
 ) -> Model:
     """Train a model into a run folder, calibrate it and load it.
 
-    initial: a model to fine-tune. The other settings are those of `training.training.train`: seed,
-    epochs, batch_size, learning_rate, precision, compiled, resume, save_every_s and callbacks.
+    recipe: a name of `RECIPES` or a recipe; None is the initial model's, or that of the windows'
+    protocol. initial: a model to fine-tune.
     """
     run = None if initial is None else initial.run
-    return load(
-        train_run(windows, folder, recipe, initial=run, device=device, **settings), device=device
-    )
+    trained = train_run(windows, folder, recipe, initial=run, **settings)
+    return load(trained, device=settings.get("device", "auto"))
 
 
 class Model:
@@ -107,30 +146,10 @@ class Model:
         """Whether the conditioning is calibrated, or needs no calibration."""
         return self.config.conditioning.is_calibrated
 
-    def generator(
-        self,
-        *,
-        task: str | None = None,
-        quality: str = "default",
-        sampler: str = "auto",
-        steps: int | None = None,
-        eta: float | None = None,
-        guidance: float = 1.0,
-        precision: str = "auto",
-        batch_size: int | None = None,
-    ) -> DiffusionGenerator:
+    def generator(self, **settings: Unpack[SamplingSettings]) -> DiffusionGenerator:
         """The generator with these settings; see `sample`."""
-        return DiffusionGenerator.of_quality(
-            self.run,
-            quality,
-            precision,
-            sampler,  # type: ignore[arg-type]  # checked there
-            steps,
-            batch_size,
-            eta=eta,
-            task=task,
-            guidance=guidance,
-        )
+        given: dict[str, Any] = {"quality": "default", **settings}
+        return DiffusionGenerator.of_quality(self.run, **given)
 
     def sample(
         self,
@@ -139,14 +158,12 @@ class Model:
         seed: int = 0,
         seconds: float | None = None,
         progress: Progress = lambda done: None,
-        **settings: Any,
+        **settings: Unpack[SamplingSettings],
     ) -> Windows:
         """The first n windows of a seed, each with its task, screen and resolution.
 
         seconds: length kept of every window. progress: called with the number of windows done.
-        Settings: task (None draws the training mixture), quality (fast, default, best), sampler,
-        steps, eta, guidance, precision (auto, fp32, bf16), batch_size. Window k of a seed is always
-        the same window.
+        Settings: `SamplingSettings`. Window k of a seed is always the same window.
         """
         sampling = self.sampling(n, seed=seed, seconds=seconds, **settings)
         return sampling.windows(np.concatenate(list(sampling.pieces(progress))))
@@ -158,7 +175,7 @@ class Model:
         seed: int = 0,
         seconds: float | None = None,
         format: str = "parquet",
-        **settings: Any,
+        **settings: Unpack[SamplingSettings],
     ) -> Sampling:
         """The windows of `sample`, to be generated piece by piece; format: to be saved in.
 
@@ -181,7 +198,7 @@ class Model:
         seconds: float | None = None,
         progress: Progress = lambda done: None,
         say: Callable[[str], None] = lambda line: None,
-        **settings: Any,
+        **settings: Unpack[SamplingSettings],
     ) -> list[Path]:
         """Write the first n windows of a seed as a set, piece by piece; returns the files.
 
@@ -204,7 +221,10 @@ class Model:
         return write_set(generator, config, path, progress)
 
     def fine_tune(
-        self, windows: Windows | Sequence[Windows], folder: Path | str, **settings: Any
+        self,
+        windows: Windows | Sequence[Windows],
+        folder: Path | str,
+        **settings: Unpack[TrainingSettings],
     ) -> Model:
         """A new model, initialised from this one and trained on windows of other recordings.
 
@@ -230,5 +250,7 @@ class Model:
         It writes the tables of the run folder; packaged models are calibrated already.
         """
         device = self.device
+        if self.run.path.parent == pretrained_folder():
+            raise GazeError("a packaged model is calibrated already", path=self.run.path)
         calibration.calibrate(self.run.path, device, n, rounds, progress, should_stop, say)
         return load(self.run.path, self.run.weights, str(device))

@@ -132,7 +132,8 @@ class RunConfig:
         cls, values: Mapping[str, Any], tables: Mapping[str, Tensor] | None = None
     ) -> RunConfig:
         """Read what `to_json` wrote, in this or an earlier version; tables: of the prior."""
-        plain = {key: value for key, value in values.items() if key != "format"}
+        others = ("format", "weights_sha256")  # the hash is a packaged model's
+        plain = {key: value for key, value in values.items() if key not in others}
         plain["recipe"] = Recipe.from_json(plain["recipe"])
         plain["screen"] = Screen(**plain["screen"])
         plain["joint"] = Joint.from_json(plain["joint"]) if plain.get("joint") else None

@@ -76,9 +76,8 @@ def _load(folder: Path, device: torch.device | str) -> Run:
     from gazediffusion.models.compact import load_compact
 
     values: dict[str, Any] = read_json(folder / CONFIG)
-    expected = values.pop("weights_sha256", None)
     path = folder / WEIGHTS
-    if sha256_of(path) != expected:
+    if sha256_of(path) != values.get("weights_sha256"):
         raise GazeError(
             "the weights are not those of this model", path=path, remedy="install it again"
         )
