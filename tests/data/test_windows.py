@@ -124,7 +124,7 @@ def test_events_of_a_window_are_those_on_its_own_screen() -> None:
     gaze = steps.cumsum(axis=2).astype(np.float32)
     screens = [SCREEN, Screen(1680, 1050, 47.4, 29.7, 55.0)]
     windows = Windows.from_array(gaze, 250, screens, tasks=["films", "reading"])
-    time_ms = np.arange(500) * 4.0
+    time_ms = np.arange(500, dtype=np.float64) * 4.0
     for index, screen in enumerate(screens):
         pixels = np.asarray(screen.to_pixels(gaze[index]), dtype=np.float32)
         expected = detect_events(pixels, time_ms, screen)
