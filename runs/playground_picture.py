@@ -49,11 +49,12 @@ def main() -> None:
                 page.select_option("#task", given.task)
                 page.fill("#seed", given.seed)
                 page.click("#start")
-                begun = time.perf_counter()
+                started = time.perf_counter()
                 page.wait_for_selector(".thumb.ready >> nth=0")
-                first = time.perf_counter() - begun
+                first = time.perf_counter() - started
                 page.wait_for_selector(".thumb.ready >> nth=5")
-                print(f"first window after {first:.1f} s, six {time.perf_counter() - begun:.1f} s")
+                six = time.perf_counter() - started
+                print(f"first window after {first:.1f} s, six {six:.1f} s")
                 page.click(f".thumb >> nth={given.window}")
                 page.click("#play")
                 page.fill("#scrub", "6540")

@@ -71,6 +71,10 @@ class Screen:
             gaze_px.dtype, copy=False
         )
 
+    def degrees_if_known(self, gaze_px: Floats) -> Floats:
+        """Degrees (..., 2, time), NaN where size and distance are not known."""
+        return self.to_degrees(gaze_px) if self.has_degrees else np.full_like(gaze_px, np.nan)
+
     def from_degrees(self, degrees: Floats) -> Floats:
         """Pixels for degrees of visual angle (..., 2, time) measured from the centre."""
         centered = np.tan(np.radians(degrees)) * self._distance_px()

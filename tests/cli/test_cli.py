@@ -348,7 +348,7 @@ def test_baselines_are_generated_and_evaluated_in_one_report(
         "baseline", "kinematic-markov", windows, "-n", 60, "-o", tmp_path / "markov.safetensors"
     )
     assert code == 0, lines
-    assert "60 windows by kinematic-markov" in said
+    assert "60 windows of the baseline kinematic-markov" in said
     code, said, lines = run(
         "evaluate", "--real", windows, "--synthetic", evaluated / "participants.safetensors",
         f"markov={tmp_path / 'markov.safetensors'}", "-o", tmp_path / "report", "--quick",

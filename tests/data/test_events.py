@@ -86,7 +86,6 @@ def test_segments_are_those_of_a_plain_loop_over_steps() -> None:
     assert found.fixations.tolist() == [one for one in events[False] if one[1] - one[0] >= 2]
     peaks = [max(speed[a // 41, a % 41 : a % 41 + b - a]) for a, b in events[True]]
     assert found.saccade_peak_speed.tolist() == peaks
-    assert found.window_of(found.saccades).tolist() == [a // 41 for a, _ in events[True]]
 
 
 def test_no_segment_crosses_the_border_of_a_window() -> None:

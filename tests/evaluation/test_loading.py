@@ -12,12 +12,11 @@ from gazediffusion.data.readers import ReadOptions
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
+from gazediffusion.evaluation.generated import bottleneck_features, matched_windows
 from gazediffusion.evaluation.loading import (
     Side,
-    bottleneck_features,
     evaluate_files,
     load_set,
-    matched_windows,
     name_of,
     split_again,
 )

@@ -241,7 +241,7 @@ def test_tasks_of_few_participants_have_no_part_of_their_own(of_tasks: Results) 
         "dots": "without it, what is left out is of 0 held-out and 1 training participants",
     }
     assert list(of_tasks["parts"]) == [ALL, "reading"]
-    assert of_tasks["fewest_participants"] >= MIN_PARTICIPANTS
+    assert of_tasks["fewest_people"] >= MIN_PARTICIPANTS
     assert Summary(of_tasks, "reading").name == "tasks/reading"
     with pytest.raises(GazeError, match="no task 'stills'; too few participants"):
         Summary(of_tasks, "stills")
@@ -286,7 +286,7 @@ def words_of(value: Any) -> Iterator[str]:
 
 def require_private(summary: Results) -> None:
     """No list is as long as the windows or the participants: all are of bins, sizes or curves."""
-    assert summary["fewest_participants"] >= MIN_PARTICIPANTS
+    assert summary["fewest_people"] >= MIN_PARTICIPANTS
     n_frequencies, n_lags = (summary["length"] - 1) // 2, round(0.4 * summary["rate_hz"]) + 1
     for part in summary["parts"].values():
         assert min(one["n_participants"] for one in part["sets"].values()) >= MIN_PARTICIPANTS

@@ -122,7 +122,7 @@ def test_a_chain_of_two_states_is_recovered_from_its_walks() -> None:
     transition[[1, 2, 4], 3] = 1.0
     chain = Chain(Grid(2, 1.0), transition)
     uniforms = np.random.default_rng(0).random((50, 4000), dtype=np.float32)
-    path = chain.walk(chain.anywhere, uniforms)
+    path = chain.walk(chain.grid.n_cells, uniforms)
     assert (path[:, 0] == 3).all()
     assert set(np.unique(path)) == {0, 3}
     refitted = Chain.fit(chain.grid, path[:, :-1].ravel(), path[:, 1:].ravel(), smoothing=0)

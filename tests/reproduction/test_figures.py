@@ -106,20 +106,6 @@ def texts(figure: Figure) -> str:
     return "\n".join(found)
 
 
-def test_every_figure_is_written_small_enough_for_the_web(
-    artefacts: Artefacts, tmp_path: Path
-) -> None:
-    from matplotlib.image import imread
-
-    assert draw_figures(artefacts, tmp_path / "new") == list(FIGURES)
-    for name in FIGURES:
-        path = tmp_path / "new" / f"{name}.png"
-        height, width = imread(path).shape[:2]
-        assert 900 <= width <= 1400
-        assert 300 <= height <= 1100
-        assert path.stat().st_size < 200_000
-
-
 @pytest.mark.parametrize(
     ("without", "missing"),
     [

@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from gazediffusion import reproduction
+import gazediffusion as gd
 from gazediffusion.cli import app, progress
 from gazediffusion.data.simulation import SimulationConfig, write_simulation
 from gazediffusion.errors import GazeError
+from gazediffusion.reproduction import reproduction
+from gazediffusion.reproduction.figures import FIGURES
 from gazediffusion.reproduction.page import render
 from gazediffusion.reproduction.plan import PAPER, TINY, Plan
 from gazediffusion.reproduction.tables import TABLES
@@ -43,7 +45,7 @@ def run(*words: object) -> Result:
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Recordings at 1,000 Hz as the paper's dataset has them, one file for each trial."""
     folder = tmp_path_factory.mktemp("tree") / "waldo"
-    write_simulation(SimulationConfig(n_participants=7, minutes=0.5, seed=1), folder, "columns")
+    write_simulation(SimulationConfig(n_participants=7, minutes=0.4, seed=1), folder, "columns")
     return folder
 
 
@@ -76,10 +78,19 @@ def test_every_run_set_table_and_figure_is_there(made: Path) -> None:
     assert {path.stem for path in (made / "sets").iterdir()} == set(SMALL.sets)
     results = results_of(made)
     assert list(results["tables"]) == list(TABLES)
-    assert len(results["figures"]) == 10
-    for name in results["figures"]:
-        assert (made / "results" / "figures" / f"{name}.png").stat().st_size > 10_000
+    assert results["figures"] == list(FIGURES)
     assert results["about"]["tiny"] is True
+
+
+def test_every_figure_is_small_enough_for_the_web(made: Path) -> None:
+    from matplotlib.image import imread
+
+    for name in FIGURES:
+        path = made / "results" / "figures" / f"{name}.png"
+        height, width = imread(path).shape[:2]
+        assert 900 <= width <= 1400
+        assert 300 <= height <= 1100
+        assert 10_000 < path.stat().st_size < 200_000
 
 
 def test_the_page_is_what_the_results_say(made: Path) -> None:
@@ -132,6 +143,16 @@ def test_stages_stop_where_they_say(tree: Path, tmp_path: Path) -> None:
     }
 
 
+def test_the_command_builds_what_the_function_builds(tree: Path, tmp_path: Path) -> None:
+    words = ["--data", tree, "--screen", "1920x1080", "--tiny", "--until", "windows"]
+    assert run(*words, "-o", tmp_path / "command").exit_code == 0
+    recordings = gd.read(tree, screen=gd.Screen(1920, 1080))
+    folder = tmp_path / "function"
+    assert gd.reproduce(folder, recordings, tiny=True, until="windows") is None
+    for name in ("plan.json", "windows/position.safetensors", "windows/velocity.safetensors"):
+        assert (folder / name).read_bytes() == (tmp_path / "command" / name).read_bytes()
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -149,7 +170,8 @@ def test_unknown_tables_and_stages_are_refused(tmp_path: Path, words: list[str],
 def test_missing_recordings_are_named(tmp_path: Path) -> None:
     result = run("-o", tmp_path / "r")
     assert isinstance(result.exception, GazeError)
-    assert "give `data`" in str(result.exception)
+    assert "give `recordings`" in str(result.exception)
+    assert not (tmp_path / "r").exists()
 
 
 def test_another_plan_in_the_folder_is_refused(made: Path) -> None:

@@ -72,6 +72,7 @@ FLAGS = {
     "n_participants": "--participants",
     "rate_hz": "--rate",
     "real": "--real",
+    "recordings": "--data",
     "save_every_s": "--save-every",
     "task_names": "--rename",
     "tasks": "--task",

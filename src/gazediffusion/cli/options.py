@@ -90,10 +90,12 @@ def cleaning_of(eye: str, before: float, after: float, max_speed: float) -> Clea
     )
 
 
-def column_names(text: str | None) -> dict[str, str]:
+def column_names(text: str | None) -> dict[str, str] | None:
     """`x=GazeX,y=GazeY` as a mapping."""
+    if text is None:
+        return None
     names: dict[str, str] = {}
-    for pair in (text or "").split(","):
+    for pair in text.split(","):
         if not pair.strip():
             continue
         word, equals, column = pair.partition("=")

@@ -171,6 +171,12 @@ class ReproductionWatcher:
         seconds = time.monotonic() - self.begun
         err.print(f"[dim]{seconds // 60:3.0f}:{seconds % 60:02.0f}[/dim] {plain(name)}")
 
+    def preparing(
+        self, protocol: str, n_files: int
+    ) -> contextlib.AbstractContextManager[Callable[[Recording], None]]:
+        """A bar over the files of recordings."""
+        return recording_bar(f"preparing {protocol}", n_files)
+
     @contextlib.contextmanager
     def training(self, n_runs: int, n_windows: int) -> Iterator[Callable[[str, int], None]]:
         """A bar over the windows of all runs."""

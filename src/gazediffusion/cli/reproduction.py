@@ -106,8 +106,8 @@ def reproduce(
                 device=device,
                 watcher=progress.ReproductionWatcher(stopped),
             )
-        except StoppedError:
-            exit_stopped(f"stopped; all finished parts are saved in {output}")
+        except StoppedError as stop:
+            exit_stopped(stop)
     out.print(f"wrote {plain(results or output)}" + ("" if results else f": all up to {until}"))
 
 

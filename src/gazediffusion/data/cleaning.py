@@ -9,7 +9,8 @@ open; docs/method.md lists what we chose.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+import operator
+from dataclasses import astuple, dataclass, fields
 from typing import Literal
 
 import numpy as np
@@ -23,18 +24,6 @@ EyeChoice = Literal["right", "left", "best"]
 
 # EyeLink writes 1e8 or -32768 for "no data" where a converter left it in.
 _SENTINEL_PX = 30_000.0
-
-
-# Why a sample is dropped, in the order the reasons are looked for.
-REASONS = (
-    "repeated_time",
-    "lost",
-    "zero",
-    "frozen",
-    "labelled_blink",
-    "padding",
-    "too_fast",
-)
 
 
 @dataclass(frozen=True)
@@ -57,10 +46,9 @@ class CleaningConfig:
     def __post_init__(self) -> None:
         if self.eye not in ("right", "left", "best"):
             raise GazeError(f"`eye` must be right, left or best, not {self.eye!r}")
-        if not (math.isfinite(self.blink_before_ms) and self.blink_before_ms >= 0):
-            raise GazeError("the padding before a blink cannot be negative")
-        if not (math.isfinite(self.blink_after_ms) and self.blink_after_ms >= 0):
-            raise GazeError("the padding after a blink cannot be negative")
+        for when, ms in (("before", self.blink_before_ms), ("after", self.blink_after_ms)):
+            if not 0 <= ms < math.inf:
+                raise GazeError(f"the padding {when} a blink cannot be negative")
         if not (self.frozen_ms > 0 and self.max_speed_deg_s > 0):
             raise GazeError("the limits on frozen gaze and on speed must be positive")
 
@@ -88,12 +76,11 @@ class CleaningCounts:
     gaps: int = 0
 
     def __add__(self, other: CleaningCounts) -> CleaningCounts:
-        return CleaningCounts(
-            **{
-                item.name: getattr(self, item.name) + getattr(other, item.name)
-                for item in fields(self)
-            }
-        )
+        return CleaningCounts(*map(operator.add, astuple(self), astuple(other)))
+
+
+# Why a sample is dropped, in the order the reasons are looked for.
+REASONS = tuple(one.name for one in fields(CleaningCounts))[:7]
 
 
 @dataclass(frozen=True)
@@ -113,7 +100,16 @@ class CleanRecording:
 
     def valid_segments(self) -> NDArray[np.int64]:
         """Segments (segment, 2) as [start, stop) that are valid and cross no gap of the clock."""
-        return _split_segments(true_segments(self.is_valid), self.gaps)
+        edges = true_segments(self.is_valid)
+        after_gap = self.gaps[self.is_valid[self.gaps] & self.is_valid[self.gaps + 1]] + 1
+        starts = np.sort(np.append(edges[:, 0], after_gap))
+        return np.column_stack([starts, np.sort(np.append(edges[:, 1], after_gap))])
+
+    @property
+    def longest_s(self) -> float:
+        """Seconds from the first to the last sample of the longest valid segment, 0 if none."""
+        first, stop = self.valid_segments().T
+        return float((self.time_ms[stop - 1] - self.time_ms[first]).max(initial=0.0)) / 1000
 
 
 def clean(
@@ -126,19 +122,17 @@ def clean(
     gaze = recording.gaze_px[eye]
     labelled = recording.is_blink.get(eye)
 
-    n_repeated = 0
     is_new = np.diff(time_ms, prepend=-np.inf) > 0
     if not is_new.all():
-        n_repeated = int(len(time_ms) - is_new.sum())
         time_ms, gaze = time_ms[is_new], gaze[:, is_new]
         labelled = None if labelled is None else labelled[is_new]
 
-    x, y = gaze
     # One comparison finds NaN, infinities and sentinels: a NaN compares as False.
-    is_seen = (np.abs(x) < _SENTINEL_PX) & (np.abs(y) < _SENTINEL_PX)
-    reasons: dict[str, Bools] = {"lost": ~is_seen}
-    reasons["zero"] = (x == 0) & (y == 0)
-    reasons["frozen"] = _frozen(time_ms, x, y, config.frozen_ms)
+    reasons: dict[str, Bools] = {
+        "lost": np.any(~(np.abs(gaze) < _SENTINEL_PX), axis=0),
+        "zero": np.all(gaze == 0, axis=0),
+        "frozen": _frozen(time_ms, gaze, config.frozen_ms),
+    }
     if labelled is not None:
         reasons["labelled_blink"] = labelled
     gone = np.logical_or.reduce(list(reasons.values()))
@@ -156,7 +150,7 @@ def clean(
         is_valid &= ~reason
     counts = CleaningCounts(
         **counted,
-        repeated_time=n_repeated,
+        repeated_time=int(np.count_nonzero(~is_new)),
         valid=int(np.count_nonzero(is_valid)),
         total=len(recording),
         blinks=_count_blinks(time_ms, labelled, reasons["lost"]),
@@ -203,27 +197,10 @@ def is_steady(steps: NDArray[np.float64], usual: float) -> bool:
     return bool(np.mean(np.abs(steps - usual) <= 0.1 * usual) >= 0.99)
 
 
-def _split_segments(segments: NDArray[np.int64], gaps: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Cut segments after each gap index."""
-    if len(gaps) == 0 or len(segments) == 0:
-        return segments
-    pieces = []
-    for start, stop in segments:
-        inside = gaps[(gaps >= start) & (gaps + 1 < stop)] + 1
-        edges = np.concatenate([[start], inside, [stop]])
-        pieces.append(np.column_stack([edges[:-1], edges[1:]]))
-    return np.concatenate(pieces)
-
-
-def _frozen(
-    time_ms: NDArray[np.float64],
-    x: NDArray[np.float32],
-    y: NDArray[np.float32],
-    frozen_ms: float,
-) -> Bools:
+def _frozen(time_ms: NDArray[np.float64], gaze_px: NDArray[np.float32], frozen_ms: float) -> Bools:
     """Samples in stretches where x and y do not change at all for `frozen_ms` or longer."""
-    frozen = np.zeros(len(x), dtype=bool)
-    for start, stop in true_segments((x[1:] == x[:-1]) & (y[1:] == y[:-1])):
+    frozen = np.zeros(len(time_ms), dtype=bool)
+    for start, stop in true_segments((gaze_px[:, 1:] == gaze_px[:, :-1]).all(axis=0)):
         # A segment of equal steps [start, stop) joins the samples [start, stop].
         if time_ms[stop] - time_ms[start] >= frozen_ms:
             frozen[start : stop + 1] = True
@@ -262,8 +239,7 @@ def _too_fast(
     usual_ms = float(np.median(np.diff(time_ms)))
     lag = max(1, min(round(4.0 / usual_ms), len(time_ms) - 1)) if usual_ms > 0 else 1
     degrees_per_px = screen.width_deg / screen.width_px
-    dx = gaze_px[0, lag:] - gaze_px[0, :-lag]
-    dy = gaze_px[1, lag:] - gaze_px[1, :-lag]
+    dx, dy = gaze_px[:, lag:] - gaze_px[:, :-lag]
     limit_px = max_speed_deg_s / degrees_per_px * (time_ms[lag:] - time_ms[:-lag]) / 1000.0
     for start in np.flatnonzero(dx * dx + dy * dy > limit_px * limit_px):
         too_fast[start : start + lag + 1] = True
@@ -281,6 +257,5 @@ def _count_blinks(time_ms: NDArray[np.float64], labelled: Bools | None, lost: Bo
 def _count_off_screen(gaze_px: NDArray[np.float32], is_valid: Bools, screen: Screen | None) -> int:
     if screen is None:
         return 0
-    x, y = gaze_px
-    inside = (x >= 0) & (x <= screen.width_px) & (y >= 0) & (y <= screen.height_px)
-    return int(np.count_nonzero(is_valid & ~inside))
+    is_inside = ((gaze_px >= 0) & (gaze_px <= screen.size_px)).all(axis=0)
+    return int(np.count_nonzero(is_valid & ~is_inside))

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
+from gazediffusion.geometry import Screen
 
 if TYPE_CHECKING:
     import mne
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pymovements
     from torch.utils.data import Dataset
 
-IDENTITY = ("window", "participant", "task", "trial")
+    from gazediffusion.data.windows import Windows
 
 
 def to_frame(windows: Windows) -> pl.DataFrame:
@@ -28,29 +28,39 @@ def to_frame(windows: Windows) -> pl.DataFrame:
 
     Columns: window (its number), participant, task, trial, t_ms, x_px, y_px and, if the size of a
     screen is known, x_deg, y_deg; both in units of the window's own screen, null where unknown.
+
+    >>> import numpy as np
+    >>> from gazediffusion import Screen, Windows
+    >>> screen = Screen(1280, 720, 40, 22.5, 45)
+    >>> windows = Windows.from_array(np.zeros((1, 2, 500)), 250, screen, "01", "reading")
+    >>> windows.to_frame().row(1)
+    (0, '01', 'reading', '0', 4.0, 640.0, 360.0, 0.0198..., 0.0198...)
     """
     polars = _required("polars")
     n, length = len(windows), windows.length
-    time_ms = np.arange(length) * (1000.0 / windows.rate_hz)
-    columns: dict[str, Any] = {
-        name: np.repeat(values, length) for name, values in _identity(windows).items()
-    }
-    columns["t_ms"] = np.tile(time_ms, n)
+    columns = {name: np.repeat(values, length) for name, values in windows.identity.items()}
+    columns["t_ms"] = np.tile(np.arange(length) * (1000.0 / windows.rate_hz), n)
     pixels = windows.to_numpy("px")
     columns["x_px"], columns["y_px"] = pixels.transpose(1, 0, 2).reshape(2, n * length)
-    has_degrees = np.array([screen.has_degrees for screen in windows.screens])[windows.screen_index]
-    if has_degrees.any():
-        degrees = np.full_like(pixels, np.nan)
-        degrees[has_degrees] = windows.select(has_degrees).to_numpy("deg")
+    degrees = windows.on_screens(pixels, Screen.degrees_if_known)
+    if not np.isnan(degrees).all():
         columns["x_deg"], columns["y_deg"] = degrees.transpose(1, 0, 2).reshape(2, n * length)
     frame: pl.DataFrame = polars.DataFrame(columns).fill_nan(None)
     return frame
 
 
 def to_pymovements(windows: Windows) -> pymovements.Gaze:
-    """A `Gaze` in pixels with the experiment's screen; trial columns are those of `IDENTITY`.
+    """A pymovements `Gaze` in pixels, one trial per window, with the experiment's screen.
 
-    One experiment has one screen: windows of several screens are refused.
+    Trial columns: window, participant, task, trial. One experiment has one screen: windows of
+    several screens are refused.
+
+    >>> import numpy as np
+    >>> from gazediffusion import Screen, Windows
+    >>> screen = Screen(1280, 720, 40, 22.5, 45)
+    >>> gaze = Windows.from_array(np.zeros((3, 2, 500)), 250, screen).to_pymovements()
+    >>> gaze.experiment.screen.width_px, len(gaze.samples)
+    (1280, 1500)
     """
     pm = _required("pymovements")
     screen = windows.screen
@@ -63,11 +73,11 @@ def to_pymovements(windows: Windows) -> pymovements.Gaze:
         origin="upper left",
         sampling_rate=windows.rate_hz,
     )
-    frame = to_frame(windows)
+    identity = list(windows.identity)
     return pm.Gaze(
-        frame.select(*IDENTITY, "t_ms", "x_px", "y_px"),
+        to_frame(windows).select(*identity, "t_ms", "x_px", "y_px"),
         experiment=experiment,
-        trial_columns=list(IDENTITY),
+        trial_columns=identity,
         time_column="t_ms",
         time_unit="ms",
         pixel_columns=["x_px", "y_px"],
@@ -75,10 +85,17 @@ def to_pymovements(windows: Windows) -> pymovements.Gaze:
 
 
 def to_mne(windows: Windows) -> mne.EpochsArray:
-    """Epochs (window, channel, time) in pixels of each window's screen.
+    """MNE epochs (window, channel, time) in pixels of each window's screen.
 
     Channels: xpos_right, ypos_right, of MNE's type `eyegaze`. Events: one per window, whose id is
-    its task's. metadata: the columns of `IDENTITY`.
+    its task's. metadata: window, participant, task, trial.
+
+    >>> import numpy as np
+    >>> from gazediffusion import Screen, Windows
+    >>> windows = Windows.from_array(np.zeros((3, 2, 500)), 250, Screen(1280, 720))
+    >>> epochs = windows.to_mne()
+    >>> len(epochs), epochs.ch_names, epochs.get_channel_types()
+    (3, ['xpos_right', 'ypos_right'], ['eyegaze', 'eyegaze'])
     """
     mne, pd = _required("mne"), _required("pandas")
     if len(windows) == 0:
@@ -92,7 +109,7 @@ def to_mne(windows: Windows) -> mne.EpochsArray:
         mne.create_info(list(axes), windows.rate_hz, "eyegaze"),
         events,
         event_id={windows.tasks[k]: int(k) + 1 for k in np.unique(windows.task)},
-        metadata=pd.DataFrame(_identity(windows)),
+        metadata=pd.DataFrame(windows.identity),
         verbose="error",
     )
     mapping = {name: ("eyegaze", "px", "right", axis) for name, axis in axes.items()}
@@ -100,22 +117,20 @@ def to_mne(windows: Windows) -> mne.EpochsArray:
 
 
 def to_torch(windows: Windows) -> Dataset[dict[str, Any]]:
-    """A map-style dataset of one dict per window; see `torch_dataset.WindowsDataset`."""
+    """A torch dataset of one dict per window; see `torch_dataset.WindowsDataset`.
+
+    >>> import numpy as np
+    >>> from torch.utils.data import DataLoader
+    >>> from gazediffusion import Screen, Windows
+    >>> windows = Windows.from_array(np.zeros((6, 2, 500)), 250, Screen(1280, 720))
+    >>> batch = next(iter(DataLoader(windows.to_torch(), batch_size=4)))
+    >>> batch["gaze"].shape, batch["task"]
+    (torch.Size([4, 2, 500]), tensor([0, 0, 0, 0]))
+    """
     _required("torch")
     from gazediffusion.data.torch_dataset import WindowsDataset
 
     return WindowsDataset(windows)
-
-
-def _identity(windows: Windows) -> dict[str, Any]:
-    """The columns of `IDENTITY`, each (window,)."""
-    values = (
-        np.arange(len(windows)),
-        np.array(windows.participants, dtype=object)[windows.participant],
-        np.array(windows.tasks, dtype=object)[windows.task],
-        np.array(windows.segment_trial, dtype=object)[windows.segment_of_window],
-    )
-    return dict(zip(IDENTITY, values, strict=True))
 
 
 def _required(name: str) -> Any:

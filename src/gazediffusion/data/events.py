@@ -37,10 +37,6 @@ class IvtSegments:
     speed: NDArray[np.float64]
     n_samples: int
 
-    def window_of(self, segments: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The window of each segment, (event,)."""
-        return segments[:, 0] // self.n_samples
-
     @property
     def saccade_peak_speed(self) -> NDArray[np.float64]:
         """The largest speed within each saccade, (event,)."""

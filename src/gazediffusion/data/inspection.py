@@ -13,7 +13,6 @@ from gazediffusion.data.cleaning import CleaningCounts, clean
 from gazediffusion.data.preparing import (
     POSITION_STRIDE,
     PrepareConfig,
-    Segment,
     clean_segments,
     window_starts,
 )
@@ -47,7 +46,7 @@ class TaskSummary:
 def inspect(
     recordings: Recordings | Sequence[Source],
     config: PrepareConfig | None = None,
-    progress: Callable[[Recording], None] | None = None,
+    progress: Callable[[Recording], None] = lambda recording: None,
 ) -> list[TaskSummary]:
     """Read everything once and summarise it by format and task.
 
@@ -63,49 +62,35 @@ def inspect(
     """
     config = config or PrepareConfig()
     summaries: dict[tuple[str, str], TaskSummary] = {}
-    for source in sources_of(recordings):
-        for recording in source.read():
-            key = (recording.format, recording.task)
-            summary = summaries.setdefault(key, TaskSummary(recording.task, recording.format))
-            _add(summary, recording, config)
-            if progress is not None:
-                progress(recording)
+    for recording in Recordings(tuple(sources_of(recordings))):
+        key = (recording.format, recording.task)
+        summary = summaries.setdefault(key, TaskSummary(recording.task, recording.format))
+        _add(summary, recording, config)
+        progress(recording)
     return [summaries[key] for key in sorted(summaries)]
 
 
 def _add(summary: TaskSummary, recording: Recording, config: PrepareConfig) -> None:
-    cleaned = clean(recording, config.cleaning)
+    cleaned, screen, length = clean(recording, config.cleaning), recording.screen, config.length
     summary.participants.add(recording.participant)
     summary.n_trials += 1
     summary.eyes.update(recording.gaze_px)
-    summary.screens.add(recording.screen)
+    summary.screens.add(screen)
     summary.counts += cleaned.counts
-    time_ms = cleaned.time_ms
-    if len(time_ms) < 3:
+    if len(cleaned.time_ms) < 3:
         return
-    clock = read_clock(time_ms, recording.rate_hz)
+    clock = read_clock(cleaned.time_ms, recording.rate_hz)
     summary.rates.add(f"{clock.rate_hz:.4g}" + ("" if clock.is_steady else " unsteady"))
-    summary.minutes += len(time_ms) / clock.rate_hz / 60
-    segments = cleaned.valid_segments()
-    if len(segments):
-        seconds = (time_ms[segments[:, 1] - 1] - time_ms[segments[:, 0]]).max() / 1000
-        summary.longest_segment_s = max(summary.longest_segment_s, float(seconds))
+    summary.minutes += len(cleaned.time_ms) / clock.rate_hz / 60
+    summary.longest_segment_s = max(summary.longest_segment_s, cleaned.longest_s)
     try:
-        for segment in clean_segments(cleaned, clock, config.rate_hz, config.length):
-            _count_windows(summary, segment, recording.screen, config.length)
+        for segment in clean_segments(cleaned, clock, config.rate_hz, length):
+            # Without a screen no sample is known to be off it.
+            gaze = segment.gaze_px * 0 if screen is None else screen.to_normalized(segment.gaze_px)
+            summary.position_windows += len(window_starts(gaze, length, POSITION_STRIDE)[0])
+            summary.velocity_windows += len(window_starts(gaze, length, length)[0])
+            if screen is None:
+                note = "screen unknown: windows are counted before the off-screen rule"
+                summary.notes.add(note)
     except GazeError as error:
         summary.notes.add(str(error))
-
-
-def _count_windows(
-    summary: TaskSummary, segment: Segment, screen: Screen | None, length: int
-) -> None:
-    n_samples = segment.gaze_px.shape[1]
-    if screen is None:
-        summary.position_windows += (n_samples - length) // POSITION_STRIDE + 1
-        summary.velocity_windows += n_samples // length
-        summary.notes.add("screen unknown: windows are counted before the off-screen rule")
-        return
-    gaze = screen.to_normalized(segment.gaze_px)
-    summary.position_windows += len(window_starts(gaze, length, POSITION_STRIDE)[0])
-    summary.velocity_windows += len(window_starts(gaze, length, length)[0])

@@ -8,9 +8,10 @@ velocity windows do not overlap. Both take contiguous valid segments only and dr
 from __future__ import annotations
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +22,8 @@ from gazediffusion.data.readers import Source
 from gazediffusion.data.reading import Recordings, sources_of
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.resampling import Clock, read_clock, resample_segment, thinning_factor
-from gazediffusion.data.splits import split_participants
-from gazediffusion.data.windows import CLIP, VELOCITY_QUANTILE, Protocol, Windows
+from gazediffusion.data.splits import require_fraction, split_participants
+from gazediffusion.data.windows import CLIP, VELOCITY_QUANTILE, Protocol, Windows, numbered
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.files import sha256_of
 from gazediffusion.geometry import Screen
@@ -65,10 +66,7 @@ class PrepareConfig:
             raise GazeError(f"`seconds` must give at least two samples, not {self.seconds}")
         if self.stride is not None and self.stride < 1:
             raise GazeError(f"`stride` must be at least one sample, not {self.stride}")
-        if not 0 <= self.validation_fraction < 1:
-            raise GazeError(
-                f"`validation_fraction` must lie in [0, 1), not {self.validation_fraction:g}"
-            )
+        require_fraction(self.validation_fraction)
 
     @property
     def length(self) -> int:
@@ -123,7 +121,7 @@ def window_starts(
 def prepare(
     recordings: Recordings | Sequence[Source],
     config: PrepareConfig | None = None,
-    progress: Callable[[Recording], None] | None = None,
+    progress: Callable[[Recording], None] = lambda recording: None,
 ) -> Windows:
     """Read, clean, cut and split; `progress` is called after each recording.
 
@@ -136,15 +134,23 @@ def prepare(
     ...     prepare(read(f"{folder}/study"), PrepareConfig(seconds=2))
     Windows(54 of 2 s at 250 Hz, participants: 3, tasks: free_viewing)
     """
-    config = config or PrepareConfig()
+    builder = _Builder(config or PrepareConfig())
     sources = sources_of(recordings)
-    builder = _Builder(config)
-    for source in sources:
-        for recording in source.read():
-            builder.add(recording)
-            if progress is not None:
-                progress(recording)
+    for recording in Recordings(tuple(sources)):
+        builder.add(recording)
+        progress(recording)
     return builder.build(sources)
+
+
+class _Cut(NamedTuple):
+    """A segment that has windows, and whose it is."""
+
+    participant: str
+    task: str
+    trial: str
+    screen: Screen
+    segment: Segment
+    starts: NDArray[np.int64]
 
 
 class _Builder:
@@ -152,101 +158,80 @@ class _Builder:
 
     def __init__(self, config: PrepareConfig) -> None:
         self.config = config
-        self.segments: list[Segment] = []
-        self.starts: list[NDArray[np.int64]] = []
-        self.screens: list[Screen] = []
-        self.segment_identity: list[tuple[str, str, str]] = []
+        self.cuts: list[_Cut] = []
         self.grids = list(_GRIDS_PX)
-        self.counts: dict[str, CleaningCounts] = {}
-        self.eyes: dict[str, int] = {}
-        self.rates: dict[str, int] = {}
-        self.tasks_of: dict[str, set[str]] = {}
+        self.counts: defaultdict[str, CleaningCounts] = defaultdict(CleaningCounts)
+        self.eyes: Counter[str] = Counter()
+        self.rates: Counter[str] = Counter()
+        self.tasks_of: defaultdict[str, set[str]] = defaultdict(set)
         self.recorded_tasks: set[str] = set()
         self.n_off_screen = 0
         self.longest_s = 0.0
-        self.longest_where = ""
+        self.longest_where = "no valid sample at all"
 
     def add(self, recording: Recording) -> None:
-        names = dict(self.config.task_names)
         self.recorded_tasks.add(recording.task)
-        recording = replace(recording, task=names.get(recording.task, recording.task))
-        self.tasks_of.setdefault(recording.participant, set()).add(recording.task)
-        if self.config.tasks and recording.task not in self.config.tasks:
+        task = dict(self.config.task_names).get(recording.task, recording.task)
+        self.tasks_of[recording.participant].add(task)
+        if self.config.tasks and task not in self.config.tasks:
             return
-        screen = _screen_of(recording)
+        where = f"participant {recording.participant}, trial {recording.trial}"
+        if recording.screen is None:
+            problem = "the file does not say how large the screen was"
+            raise GazeError(problem, path=recording.path, remedy="give `screen`")
         try:
-            self._add(recording, screen)
+            self._add(replace(recording, task=task), recording.screen, where)
         except GazeError as error:
             if error.path is not None:
                 raise
-            raise GazeError(
-                str(error),
-                path=recording.path,
-                place=f"participant {recording.participant}, trial {recording.trial}",
-            ) from error
+            raise GazeError(str(error), path=recording.path, place=where) from error
 
-    def _add(self, recording: Recording, screen: Screen) -> None:
+    def _add(self, recording: Recording, screen: Screen, where: str) -> None:
         config = self.config
-        cleaned = clean(recording, config.cleaning, screen)
-        counts = self.counts.get(recording.task, CleaningCounts())
-        self.counts[recording.task] = counts + cleaned.counts
-        self.eyes[cleaned.eye] = self.eyes.get(cleaned.eye, 0) + 1
-        self._note_longest(recording, cleaned)
+        cleaned = clean(recording, config.cleaning)
+        self.counts[recording.task] += cleaned.counts
+        self.eyes[cleaned.eye] += 1
+        if cleaned.longest_s > self.longest_s:
+            self.longest_s, self.longest_where = cleaned.longest_s, where
         if len(cleaned.time_ms) < 3:
             return
         clock = read_clock(cleaned.time_ms, recording.rate_hz)
-        rate = f"{clock.rate_hz:g} Hz" + ("" if clock.is_steady else " unsteady")
-        self.rates[rate] = self.rates.get(rate, 0) + 1
+        self.rates[f"{clock.rate_hz:g} Hz" + ("" if clock.is_steady else " unsteady")] += 1
+        identity = recording.participant, recording.task, recording.trial
         for segment in clean_segments(cleaned, clock, config.rate_hz, config.length):
             gaze = screen.to_normalized(segment.gaze_px)
             starts, n_dropped = window_starts(gaze, config.length, config.step)
             self.n_off_screen += n_dropped
             if len(starts):
-                self._note_grid(segment)
-                self.segments.append(segment)
-                self.starts.append(starts)
-                self.screens.append(screen)
-                self.segment_identity.append(
-                    (recording.participant, recording.task, recording.trial)
-                )
-
-    def _note_longest(self, recording: Recording, cleaned: CleanRecording) -> None:
-        segments = cleaned.valid_segments()
-        if len(segments) == 0:
-            return
-        seconds = (cleaned.time_ms[segments[:, 1] - 1] - cleaned.time_ms[segments[:, 0]]) / 1000
-        if seconds.max() > self.longest_s:
-            self.longest_s = float(seconds.max())
-            self.longest_where = f"participant {recording.participant}, trial {recording.trial}"
-
-    def _note_grid(self, segment: Segment) -> None:
-        """Cross out the grids this segment does not lie on."""
-        if segment.is_filtered:
-            self.grids = []
-        self.grids = [grid for grid in self.grids if is_on_grid(segment.gaze_px, grid)]
+                self.cuts.append(_Cut(*identity, screen, segment, starts))
+                grids = [] if segment.is_filtered else self.grids
+                self.grids = [grid for grid in grids if is_on_grid(segment.gaze_px, grid)]
 
     def build(self, sources: Sequence[Source]) -> Windows:
         config = self.config
         self._require_known_names()
-        if not self.segments:
+        if not self.cuts:
             raise GazeError(
                 f"no window of {config.seconds:g} s: the longest valid segment is "
-                f"{self.longest_s:.2f} s ({self.longest_where or 'no valid sample at all'})",
+                f"{self.longest_s:.2f} s ({self.longest_where})",
                 remedy="choose smaller `seconds`, or inspect the recordings",
             )
-        participants = tuple(sorted({identity[0] for identity in self.segment_identity}))
-        tasks = tuple(sorted({identity[1] for identity in self.segment_identity}))
-        screens = tuple(dict.fromkeys(self.screens))
-        with_windows: dict[str, set[str]] = {}
-        for participant, task, _ in self.segment_identity:
-            with_windows.setdefault(participant, set()).add(task)
-        lengths = np.array([segment.gaze_px.shape[1] for segment in self.segments], dtype=np.int64)
-        segment_starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64)
+        with_windows: defaultdict[str, set[str]] = defaultdict(set)
+        for cut in self.cuts:
+            with_windows[cut.participant].add(cut.task)
+        who, which, _, on, _, _ = zip(*self.cuts, strict=True)
+        of_participant, participants = numbered(who, len(who), "participants")
+        of_task, tasks = numbered(which, len(which), "tasks")
+        of_screen, screens = numbered(on, len(on), "screens", keeps_order=True)
+        stops = np.cumsum([cut.segment.gaze_px.shape[1] for cut in self.cuts], dtype=np.int64)
+        segment_starts = np.append(0, stops[:-1])
+        starts = [cut.starts + first for cut, first in zip(self.cuts, segment_starts, strict=True)]
+        validation = split_participants(
+            with_windows, config.validation_fraction, config.split_seed, config.same_participant
+        )
         windows = Windows(
-            gaze=self._joined(int(lengths.sum())),
-            starts=np.concatenate(
-                [start + offset for start, offset in zip(self.starts, segment_starts, strict=True)]
-            ),
+            gaze=np.concatenate([self._gaze_of(cut) for cut in self.cuts], axis=1),
+            starts=np.concatenate(starts),
             length=config.length,
             rate_hz=config.rate_hz,
             screens=screens,
@@ -254,25 +239,12 @@ class _Builder:
             participants=participants,
             tasks=tasks,
             segment_starts=segment_starts,
-            segment_participant=np.array(
-                [participants.index(p) for p, _, _ in self.segment_identity], dtype=np.int32
-            ),
-            segment_task=np.array(
-                [tasks.index(t) for _, t, _ in self.segment_identity], dtype=np.int32
-            ),
-            segment_screen=np.array([screens.index(one) for one in self.screens], dtype=np.int32),
-            segment_trial=tuple(trial for _, _, trial in self.segment_identity),
-            segment_onset_ms=np.array(
-                [segment.onset_ms for segment in self.segments], dtype=np.float64
-            ),
-            validation=frozenset(
-                split_participants(
-                    with_windows,
-                    config.validation_fraction,
-                    config.split_seed,
-                    config.same_participant,
-                )
-            ),
+            segment_participant=of_participant,
+            segment_task=of_task,
+            segment_screen=of_screen,
+            segment_trial=tuple(cut.trial for cut in self.cuts),
+            segment_onset_ms=np.array([cut.segment.onset_ms for cut in self.cuts]),
+            validation=frozenset(validation),
             grid_px=self.grids[0] if self.grids else None,
             provenance=self._provenance(sources, participants),
         )
@@ -282,42 +254,35 @@ class _Builder:
 
     def _require_known_names(self) -> None:
         """Refuse tasks and participants that the user named but that were not recorded."""
-        found = sorted(set().union(*self.tasks_of.values())) if self.tasks_of else []
-        for task in self.config.tasks:
-            if task not in found:
-                raise GazeError(f"no recording of task {task!r}", remedy=suggestion(task, found))
-        for old, _ in self.config.task_names:
-            if old not in self.recorded_tasks:
-                raise GazeError(
-                    f"`task_names` names task {old!r}, which was not recorded",
-                    remedy=suggestion(old, sorted(self.recorded_tasks)),
-                )
-        for name in (name for group in self.config.same_participant for name in group):
-            if name not in self.tasks_of:
-                raise GazeError(
-                    f"`same_participant` names {name!r}, who was not recorded",
-                    remedy=suggestion(name, sorted(self.tasks_of)),
-                )
+        config, found = self.config, set().union(*self.tasks_of.values())
+        same = [name for group in config.same_participant for name in group]
+        for known, named, problem in (
+            (found, config.tasks, "no recording of task {!r}"),
+            (
+                self.recorded_tasks,
+                dict(config.task_names),
+                "`task_names` names task {!r}, which was not recorded",
+            ),
+            (self.tasks_of, same, "`same_participant` names {!r}, who was not recorded"),
+        ):
+            for name in named:
+                if name not in known:
+                    raise GazeError(problem.format(name), remedy=suggestion(name, sorted(known)))
 
-    def _joined(self, n_samples: int) -> NDArray[np.float32]:
-        """All segments end to end, normalized and clipped; exactly on the grid if there is one."""
-        gaze = np.empty((2, n_samples), dtype=np.float32)
-        offset = 0
-        for segment, screen in zip(self.segments, self.screens, strict=True):
-            stop = offset + segment.gaze_px.shape[1]
-            part = np.clip(screen.to_normalized(segment.gaze_px), -CLIP, CLIP)
-            if self.grids:
-                # Computed just as on loading, so that a saved file gives back the same numbers.
-                step = (2.0 * self.grids[0] / screen.size_px).astype(np.float32)
-                part = np.rint(part / step).astype(np.float32) * step
-            gaze[:, offset:stop] = part
-            offset = stop
-        return gaze
+    def _gaze_of(self, cut: _Cut) -> NDArray[np.float32]:
+        """A segment (2, time), normalized and clipped; exactly on the grid if there is one."""
+        gaze = np.clip(cut.screen.to_normalized(cut.segment.gaze_px), -CLIP, CLIP)
+        if self.grids:
+            # Computed just as on loading, so that a saved file gives back the same numbers.
+            step = (2.0 * self.grids[0] / cut.screen.size_px).astype(np.float32)
+            gaze = np.rint(gaze / step).astype(np.float32) * step
+        return gaze.astype(np.float32, copy=False)
 
     def _provenance(
-        self, sources: Sequence[Source], participants: tuple[str, ...]
+        self, sources: Sequence[Source], with_windows: tuple[str, ...]
     ) -> dict[str, Any]:
         total = sum(self.counts.values(), CleaningCounts())
+        asked_for = set(self.config.tasks)
         return {
             "gazediffusion_version": __version__,
             "config": asdict(self.config),
@@ -334,27 +299,16 @@ class _Builder:
                 "all": asdict(total),
                 **{task: asdict(counts) for task, counts in sorted(self.counts.items())},
             },
-            "eyes": self.eyes,
-            "rates": self.rates,
+            "eyes": dict(self.eyes),
+            "rates": dict(self.rates),
             "windows_dropped_off_screen": self.n_off_screen,
             "longest_valid_segment_s": round(self.longest_s, 3),
             "participants_without_windows": sorted(
                 name
                 for name, tasks in self.tasks_of.items()
-                if name not in participants
-                and (not self.config.tasks or tasks & set(self.config.tasks))
+                if name not in with_windows and (not asked_for or tasks & asked_for)
             ),
         }
-
-
-def _screen_of(recording: Recording) -> Screen:
-    if recording.screen is None:
-        raise GazeError(
-            "the file does not say how large the screen was",
-            path=recording.path,
-            remedy="give `screen`",
-        )
-    return recording.screen
 
 
 def fit_velocity_scale(windows: Windows) -> float:
@@ -363,9 +317,9 @@ def fit_velocity_scale(windows: Windows) -> float:
     if len(training) == 0:
         raise GazeError("no training windows to take the velocity scale from")
     gaze = training.cut()
-    velocity = gaze * 0
-    velocity[..., 1:] = (gaze[..., 1:] - gaze[..., :-1]) * windows.rate_hz
-    scale = float(np.quantile(np.abs(velocity).ravel(), VELOCITY_QUANTILE))
+    # The first sample of a window has a velocity of 0, as in the representation of the model.
+    velocity = np.diff(gaze, axis=2, prepend=gaze[:, :, :1]) * windows.rate_hz
+    scale = float(np.quantile(np.abs(velocity), VELOCITY_QUANTILE))
     if not scale > 0:
         raise GazeError("the training gaze does not move, so its velocity has no scale")
     return scale

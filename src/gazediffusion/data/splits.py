@@ -29,8 +29,7 @@ def split_participants(
     Every stratum of three or more participants gives at least one. The draw depends on the names,
     the fraction and the seed only, not on the order of the files.
     """
-    if not 0 <= fraction < 1:
-        raise GazeError(f"`validation_fraction` must lie in [0, 1), not {fraction:g}")
+    require_fraction(fraction)
     if fraction == 0:
         return set()
     groups = _joined(tasks_of, same_participant)
@@ -52,6 +51,12 @@ def split_participants(
         for index in rng.permutation(len(members))[:quota]:
             validation.update(members[index])
     return validation
+
+
+def require_fraction(fraction: float) -> None:
+    """Refuse a share of participants that leaves none for training."""
+    if not 0 <= fraction < 1:
+        raise GazeError(f"`validation_fraction` must lie in [0, 1), not {fraction:g}")
 
 
 def _joined(

@@ -7,7 +7,7 @@ participant, task, trial, screen and resolution. Loading needs numpy and safeten
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,21 +15,28 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gazediffusion.data import conversions
 from gazediffusion.errors import GazeError, suggestion
-from gazediffusion.geometry import Screen
+from gazediffusion.geometry import Floats, Screen
 
 if TYPE_CHECKING:
-    import mne
-    import polars as pl
-    import pymovements
-    from torch.utils.data import Dataset
-
     from gazediffusion.data.export import Event
 
 VELOCITY_QUANTILE = 0.995  # paper: "the joint training-set 99.5th percentile"
 CLIP = 1.2  # paper: "clipped to [-1.2, +1.2]"
 Protocol = Literal["position", "velocity"]
 Unit = Literal["normalized", "px", "deg"]
+Convert = Callable[[Screen, Any], Any]
+_FROM_NORMALIZED: dict[str, Convert] = {
+    "normalized": lambda screen, gaze: gaze,
+    "px": Screen.to_pixels,
+    "deg": lambda screen, gaze: screen.to_degrees(screen.to_pixels(gaze)),
+}
+_TO_NORMALIZED: dict[str, Convert] = {
+    "normalized": lambda screen, gaze: gaze,
+    "px": Screen.to_normalized,
+    "deg": lambda screen, gaze: screen.to_normalized(screen.from_degrees(gaze)),
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -202,17 +209,21 @@ class Windows:
         >>> windows.to_numpy("px")[0, :, 0]
         array([640., 360.], dtype=float32)
         """
-        gaze = self.cut()
-        if unit == "normalized":
-            return gaze
-        if unit not in ("px", "deg"):
-            raise GazeError(f"unit must be normalized, px or deg, not {unit!r}")
-        of_window = self.screen_index
-        for number in np.unique(of_window):
-            screen, chosen = self.screens[number], of_window == number
-            pixels = screen.to_pixels(gaze[chosen])
-            gaze[chosen] = pixels if unit == "px" else screen.to_degrees(pixels)
-        return gaze
+        return self.on_screens(self.cut(), _convert(_FROM_NORMALIZED, unit))
+
+    def on_screens(self, gaze: Floats, convert: Convert) -> NDArray[np.float32]:
+        """Gaze (window, 2, time) through `convert(screen, gaze)` of each window's own screen."""
+        return _by_screen(gaze, self.screens, self.screen_index, convert)
+
+    @property
+    def identity(self) -> dict[str, NDArray[Any]]:
+        """Number, participant, task and trial of each window, (window,), by these words."""
+        return {
+            "window": np.arange(len(self)),
+            "participant": np.array(self.participants, dtype=object)[self.participant],
+            "task": np.array(self.tasks, dtype=object)[self.task],
+            "trial": np.array(self.segment_trial, dtype=object)[self.segment_of_window],
+        }
 
     def events(self, index: int) -> list[Event]:
         """Fixations and saccades of window `index`, in degrees of its screen: `detect_events`."""
@@ -253,15 +264,10 @@ class Windows:
         if array.ndim != 3 or array.shape[1] != 2 or array.shape[2] < 2:
             raise GazeError(f"gaze must have the shape (window, 2, time), not {array.shape}")
         n, _, length = array.shape
-        of_screen, screens = _numbered(screen, n, "screen", keeps_order=True)
-        of_participant, names = _numbered(participants, n, "participants")
-        of_task, task_names = _numbered(tasks, n, "tasks", keeps_order=True)
-        if unit != "normalized":
-            array = array.copy()
-            for number, one in enumerate(screens):
-                chosen = of_screen == number
-                pixels = array[chosen] if unit == "px" else one.from_degrees(array[chosen])
-                array[chosen] = one.to_normalized(pixels)
+        of_screen, screens = numbered(screen, n, "screen", keeps_order=True)
+        of_participant, names = numbered(participants, n, "participants")
+        of_task, task_names = numbered(tasks, n, "tasks", keeps_order=True)
+        array = _by_screen(array, screens, of_screen, _convert(_TO_NORMALIZED, unit))
         starts = np.arange(n, dtype=np.int64) * length
         return cls(
             gaze=np.ascontiguousarray(array.transpose(1, 0, 2)).reshape(2, n * length),
@@ -324,75 +330,37 @@ class Windows:
 
         return load_windows(Path(path))
 
-    def to_frame(self) -> pl.DataFrame:
-        """A polars table with one row per sample; see `conversions.to_frame` for its columns.
-
-        >>> import numpy as np
-        >>> from gazediffusion import Screen, Windows
-        >>> screen = Screen(1280, 720, 40, 22.5, 45)
-        >>> windows = Windows.from_array(np.zeros((1, 2, 500)), 250, screen, "01", "reading")
-        >>> windows.to_frame().row(1)
-        (0, '01', 'reading', '0', 4.0, 640.0, 360.0, 0.0198..., 0.0198...)
-        """
-        from gazediffusion.data.conversions import to_frame
-
-        return to_frame(self)
-
-    def to_pymovements(self) -> pymovements.Gaze:
-        """A pymovements `Gaze` in pixels, one trial per window, on the one screen of the windows.
-
-        >>> import numpy as np
-        >>> from gazediffusion import Screen, Windows
-        >>> screen = Screen(1280, 720, 40, 22.5, 45)
-        >>> gaze = Windows.from_array(np.zeros((3, 2, 500)), 250, screen).to_pymovements()
-        >>> gaze.experiment.screen.width_px, len(gaze.samples)
-        (1280, 1500)
-        """
-        from gazediffusion.data.conversions import to_pymovements
-
-        return to_pymovements(self)
-
-    def to_mne(self) -> mne.EpochsArray:
-        """MNE epochs in pixels, one per window, with eye-tracking channels and metadata.
-
-        >>> import numpy as np
-        >>> from gazediffusion import Screen, Windows
-        >>> windows = Windows.from_array(np.zeros((3, 2, 500)), 250, Screen(1280, 720))
-        >>> epochs = windows.to_mne()
-        >>> len(epochs), epochs.ch_names, epochs.get_channel_types()
-        (3, ['xpos_right', 'ypos_right'], ['eyegaze', 'eyegaze'])
-        """
-        from gazediffusion.data.conversions import to_mne
-
-        return to_mne(self)
-
-    def to_torch(self) -> Dataset[dict[str, Any]]:
-        """A torch dataset of normalized gaze with task, participant and window number.
-
-        >>> import numpy as np
-        >>> from torch.utils.data import DataLoader
-        >>> from gazediffusion import Screen, Windows
-        >>> windows = Windows.from_array(np.zeros((6, 2, 500)), 250, Screen(1280, 720))
-        >>> batch = next(iter(DataLoader(windows.to_torch(), batch_size=4)))
-        >>> batch["gaze"].shape, batch["task"]
-        (torch.Size([4, 2, 500]), tensor([0, 0, 0, 0]))
-        """
-        from gazediffusion.data.conversions import to_torch
-
-        return to_torch(self)
+    to_frame = conversions.to_frame
+    to_pymovements = conversions.to_pymovements
+    to_mne = conversions.to_mne
+    to_torch = conversions.to_torch
 
 
-def _numbered(
+def _convert(conversion_of: Mapping[str, Convert], unit: str) -> Convert:
+    if unit not in conversion_of:
+        raise GazeError(f"unit must be normalized, px or deg, not {unit!r}")
+    return conversion_of[unit]
+
+
+def _by_screen(
+    gaze: Floats, screens: Sequence[Screen], of_window: NDArray[np.int32], convert: Convert
+) -> NDArray[np.float32]:
+    converted = np.empty_like(gaze)
+    for number in np.unique(of_window):
+        chosen = of_window == number
+        converted[chosen] = convert(screens[number], gaze[chosen])
+    return np.asarray(converted, dtype=np.float32)
+
+
+def numbered(
     given: Any, n: int, name: str, keeps_order: bool = False
 ) -> tuple[NDArray[np.int32], tuple[Any, ...]]:
-    """Each window's index (window,) into the different values of an argument, and these values."""
+    """Each of n windows' index (n,) into the different values of an argument, and these."""
     if isinstance(given, str | Screen):
         return np.zeros(n, dtype=np.int32), (given,)
-    values = list(given) if isinstance(given[:1], Sequence) else given.tolist()
-    if name != "screen":
-        values = [str(value) for value in values]
+    values: list[Any] = [one if isinstance(one, Screen) else str(one) for one in given]
     if len(values) != n:
         raise GazeError(f"{name} has {len(values)} entries for {n} windows")
-    different = tuple(dict.fromkeys(values)) if keeps_order else tuple(sorted(set(values)))
+    different = tuple(dict.fromkeys(values) if keeps_order else sorted(set(values)))
     number = {value: k for k, value in enumerate(different)}
     return np.array([number[value] for value in values], dtype=np.int32), different

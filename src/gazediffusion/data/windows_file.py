@@ -24,6 +24,14 @@ from gazediffusion.geometry import Screen
 FORMAT = "gazediffusion-windows"
 # Version 2 adds `run_screen` and `run_step`; files of one screen without steps stay version 1.
 FORMAT_VERSION = 2
+# Names of tensors in the file -> fields of `Windows`.
+_TENSORS = {
+    "starts": "starts",
+    "run_starts": "segment_starts",
+    "run_participant": "segment_participant",
+    "run_task": "segment_task",
+    "run_onset_ms": "segment_onset_ms",
+}
 _INT16_MAX = np.iinfo(np.int16).max
 # How `prepare` named its settings before -> now.
 _RENAMED = {"recipe": "protocol", "same_person": "same_participant"}
@@ -33,14 +41,8 @@ def save_windows(windows: Windows, path: Path) -> None:
     """Write one safetensors file; the same windows give the same bytes."""
     from safetensors.numpy import save
 
-    tensors: dict[str, NDArray[Any]] = {
-        "gaze": _stored_gaze(windows),
-        "starts": windows.starts,
-        "run_starts": windows.segment_starts,
-        "run_participant": windows.segment_participant,
-        "run_task": windows.segment_task,
-        "run_onset_ms": windows.segment_onset_ms,
-    }
+    tensors = {name: getattr(windows, field) for name, field in _TENSORS.items()}
+    tensors["gaze"] = _stored_gaze(windows)
     is_plain = len(windows.screens) == 1 and windows.segment_step is None
     if not is_plain:
         steps = windows.segment_step
@@ -103,29 +105,23 @@ def _assembled(tensors: Mapping[str, NDArray[Any]], header: Mapping[str, Any]) -
     """The windows, with gaze as it is stored."""
     n_segments = len(tensors["run_starts"])
     steps = tensors.get("run_step", np.zeros((0, 2)))
+    provenance = _in_present_names(header["provenance"])
     return Windows(
         gaze=tensors["gaze"],
-        starts=tensors["starts"],
+        **{field: tensors[name] for name, field in _TENSORS.items()},
         length=header["length"],
         rate_hz=header["rate_hz"],
         screens=tuple(Screen(**one) for one in header.get("screens", [header["screen"]])),
         protocol=header["recipe"],
         participants=tuple(header["participants"]),
         tasks=tuple(header["tasks"]),
-        segment_starts=tensors["run_starts"],
-        segment_participant=tensors["run_participant"],
-        segment_task=tensors["run_task"],
         segment_screen=tensors.get("run_screen", np.zeros(n_segments, dtype=np.int32)),
         segment_trial=tuple(header["run_trial"]),
-        segment_onset_ms=tensors["run_onset_ms"],
         validation=frozenset(header["validation"]),
         grid_px=header["grid_px"],
         segment_step=steps if len(steps) else None,
         velocity_scale=header["velocity_scale"],
-        provenance={
-            **_in_present_names(header["provenance"]),
-            "data_sha256": header["data_sha256"],
-        },
+        provenance={**provenance, "data_sha256": header["data_sha256"]},
     )
 
 

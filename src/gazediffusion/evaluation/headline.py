@@ -102,7 +102,8 @@ def summarised_ratios(
     if drawn and median > 0:
         logs = np.stack(list(drawn.values()), axis=1)
         medians = np.log(np.median(np.exp(logs), axis=1))
-        found["ratio"]["interval"] = np.exp(interval_around(np.log(median), medians))
+        around = interval_around(float(np.log(median)), medians)
+        found["ratio"]["interval"] = None if around is None else np.exp(around)
         moved = logs - np.median(logs, axis=0) + np.log([ratios[key] for key in drawn])
         n_above = np.percentile((moved > np.log(LIMIT)).sum(axis=1), [2.5, 97.5])
         found["n_above"]["interval"] = n_above.round().astype(int)

@@ -9,33 +9,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazediffusion.data.cleaning import CleaningConfig
-from gazediffusion.data.readers import ReadOptions
 from gazediffusion.data.splits import split_participants
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.evaluation import evaluate, evaluate_windows, shown_windows
 from gazediffusion.evaluation.gaze_sets import Like
+from gazediffusion.evaluation.generated import (
+    MAX_GENERATED,
+    bottleneck_features,
+    generated_windows,
+    is_model,
+    matched_windows,
+)
 from gazediffusion.evaluation.membership import membership
 from gazediffusion.evaluation.result import ALL, Evaluation, EvaluationConfig
 from gazediffusion.evaluation.set_tests import FeatureMap, Progress
 from gazediffusion.evaluation.summary import DEFAULT, UNLABELLED, find_summary
-from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.sets import read_card
 from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import Run
-from gazediffusion.models.pretrained import load_model, pretrained_models
+from gazediffusion.models.pretrained import load_model
+
+if TYPE_CHECKING:
+    from gazediffusion.data.readers import ReadOptions
 
 Side = Literal["real", "reference", "synthetic"]
-MAX_GENERATED = 2500
 MIN_PARTICIPANTS = 3
 # Removes nothing but missing samples.
 _AS_IT_IS = CleaningConfig(
@@ -78,9 +83,12 @@ def evaluate_files(
     """
     config = config or EvaluationConfig()
     synthetic = synthetic if isinstance(synthetic, Mapping) else _named(synthetic)
-    read_options = ReadOptions(
-        columns or {}, participant_pattern, screen, None if data_dir is None else Path(data_dir)
-    )
+    read_options = None
+    if any(one is not None for one in (screen, columns, participant_pattern, data_dir)):
+        from gazediffusion.data.readers import ReadOptions
+
+        data_dir = None if data_dir is None else Path(data_dir)
+        read_options = ReadOptions(columns or {}, participant_pattern, screen, data_dir)
     if real is None:
         if reference is not None or feature_model is not None:
             raise GazeError(
@@ -206,49 +214,6 @@ def split_again(windows: Windows, seed: int) -> Windows:
     return replace(windows, validation=frozenset(kept), provenance=provenance)
 
 
-def matched_windows(
-    run: Run,
-    reference: Windows,
-    n: int,
-    seed: int = 0,
-    quality: str = "default",
-    progress: Progress = lambda name: None,
-    **settings: Any,
-) -> Windows:
-    """n generated windows with the reference windows' shares of tasks.
-
-    A model that does not know one of the tasks generates its own mixture of tasks.
-    """
-    n_task = np.bincount(reference.task, minlength=len(reference.tasks))
-    stops = np.floor(np.cumsum(n_task) / n_task.sum() * n + 0.5).astype(int)
-    known = run.config.conditioning.tasks
-    is_matched = all(task in known for task, k in zip(reference.tasks, n_task, strict=True) if k)
-    if known and not is_matched:
-        stops = np.array([n])
-    parts = []
-    for number, (first, stop) in enumerate(pairwise([0, *stops.tolist()])):
-        if stop > first:
-            task = reference.tasks[number] if known and is_matched else None
-            generator = DiffusionGenerator.of_quality(run, quality, task=task, **settings)
-            parts.append(_sampled(generator, stop - first, seed + number, progress))
-    return Windows.from_array(
-        np.concatenate([part.cut() for part in parts]),
-        run.config.rate_hz,
-        [part.screens[k] for part in parts for k in part.screen_index],
-        tasks=[part.tasks[k] for part in parts for k in part.task],
-    )
-
-
-def _sampled(generator: DiffusionGenerator, n: int, seed: int, progress: Progress) -> Windows:
-    """The first n windows of a seed, with progress."""
-    pieces: list[NDArray[np.float32]] = []
-    for piece in generator.pieces(0, n, seed):
-        pieces.append(piece)
-        whose = f" of {generator.task}" if generator.task else ""
-        progress(f"generating{whose}: {sum(map(len, pieces))} of {n} windows")
-    return generator.as_windows(np.concatenate(pieces), seed)
-
-
 def load_set(
     path: Path | str,
     side: Side,
@@ -267,7 +232,7 @@ def load_set(
     if is_model(path):
         if like is None:
             raise GazeError("a model cannot be the real set", path=Path(path))
-        return _generated(
+        return generated_windows(
             load_model(path, device=choose_device("auto")), like, n, reference, progress
         )
     path = Path(path)
@@ -280,13 +245,6 @@ def load_set(
     else:
         windows = _from_recordings(path, side, like, read_options)
     return _labelled(windows, path) if side == "synthetic" else windows
-
-
-def is_model(path: Path | str) -> bool:
-    """Whether this is a run folder, or the name of a packaged model."""
-    if Path(path).exists():
-        return (Path(path) / "config.json").is_file()
-    return str(path) in ("default", *pretrained_models())
 
 
 def _named(given: Sequence[Path | str]) -> dict[str, Path | str]:
@@ -306,30 +264,6 @@ def name_of(given: str) -> tuple[str, str]:
     return Path(given).stem or Path(given).name, given
 
 
-def bottleneck_features(run: Run, batch_size: int = 16) -> FeatureMap:
-    """Windows (window, 2, time) to bottleneck features (window, width) of a position network.
-
-    The clean window is given to the network at the first diffusion step, t = 1, and the
-    bottleneck's output is averaged over time: 512 numbers for the paper's network.
-    """
-    import torch
-
-    if run.config.recipe.representation != "position":
-        raise GazeError("`feature_model` must be a position model", path=run.path)
-    device = next(run.network.parameters()).device
-
-    @torch.no_grad()
-    def features(gaze: np.ndarray) -> np.ndarray:
-        rows = []
-        for first in range(0, len(gaze), batch_size):
-            x = torch.from_numpy(np.ascontiguousarray(gaze[first : first + batch_size])).to(device)
-            t = torch.ones(len(x), dtype=torch.long, device=device)
-            rows.append(run.network.features(x, t).mean(dim=2).double().cpu().numpy())
-        return np.concatenate(rows)
-
-    return features
-
-
 def _feature_model(
     given: Path | str | None, synthetic: Mapping[str, Path | str]
 ) -> FeatureMap | None:
@@ -342,20 +276,6 @@ def _feature_model(
         if run.config.recipe.representation == "position":
             return bottleneck_features(run)
     return None
-
-
-def _generated(
-    run: Run, like: Like, n: int | None, reference: Windows | None, progress: Progress
-) -> Windows:
-    if reference is not None:
-        n = min(n or MAX_GENERATED, len(reference) // 2)
-        return matched_windows(run, reference, n, progress=progress)
-    if isinstance(like, Windows):
-        return matched_windows(run, like, n or len(like), progress=progress)
-    task = getattr(like, "task", None)
-    known = task if task in run.config.conditioning.tasks else None
-    generator = DiffusionGenerator.of_quality(run, "default", task=known)
-    return _sampled(generator, n or len(like), 0, progress)
 
 
 def _part(windows: Windows, side: Side, path: Path) -> Windows:
@@ -387,7 +307,7 @@ def _from_recordings(
     path: Path, side: Side, like: Like | None, read_options: ReadOptions | None
 ) -> Windows:
     from gazediffusion.data.preparing import PrepareConfig, prepare
-    from gazediffusion.data.readers import find_sources
+    from gazediffusion.data.readers import ReadOptions, find_sources
 
     options = read_options or ReadOptions()
     if options.screen is None and side == "synthetic" and like is not None:

@@ -10,22 +10,21 @@ from all training increments).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gazediffusion.data.export.windows import format_of
 from gazediffusion.data.windows import CLIP, Windows
 from gazediffusion.errors import GazeError, suggestion
+from gazediffusion.generation.sets import Progress, Sampling, SetConfig, write_set
 from gazediffusion.geometry import Screen
 from gazediffusion.seeds import seed_for
-
-if TYPE_CHECKING:
-    from gazediffusion.generation.generator import Progress
 
 # Open choice: the paper says "Gaussian-smoothed" and no more. It decides much: a fixation lives in
 # one cell, and a Gaussian of one cell would leave it there 16 % of the time. A width of 0.3 leaves
@@ -89,11 +88,6 @@ class Chain:
         smoothed = smooth(np.concatenate([rows, shares[None]]), grid.side, smoothing)
         return cls(grid, smoothed / smoothed.sum(axis=1, keepdims=True))
 
-    @property
-    def anywhere(self) -> int:
-        """The state before the first cell."""
-        return self.grid.n_cells
-
     def walk(self, start: int, uniforms: NDArray[np.float32]) -> NDArray[np.int64]:
         """Cells (window, step) reached from `start` with these draws (window, step) in [0, 1)."""
         state = np.full(len(uniforms), start, dtype=np.int64)
@@ -137,16 +131,21 @@ def covered(windows: Windows, span: int) -> NDArray[np.int64]:
     return np.flatnonzero(np.cumsum(edges) > 0)
 
 
-class Process(Protocol):
-    """How one kind of baseline draws windows."""
+class Process:
+    """How one kind of baseline is fitted and draws windows."""
+
+    @classmethod
+    def fit(cls, train: Windows, smoothing: float) -> Process:
+        """Fit on training windows; nothing to fit unless a kind says so."""
+        return cls()
 
     def draw(self, streams: Sequence[np.random.Generator], length: int) -> NDArray[np.float64]:
         """One window per stream, (window, 2, length), each from its own stream only."""
-        ...
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class KinematicMarkov:
+class KinematicMarkov(Process):
     """A chain of increments u_i = r_i - r_{i-1}, summed from r_0 = 0; nothing bounds the sum."""
 
     chain: Chain
@@ -160,12 +159,12 @@ class KinematicMarkov:
 
     def draw(self, streams: Sequence[np.random.Generator], length: int) -> NDArray[np.float64]:
         """Increments one from the other, then their running sum."""
-        steps, _ = _walked_points(self.chain, self.chain.anywhere, streams, length - 1)
-        return np.cumsum(_after_zero(steps), axis=2)
+        steps, _ = _walked_points(self.chain, self.chain.grid.n_cells, streams, length - 1)
+        return np.cumsum(steps, axis=2)
 
 
 @dataclass(frozen=True)
-class PositionalMarkov:
+class PositionalMarkov(Process):
     """A chain of positions from r_0 = 0.
 
     The paper's "increments are sampled and integrated" is read as r_i = r_{i-1} + (r_i - r_{i-1}):
@@ -188,17 +187,12 @@ class PositionalMarkov:
         has_moved = np.diff(cells, axis=1, prepend=start) != 0
         entered = np.maximum.accumulate(np.where(has_moved, np.arange(1, length), 0), axis=1)
         held = np.pad(entered, ((0, 0), (1, 0)))[:, None]
-        return np.take_along_axis(_after_zero(points), held, axis=2)
+        return np.take_along_axis(points, held, axis=2)
 
 
 @dataclass(frozen=True)
-class Uniform:
+class Uniform(Process):
     """Every sample anywhere on the screen, [-1, 1]^2."""
-
-    @classmethod
-    def fit(cls, train: Windows, smoothing: float) -> Uniform:
-        """Nothing to fit: the screen is the range positions are normalized to."""
-        return cls()
 
     def draw(self, streams: Sequence[np.random.Generator], length: int) -> NDArray[np.float64]:
         """Independent positions."""
@@ -206,8 +200,8 @@ class Uniform:
 
 
 @dataclass(frozen=True, eq=False)
-class Gaussian:
-    """Every sample from one normal distribution: mean (2,), covariance (2, 2)."""
+class Gaussian(Process):
+    """Every sample from one normal distribution, not clipped: mean (2,), covariance (2, 2)."""
 
     mean: NDArray[np.float64]
     covariance: NDArray[np.float64]
@@ -219,16 +213,16 @@ class Gaussian:
         return cls(gaze.mean(axis=1), np.cov(gaze))
 
     def draw(self, streams: Sequence[np.random.Generator], length: int) -> NDArray[np.float64]:
-        """Independent positions; not clipped to the screen."""
+        """Independent positions."""
         normal = (self.mean, self.covariance, length)
         return np.stack([stream.multivariate_normal(*normal).T for stream in streams])
 
 
-BASELINES: dict[str, Callable[[Windows, float], Process]] = {
-    "kinematic-markov": KinematicMarkov.fit,
-    "positional-markov": PositionalMarkov.fit,
-    "uniform": Uniform.fit,
-    "gaussian": Gaussian.fit,
+BASELINES: dict[str, type[Process]] = {
+    "kinematic-markov": KinematicMarkov,
+    "positional-markov": PositionalMarkov,
+    "uniform": Uniform,
+    "gaussian": Gaussian,
 }
 
 
@@ -256,8 +250,6 @@ class Baseline:
 
     def sample(self, n: int, seed: int = 0) -> Windows:
         """The first n windows of this seed, in memory."""
-        from gazediffusion.generation.sets import Sampling, SetConfig
-
         sampling = Sampling(self, SetConfig(n, seed))
         return sampling.windows(np.concatenate(list(sampling.pieces())))
 
@@ -278,9 +270,6 @@ class Baseline:
         The same bytes as `sample(n, seed).save(path)`, unless screen, grid_px or seconds are given
         (see `sets.SetConfig`). Returns the set, its card (JSON) and its README.
         """
-        from gazediffusion.data.export.windows import format_of
-        from gazediffusion.generation.sets import SetConfig, write_set
-
         format = format_of(Path(path), format)
         return write_set(self, SetConfig(n, seed, format, screen, grid_px, seconds), path, progress)
 
@@ -318,7 +307,7 @@ def fit_baseline(name: str, windows: Windows, smoothing: float = SMOOTHING_CELLS
     settings = {"baseline": name, "data_sha256": windows.provenance.get("data_sha256")}
     if name.endswith("markov"):
         settings["smoothing_cells"] = smoothing
-    process = BASELINES[name](train, smoothing)
+    process = BASELINES[name].fit(train, smoothing)
     held_out = windows.held_out
     data = {
         "sha256": windows.provenance.get("data_sha256"),
@@ -334,12 +323,8 @@ def fit_baseline(name: str, windows: Windows, smoothing: float = SMOOTHING_CELLS
 def _walked_points(
     chain: Chain, start: int, streams: Sequence[np.random.Generator], n_steps: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Points (window, 2, step), uniform within the cells (window, step) of one walk per stream."""
+    """Points (window, 2, 1 + step), zero and then uniform within the cells (window, step)."""
     uniforms = np.stack([stream.random((3, n_steps), dtype=np.float32) for stream in streams])
     cells = chain.walk(start, uniforms[:, 0])
-    return chain.grid.points(cells, uniforms[:, 1:].swapaxes(0, 1)).swapaxes(0, 1), cells
-
-
-def _after_zero(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Points (window, 2, step) with a zero put before them."""
-    return np.pad(points, ((0, 0), (0, 0), (1, 0)))
+    points = chain.grid.points(cells, uniforms[:, 1:].swapaxes(0, 1)).swapaxes(0, 1)
+    return np.pad(points, ((0, 0), (0, 0), (1, 0))), cells

@@ -12,6 +12,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.export.card import CARD_KEY, read_card, readme_of, screen_fields
-from gazediffusion.data.export.projection import Projection
 from gazediffusion.data.export.windows import (
     FORMATS,
     format_of,
+    projected,
     put_in_place,
     require_free,
     write_windows,
@@ -128,18 +129,18 @@ def write_set(
     card = make_card(generator, config)
     _require_sizes(generator, config)
     work = _work_folder(output, card)
-    try:
-        work.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise GazeError(f"cannot be written ({error.strerror})", path=output) from error
     shutil.rmtree(work / "set", ignore_errors=True)
-    _sample_into(work, generator, config, progress)
-    projection = Projection(config.screen, config.grid_px, config.n_samples(generator))
+    for first, stop in _spans(generator, config):
+        path = _piece(work, first, stop)
+        if not path.is_file():
+            (gaze,) = generator.pieces(first, stop, config.seed, progress)
+            with written_whole(path) as temporary, open(temporary, "wb") as stream:
+                np.save(stream, gaze)
+        progress(stop)
     with written_whole(work / "set") as folder:
         folder.mkdir()
-        write_windows(
-            folder, lambda: _stored(work, generator, config), config.format, card, projection
-        )
+        pieces = partial(_stored, work, generator, config)
+        write_windows(folder, pieces, config.format, card, config.grid_px)
     written = put_in_place(work / "set", output, config.format)
     shutil.rmtree(work, ignore_errors=True)
     return written
@@ -221,26 +222,14 @@ def _piece(work: Path, first: int, stop: int) -> Path:
     return work / f"{first:09d}-{stop:09d}.npy"
 
 
-def _sample_into(
-    work: Path, generator: SetGenerator, config: SetConfig, progress: Progress
-) -> None:
-    """Generate the pieces that are not there yet; an interrupt leaves those that are whole."""
-    for first, stop in _spans(generator, config):
-        path = _piece(work, first, stop)
-        if not path.is_file():
-            (piece,) = generator.pieces(first, stop, config.seed, progress)
-            with written_whole(path) as temporary, open(temporary, "wb") as stream:
-                np.save(stream, piece)
-        progress(stop)
-
-
 def _spans(generator: SetGenerator, config: SetConfig) -> list[tuple[int, int]]:
     size = generator.batch_size
     return [(first, min(first + size, config.n)) for first in range(0, config.n, size)]
 
 
 def _stored(work: Path, generator: SetGenerator, config: SetConfig) -> Iterator[Windows]:
-    """The stored pieces in order."""
+    """The stored pieces in order, on the screen and of the length of the set."""
+    n_samples = config.n_samples(generator)
     for first, stop in _spans(generator, config):
         gaze: NDArray[np.float32] = np.load(_piece(work, first, stop))
-        yield generator.as_windows(gaze, config.seed, first)
+        yield projected(generator.as_windows(gaze, config.seed, first), config.screen, n_samples)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -30,7 +30,7 @@ from gazediffusion.device import choose_device
 from gazediffusion.errors import StoppedError
 from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
 from gazediffusion.evaluation.gaze_sets import GazeSet
-from gazediffusion.evaluation.loading import bottleneck_features
+from gazediffusion.evaluation.generated import bottleneck_features
 from gazediffusion.files import read_json, write_json, written_whole
 from gazediffusion.generation.baselines import fit_baseline
 from gazediffusion.generation.generator import DiffusionGenerator, default_batch_size
@@ -56,17 +56,28 @@ class Watcher(Protocol):
         """A part begins."""
         ...
 
+    def preparing(self, protocol: str, n_files: int) -> AbstractContextManager[Callable[..., None]]:
+        """A bar for the recordings of some files; the function takes each recording."""
+        return nullcontext(lambda recording: None)
+
     def training(self, n_runs: int, n_windows: int) -> AbstractContextManager[Callable[..., None]]:
         """A bar for several runs; the function takes (run, windows done)."""
-        ...
+        return nullcontext(lambda run, done: None)
 
     def generating(self, n: int) -> AbstractContextManager[Callable[[float], None]]:
         """A bar for the windows of a set."""
-        ...
+        return nullcontext(lambda done: None)
 
     def should_stop(self) -> bool:
         """Whether to save what is trained and stop."""
-        ...
+        return False
+
+
+class Silent(Watcher):
+    """Shows nothing and never asks for a stop."""
+
+    def part(self, name: str) -> None:
+        """Show nothing."""
 
 
 @dataclass

@@ -133,7 +133,7 @@ _EVENTS = _table(
 )
 for _row in _EVENTS.values():
     _above = 100.0 * (_row["generated"].mean / _row["real"].mean - 1.0)
-    _row["above_real"] = Published(_above)
+    _row["above_real"] = Published(float(f"{_above:.3g}"))
 # Appendix table "Position-space sampling ablations" (tab:appendix_ddim_ablation), reference run.
 # Steps and weights: mean speed. Eta: mean of the eight features.
 _SAMPLING = _table(

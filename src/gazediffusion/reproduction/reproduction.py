@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -14,7 +13,7 @@ from gazediffusion.data.simulation import SimulationConfig, write_simulation
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.files import read_json, write_json, written_whole
-from gazediffusion.reproduction.building import Builder, Watcher
+from gazediffusion.reproduction.building import Builder, Silent, Watcher
 from gazediffusion.reproduction.figures import draw_figures
 from gazediffusion.reproduction.page import render
 from gazediffusion.reproduction.plan import PAPER, TINY, Plan
@@ -24,25 +23,6 @@ from gazediffusion.version import __version__
 Stage = Literal["windows", "samples", "results"]
 STAGES: tuple[Stage, ...] = ("windows", "samples", "results")
 _DATA = "data.json"
-
-
-class _Silent:
-    """A watcher that shows nothing and never stops."""
-
-    def part(self, name: str) -> None:
-        """A part begins."""
-
-    def training(self, n_runs: int, n_windows: int) -> AbstractContextManager[Callable[..., None]]:
-        """Of several runs."""
-        return nullcontext(lambda run, done: None)
-
-    def generating(self, n: int) -> AbstractContextManager[Callable[[float], None]]:
-        """Of the windows of a set."""
-        return nullcontext(lambda done: None)
-
-    def should_stop(self) -> bool:
-        """Never."""
-        return False
 
 
 def reproduce(
@@ -68,8 +48,10 @@ def reproduce(
     Raises StoppedError when the watcher asks for a stop; the same call resumes.
     """
     folder, plan = Path(folder), TINY if tiny else PAPER
-    watcher = watcher or _Silent()
+    watcher = watcher or Silent()
     _require_known(only, until)
+    if recordings is None and not tiny and not (folder / _DATA).is_file():
+        raise GazeError("no recordings are named", remedy="give `recordings`")
     _require_same_plan(folder, plan)
     builder = Builder(plan, folder, watcher, device)
     if (folder / _DATA).is_file():
@@ -106,19 +88,17 @@ def _prepare(
     command: str,
 ) -> None:
     """Write both models' windows of the same recordings and the same split."""
-    if recordings is None and builder.plan is TINY:
+    if recordings is None:
         builder.watcher.part("simulating recordings")
         simulation = SimulationConfig(n_participants=8, minutes=2.0, rate_hz=250.0)
         write_simulation(simulation, builder.folder / "recordings", "parquet")
         recordings = read(builder.folder / "recordings")
-    if recordings is None:
-        raise GazeError("no recordings are named", remedy="give `data`")
     found = recordings() if callable(recordings) else recordings
     names = sorted({source.path.name for source in found.sources})[:20]
-    builder.watcher.part("preparing " + ", ".join(names))
     for protocol in ("position", "velocity"):
         config = PrepareConfig(protocol=protocol, seconds=builder.plan.seconds, tasks=tuple(tasks))
-        windows = prepare(found, config)
+        with builder.watcher.preparing(protocol, len(found.sources)) as progress:
+            windows = prepare(found, config, progress)
         _require_participants(windows)
         windows.save(builder.path("windows", protocol))
     described = {"data": names, "task": ", ".join(tasks) or None, "command": command}

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,11 @@ import pytest
 from numpy.typing import NDArray
 
 from gazediffusion.data import readers
-from gazediffusion.data.export import FORMATS, Event, Labelled, write_into, write_recordings
+from gazediffusion.data.export import FORMATS, Event, Labelled, write_into
 from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.data.simulation import SimulationConfig, simulate, write_simulation
 from gazediffusion.errors import GazeError
+from gazediffusion.files import written_whole
 from gazediffusion.geometry import Screen
 
 SCREEN = Screen(1280, 720, 40.0, 22.5, 45.0)
@@ -50,6 +51,13 @@ def make_recording(eyes: Sequence[Eye] = ("right",), n: int = 200, **fields: Any
         "is_blink": dict.fromkeys(eyes, is_blink),
     }
     return Recording(**(given | fields))
+
+
+def write_recordings(recordings: Iterable[Recording], folder: Path, format: str) -> list[Path]:
+    """Write recordings without events into a new folder, whole or not at all; the files."""
+    with written_whole(folder) as temporary:
+        write_into(temporary, ((recording, ()) for recording in recordings), format)
+    return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 def make_set(eyes: Sequence[Eye]) -> list[Recording]:

@@ -19,8 +19,7 @@ import pytest
 from gazediffusion.data.cleaning import CleaningConfig
 from gazediffusion.data.export.card import read_card
 from gazediffusion.data.export.npz import read_npz
-from gazediffusion.data.export.projection import Projection
-from gazediffusion.data.export.windows import FORMATS, write_windows
+from gazediffusion.data.export.windows import FORMATS, projected, write_windows
 from gazediffusion.data.preparing import PrepareConfig, prepare
 from gazediffusion.data.readers import find_sources, read_recordings
 from gazediffusion.data.windows import Windows
@@ -144,7 +143,7 @@ def test_one_screen_keeps_the_fields_of_one_screen(tmp_path: Path) -> None:
 
 def test_a_given_screen_is_that_of_all_windows(tmp_path: Path) -> None:
     windows, screen = mixture(), Screen(800, 600, 40, 30, 60)
-    write_windows(tmp_path, lambda: [windows], "parquet", projection=Projection(screen, 0.1, 100))
+    write_windows(tmp_path, lambda: [projected(windows, screen, 100)], "parquet", grid_px=0.1)
     table = pl.read_parquet(tmp_path / "recordings.parquet")
     assert len(table) == 4 * 100
     expected = np.round(screen.to_pixels(windows.cut()[:, :, :100]), 1)

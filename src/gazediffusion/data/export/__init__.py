@@ -1,8 +1,7 @@
 """Recordings out: files that other eye-tracking tools read.
 
 One module per format, each with one `write_*` that takes recordings one at a time, so a set
-larger than memory can be written. A folder appears whole or not at all. Real, simulated and
-synthetic recordings are written alike.
+larger than memory can be written. Real, simulated and synthetic recordings are written alike.
 """
 
 from __future__ import annotations
@@ -15,11 +14,9 @@ from gazediffusion.data.export.bids import write_bids
 from gazediffusion.data.export.columns import write_columns
 from gazediffusion.data.export.labelled import Event, Labelled, checked
 from gazediffusion.data.export.table import write_csv, write_parquet
-from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError, suggestion
-from gazediffusion.files import written_whole
 
-__all__ = ["FORMATS", "Event", "Labelled", "require_format", "write_into", "write_recordings"]
+__all__ = ["FORMATS", "Event", "Labelled", "require_format", "write_into"]
 
 FORMATS: dict[str, Callable[[Iterable[Labelled], Path], None]] = {
     "asc": write_asc,
@@ -28,18 +25,6 @@ FORMATS: dict[str, Callable[[Iterable[Labelled], Path], None]] = {
     "csv": write_csv,
     "parquet": write_parquet,
 }
-
-
-def write_recordings(recordings: Iterable[Recording], folder: Path, format: str) -> list[Path]:
-    """Write recordings into a new folder in one of `FORMATS`; return the files, sorted.
-
-    Recordings of one participant and task must follow one another. A folder that holds
-    anything is refused; an error or interrupt leaves nothing behind.
-    """
-    require_format(format)
-    with written_whole(Path(folder)) as temporary:
-        write_into(temporary, ((recording, ()) for recording in recordings), format)
-    return sorted(path for path in Path(folder).rglob("*") if path.is_file())
 
 
 def write_into(folder: Path, labelled: Iterable[Labelled], format: str) -> None:

@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 from gazediffusion.data.export.labelled import (
     Event,
     Labelled,
+    blinks_of,
     by_participant_and_task,
+    events_of,
     eyes_of,
     name,
     on_one_clock,
     plain,
     rate_of,
-    true_slices,
 )
 from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.errors import GazeError
@@ -33,6 +34,15 @@ from gazediffusion.files import write_json
 # Pupil size is not part of a recording; tools want the column. Arbitrary camera units.
 _PUPIL_AREA = 1000.0
 _EVENT_WORDS = {"fixation": "FIX", "saccade": "SACC"}
+# Tools look for these lines; without a version, pymovements warns that it knows no tracker.
+_HEADER = """** CONVERTED FROM recordings by gazediffusion
+** TYPE: EDF_FILE BINARY EVENT SAMPLE TAGGED
+** VERSION: EYELINK II 1
+** SOURCE: EYELINK CL
+** EYELINK II CL v5.12 May 12 2017
+**
+
+"""
 
 
 def write_asc(labelled: Iterable[Labelled], folder: Path) -> None:
@@ -42,31 +52,19 @@ def write_asc(labelled: Iterable[Labelled], folder: Path) -> None:
         with open(path, "w", encoding="utf-8", newline="\n") as stream:
             for number, (recording, events) in enumerate(on_one_clock(trials)):
                 if number == 0:
-                    stream.write("\n".join(_header(recording)) + "\n")
                     screen = recording.screen
-                    if screen is not None and screen.has_degrees:
-                        write_json(path.with_suffix(".json"), screen.to_bids())
+                    stream.write(_HEADER)
+                    if screen is not None:
+                        corner = f"{screen.width_px - 1} {screen.height_px - 1}"
+                        stream.write(f"MSG\t{_clock(recording)[0]} DISPLAY_COORDS 0 0 {corner}\n")
+                        if screen.has_degrees:
+                            write_json(path.with_suffix(".json"), screen.to_bids())
                 elif recording.screen != screen:
                     raise GazeError(
                         "the screen is not that of the first trial; one ASC file has one screen",
                         place=name(recording),
                     )
                 stream.write("\n".join(_block(recording, events)) + "\n")
-
-
-def _header(recording: Recording) -> Iterator[str]:
-    # Tools look for these lines; without a version, pymovements warns that it knows no tracker.
-    yield "** CONVERTED FROM recordings by gazediffusion"
-    yield "** TYPE: EDF_FILE BINARY EVENT SAMPLE TAGGED"
-    yield "** VERSION: EYELINK II 1"
-    yield "** SOURCE: EYELINK CL"
-    yield "** EYELINK II CL v5.12 May 12 2017"
-    yield "**"
-    yield ""
-    if recording.screen is not None:
-        screen = recording.screen
-        start = _clock(recording)[0]
-        yield f"MSG\t{start} DISPLAY_COORDS 0 0 {screen.width_px - 1} {screen.height_px - 1}"
 
 
 def _block(recording: Recording, events: Iterable[Event]) -> Iterator[str]:
@@ -130,30 +128,21 @@ def _eye_events(
 ) -> Iterator[tuple[str, slice, list[str]]]:
     """(word, samples, numbers of the end line) of one eye's events."""
     gaze_px = recording.gaze_px[eye]
-    if eye in recording.is_blink:
-        for span in true_slices(recording.is_blink[eye]):
-            yield "BLINK", span, []
-    for event in events:
+    for span in blinks_of(recording, eye):
+        yield "BLINK", span, []
+    for event in events_of(events, eye):
         span = event.samples(recording.time_ms)
-        if event.event not in _EVENT_WORDS or event.eye not in ("both", eye):
-            continue
         if span.stop <= span.start:
             continue
         if event.event == "fixation":
-            numbers = [*_gaze_cells(_mean(gaze_px[:, span])), f"{_PUPIL_AREA:.0f}"]
+            there = gaze_px[:, span][:, ~np.isnan(gaze_px[:, span]).any(axis=0)]
+            mean_px = there.mean(axis=1, dtype=np.float64) if there.size else np.full(2, np.nan)
+            numbers = [*_gaze_cells(mean_px), f"{_PUPIL_AREA:.0f}"]
         else:
             ends_px = np.concatenate([gaze_px[:, span.start], gaze_px[:, span.stop - 1]])
             numbers = [*_gaze_cells(ends_px), f"{event.amplitude_deg:.2f}"]
             numbers.append(f"{event.peak_velocity_deg_s:.0f}")
         yield _EVENT_WORDS[event.event], span, [cell.replace("nan", ".") for cell in numbers]
-
-
-def _mean(gaze_px: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Mean over the samples that are there, (2,); NaN where none is."""
-    there = gaze_px[:, ~np.isnan(gaze_px).any(axis=0)]
-    if there.shape[1] == 0:
-        return np.full(2, np.nan)
-    return np.asarray(there.mean(axis=1, dtype=np.float64))
 
 
 def _gaze_cells(values: NDArray[np.floating]) -> list[str]:

@@ -12,17 +12,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from gazediffusion.data.export.labelled import (
     Event,
     Labelled,
+    blinks_of,
     by_participant_and_task,
+    events_of,
     eyes_of,
     name,
     plain,
     rate_of,
-    true_slices,
 )
 from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.errors import GazeError
@@ -53,16 +52,13 @@ def write_bids(labelled: Iterable[Labelled], folder: Path) -> None:
         beh.mkdir(parents=True, exist_ok=True)
         taken: set[str] = set()
         for number, (recording, events) in enumerate(trials, start=1):
-            run = recording.trial if _is_run(recording.trial) else str(number)
+            is_run = recording.trial.isascii() and recording.trial.isdigit()
+            run = recording.trial if is_run else str(number)
             if run in taken:
                 raise GazeError(f"run {run} comes twice", place=name(recording))
             taken.add(run)
             _write_run(recording, list(events), beh / f"sub-{label}_task-{plain(task)}_run-{run}")
     _write_dataset_files(sorted(participants), folder)
-
-
-def _is_run(trial: str) -> bool:
-    return trial.isascii() and trial.isdigit()
 
 
 def _write_dataset_files(labels: list[str], folder: Path) -> None:
@@ -91,14 +87,14 @@ def _write_run(recording: Recording, events: list[Event], stem: Path) -> None:
             remedy="give `screen` with its size (`width_cm`) and `distance_cm`",
         )
     for number, eye in enumerate(eyes_of(recording), start=1):
-        prefix = stem.with_name(f"{stem.name}_recording-eye{number}")
+        prefix = Path(f"{stem}_recording-eye{number}")
         _write_gaze(recording, eye, prefix)
         _write_eye_events(recording, eye, events, prefix)
     duration_s = len(recording) / rate_of(recording)
     rows = f"onset\tduration\ttrial_type\n0.0\t{duration_s:.6g}\t{plain(recording.task)}\n"
-    stem.with_name(f"{stem.name}_events.tsv").write_text(rows, encoding="utf-8")
+    Path(f"{stem}_events.tsv").write_text(rows, encoding="utf-8")
     write_json(
-        stem.with_name(f"{stem.name}_events.json"),
+        Path(f"{stem}_events.json"),
         {
             "TaskName": recording.task,
             "trial_type": {"Description": "The task of this run"},
@@ -112,9 +108,9 @@ def _write_gaze(recording: Recording, eye: Eye, prefix: Path) -> None:
 
     x_px, y_px = recording.gaze_px[eye]
     frame = pl.DataFrame({"t": recording.time_ms, "x": x_px, "y": y_px}).fill_nan(None)
-    _write_tsv_gz(frame, prefix.with_name(f"{prefix.name}_physio.tsv.gz"))
+    _write_tsv_gz(frame, Path(f"{prefix}_physio.tsv.gz"))
     write_json(
-        prefix.with_name(f"{prefix.name}_physio.json"),
+        Path(f"{prefix}_physio.json"),
         {
             "TaskName": recording.task,
             "SamplingFrequency": rate_of(recording),
@@ -136,13 +132,12 @@ def _write_eye_events(recording: Recording, eye: Eye, events: list[Event], prefi
 
     rows: list[tuple[float, float, str, int]] = [
         (event.onset_ms, event.offset_ms - event.onset_ms, event.event, 0)
-        for event in events
-        if event.event in ("fixation", "saccade") and event.eye in ("both", eye)
+        for event in events_of(events, eye)
     ]
     # A blink ends half a sample after its last, so tools that count the end in and tools that
     # count it out find the same samples.
     half_step_ms = 500.0 / rate_of(recording)
-    for span in true_slices(recording.is_blink.get(eye, np.zeros(len(recording), dtype=np.bool_))):
+    for span in blinks_of(recording, eye):
         onset_ms, last_ms = recording.time_ms[[span.start, span.stop - 1]].tolist()
         rows.append((onset_ms, last_ms - onset_ms + half_step_ms, "n/a", 1))
     if not rows:
@@ -152,9 +147,9 @@ def _write_eye_events(recording: Recording, eye: Eye, events: list[Event], prefi
     )
     # The standard has durations in seconds, but onsets on the samples' clock.
     frame = frame.with_columns(pl.col("onset").round(6), (pl.col("duration") / 1e3).round(6))
-    _write_tsv_gz(frame, prefix.with_name(f"{prefix.name}_physioevents.tsv.gz"))
+    _write_tsv_gz(frame, Path(f"{prefix}_physioevents.tsv.gz"))
     write_json(
-        prefix.with_name(f"{prefix.name}_physioevents.json"),
+        Path(f"{prefix}_physioevents.json"),
         {
             "Columns": frame.columns,
             "Description": "Blinks, and fixations and saccades where known",

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from gazediffusion.data.export.projection import Projection
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
@@ -27,49 +26,44 @@ def screen_fields(screen_of_task: Mapping[str, Screen]) -> dict[str, Any]:
 
 
 def complete_card(
-    card: Mapping[str, Any] | None, pieces: Iterable[Windows], projection: Projection
+    card: Mapping[str, Any] | None, pieces: Iterable[Windows]
 ) -> tuple[dict[str, Any], dict[str, Screen]]:
     """The card of these windows, and the screen of each task in the order of the windows.
 
     A card that is given says where the windows come from; their number and length, and the
     tracker's steps in pixels by task where they are known, are those of the windows.
     """
-    n_windows, length, rate_hz = 0, 0, 0.0
+    n_windows = 0
     screens: dict[str, Screen] = {}
     steps: dict[str, set[tuple[float, ...]]] = {}
-    provenance: Mapping[str, Any] = {}
     for piece in pieces:
         n_windows += len(piece)
-        length, rate_hz = projection.n_samples or piece.length, piece.rate_hz
-        provenance = piece.provenance
-        known, of_window = projection.screens(piece)
-        for task, number in zip(piece.task.tolist(), of_window.tolist(), strict=True):
-            name, screen = piece.tasks[task], known[number]
-            if screens.setdefault(name, screen) != screen:
+        tasks, resolution = piece.identity["task"], piece.resolution_px
+        for task, number in dict.fromkeys(zip(tasks, piece.screen_index, strict=True)):
+            screen = piece.screens[number]
+            if screens.setdefault(task, screen) != screen:
                 raise GazeError(
-                    f"task {name!r} was recorded on several screens",
+                    f"task {task!r} was recorded on several screens",
                     remedy="choose the windows of one screen with select(), or save .safetensors",
                 )
-        resolution = projection.resolution_px(piece)
         is_coarse = resolution.any(axis=1)
-        for task, step in zip(piece.task[is_coarse], resolution[is_coarse], strict=True):
-            steps.setdefault(piece.tasks[task], set()).add(tuple(np.round(step, 4).tolist()))
+        for task, step in zip(tasks[is_coarse], resolution[is_coarse], strict=True):
+            steps.setdefault(task, set()).add(tuple(np.round(step, 4).tolist()))
     if n_windows == 0:
         raise GazeError("there are no windows to write")
-    resolutions = {task: [list(one) for one in sorted(steps[task])] for task in sorted(steps)}
+    counts = {"n_windows": n_windows, "window_samples": piece.length}
     if card is None:
         card = {
             "format": "gazediffusion-windows",
             "synthetic": False,
             "gazediffusion_version": __version__,
-            "n_windows": n_windows,
-            "window_samples": length,
-            "rate_hz": rate_hz,
+            **counts,
+            "rate_hz": piece.rate_hz,
             **screen_fields(screens),
-            "provenance": dict(provenance),
+            "provenance": dict(piece.provenance),
         }
-    complete = {**card, "n_windows": n_windows, "window_samples": length}
-    return complete | ({"resolution_px": resolutions} if resolutions else {}), screens
+    resolutions = {task: [list(one) for one in sorted(steps[task])] for task in sorted(steps)}
+    return {**card, **counts} | ({"resolution_px": resolutions} if resolutions else {}), screens
 
 
 def readme_of(card: Mapping[str, Any], format: str) -> str:
@@ -82,54 +76,43 @@ give degrees of visual angle from the screen's centre, where its size is known, 
 at 0 ms. Fixations and saccades in ASC and BIDS files were found by a velocity threshold of
 30 deg/s.
 """
-    written = f"- written by gazediffusion {card['gazediffusion_version']} as {format}"
+    described = f"""{_screen_lines(card)}
+- written by gazediffusion {card["gazediffusion_version"]} as {format}
+
+{units}"""
     if not card["synthetic"]:
         return f"""# Gaze windows
 
 These are **{card["n_windows"]} windows** of {how_long}.
 
-{_screen_lines(card)}
-{written}
-
-{units}"""
+{described}"""
     sampling = {"seed": card["seed"], **card["sampling"]}
     how = ", ".join(f"{key} {value}" for key, value in sampling.items() if value is not None)
+    model, data = card["model"], card["model"]["trained_on"]
+    n_participants = data["n_participants"] - data["n_held_out_participants"]
+    trained_on = f"{data['n_windows']} windows of {n_participants} participants"
+    generator = "a baseline" if "baseline" in model else "a diffusion model"
     return f"""# Synthetic gaze
 
 These are **{card["n_windows"]} synthetic windows** of {how_long}.
-No participant was recorded: {_generated_by(card["model"])} generated them. Do not analyse or
+No participant was recorded: {generator} generated them. Do not analyse or
 publish them as recordings.
 
-{_model_lines(card["model"])}
+{_model_line(model)}
+- trained on: {trained_on}, tasks {", ".join(data["tasks"])}
 - sampling: {how}
-{_screen_lines(card)}
-{written}
-
-{units}"""
+{described}"""
 
 
-def _generated_by(model: Mapping[str, Any]) -> str:
-    return "a baseline" if "baseline" in model else "a diffusion model"
-
-
-def _model_lines(model: Mapping[str, Any]) -> str:
-    data = model["trained_on"]
+def _model_line(model: Mapping[str, Any]) -> str:
     if "baseline" in model:
         smoothing = model.get("smoothing_cells")
         more = "" if smoothing is None else f", smoothing of {smoothing:g} cells"
-        lines = [f"- baseline `{model['baseline']}`{more}"]
-    else:
-        lines = [
-            f"- model: recipe `{model['recipe']}`, training seed {model['training_seed']}, "
-            f"{model['weights']} weights of epoch {model['epoch']}, "
-            f"sha256 `{model['weights_sha256']}`"
-        ]
-    n_participants = data["n_participants"] - data["n_held_out_participants"]
-    tasks = ", ".join(data["tasks"])
-    lines.append(
-        f"- trained on: {data['n_windows']} windows of {n_participants} participants, tasks {tasks}"
+        return f"- baseline `{model['baseline']}`{more}"
+    return (
+        f"- model: recipe `{model['recipe']}`, training seed {model['training_seed']}, "
+        f"{model['weights']} weights of epoch {model['epoch']}, sha256 `{model['weights_sha256']}`"
     )
-    return "\n".join(lines)
 
 
 def _screen_lines(card: Mapping[str, Any]) -> str:
@@ -141,18 +124,12 @@ def _screen_lines(card: Mapping[str, Any]) -> str:
 
 def read_card(path: Path) -> dict[str, Any] | None:
     """The card of exported windows at a file or folder; None where there is none."""
-    if path.is_dir():
-        card_path = path / "card.json"
-        return read_fields(card_path) if card_path.is_file() else None
-    sidecar = path.with_suffix(".json")
-    card = read_fields(sidecar).get(CARD_KEY) if sidecar.is_file() and sidecar != path else None
-    return card if isinstance(card, dict) else None
-
-
-def read_fields(path: Path) -> dict[str, Any]:
-    """The fields of a JSON file, empty where it holds no object."""
+    beside = path / "card.json" if path.is_dir() else path.with_suffix(".json")
+    if beside == path or not beside.is_file():
+        return None
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        fields = json.loads(beside.read_text(encoding="utf-8"))
     except (ValueError, OSError) as error:
-        raise GazeError(f"the card is damaged ({error})", path=path) from error
-    return values if isinstance(values, dict) else {}
+        raise GazeError(f"the card is damaged ({error})", path=beside) from error
+    card = fields.get(CARD_KEY) if beside.parent != path and isinstance(fields, dict) else fields
+    return card if isinstance(card, dict) else None

@@ -20,6 +20,7 @@ from gazediffusion.data.export.labelled import (
     Event,
     Labelled,
     by_participant_and_task,
+    events_of,
     eyes_of,
     on_one_clock,
     plain,
@@ -83,8 +84,8 @@ def _clock(recording: Recording) -> pl.Series:
 def _categories(recording: Recording, eye: Eye, events: list[Event]) -> NDArray[np.int8]:
     """(time,) category of each sample; fixation where nothing else is known."""
     categories = np.full(len(recording), _FIXATION, dtype=np.int8)
-    for event in events:
-        if event.event == "saccade" and event.eye in ("both", eye):
+    for event in events_of(events, eye):
+        if event.event == "saccade":
             categories[event.samples(recording.time_ms)] = _SACCADE
     if eye in recording.is_blink:
         categories[recording.is_blink[eye]] = _BLINK

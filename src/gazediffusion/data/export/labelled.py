@@ -6,19 +6,13 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, groupby
+from itertools import groupby
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.data.recordings import (
-    Bools,
-    Eye,
-    Recording,
-    require_forward_time,
-    true_segments,
-)
+from gazediffusion.data.recordings import Eye, Recording, require_forward_time, true_segments
 from gazediffusion.errors import GazeError
 
 EventKind = Literal["fixation", "saccade", "microsaccade", "blink", "loss"]
@@ -46,21 +40,24 @@ class Event:
         first, stop = np.searchsorted(time_ms, [self.onset_ms, self.offset_ms], side="left")
         return slice(int(first), int(stop))
 
+    def later(self, by_ms: float) -> Event:
+        """The same event so much later."""
+        return replace(self, onset_ms=self.onset_ms + by_ms, offset_ms=self.offset_ms + by_ms)
+
 
 Labelled = tuple[Recording, Sequence[Event]]
 
 
 def checked(labelled: Iterable[Labelled]) -> Iterator[Labelled]:
     """Pass on recordings that can be written; refuse an empty set or an empty recording."""
-    any_written = False
+    recording = None
     for recording, events in labelled:
         if len(recording) == 0:
             raise GazeError("a recording without samples cannot be written", place=name(recording))
         require_forward_time(recording.time_ms, recording.path, lambda i: f"sample {i}")
         eyes_of(recording)
-        any_written = True
         yield recording, events
-    if not any_written:
+    if recording is None:
         raise GazeError("there are no recordings to write")
 
 
@@ -73,9 +70,8 @@ def by_participant_and_task(
     in characters that file names leave out, is refused.
     """
     seen: set[tuple[str, str]] = set()
-    for (participant, task), trials in groupby(
-        labelled, key=lambda pair: (pair[0].participant, pair[0].task)
-    ):
+    groups = groupby(labelled, key=lambda pair: (pair[0].participant, pair[0].task))
+    for (participant, task), trials in groups:
         labels = plain(participant), plain(task)
         if labels in seen:
             raise GazeError(
@@ -95,21 +91,9 @@ def on_one_clock(trials: Iterable[Labelled]) -> Iterator[Labelled]:
         if start_ms < end_ms + _GAP_MS / 2:
             shift_ms = math.ceil(end_ms + _GAP_MS - start_ms)
             recording = replace(recording, time_ms=recording.time_ms + shift_ms)
-            events = [
-                replace(
-                    event, onset_ms=event.onset_ms + shift_ms, offset_ms=event.offset_ms + shift_ms
-                )
-                for event in events
-            ]
+            events = [event.later(shift_ms) for event in events]
         end_ms = float(recording.time_ms[-1])
         yield recording, events
-
-
-def first_of(labelled: Iterable[Labelled]) -> tuple[Recording, Iterator[Labelled]]:
-    """The first recording, and all of them again."""
-    iterator = iter(labelled)
-    first = next(iterator)
-    return first[0], chain([first], iterator)
 
 
 def eyes_of(recording: Recording) -> tuple[Eye, ...]:
@@ -134,9 +118,16 @@ def rate_of(recording: Recording) -> float:
     return round(1000.0 / step_ms, 6)
 
 
-def true_slices(mask: Bools) -> list[slice]:
-    """The stretches of True in a mask (time,), as slices."""
-    return [slice(start, stop) for start, stop in true_segments(mask).tolist()]
+def blinks_of(recording: Recording, eye: Eye) -> list[slice]:
+    """The samples of each of an eye's labelled blinks."""
+    labels = recording.is_blink.get(eye, np.zeros(len(recording), dtype=np.bool_))
+    return [slice(start, stop) for start, stop in true_segments(labels).tolist()]
+
+
+def events_of(events: Iterable[Event], eye: Eye) -> list[Event]:
+    """The fixations and saccades of an eye."""
+    kinds = ("fixation", "saccade")
+    return [event for event in events if event.event in kinds and event.eye in ("both", eye)]
 
 
 def plain(text: str) -> str:

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.data.export.projection import Gaze, Projection
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
@@ -25,43 +24,48 @@ from gazediffusion.geometry import Screen
 Pieces = Callable[[], Iterable[Windows]]
 
 
-def write_npz(path: Path, pieces: Pieces, projection: Projection, card: dict[str, Any]) -> None:
+def pixels_of(windows: Windows, grid_px: float | None) -> NDArray[np.float32]:
+    """Gaze in pixels, (window, 2, time), rounded to the grid where there is one."""
+    pixels = windows.to_numpy("px")
+    if grid_px is None:
+        return pixels
+    return np.asarray(np.rint(pixels / grid_px) * grid_px, dtype=np.float32)
+
+
+def write_npz(path: Path, pieces: Pieces, card: dict[str, Any], grid_px: float | None) -> None:
     """Write the arrays piece by piece; each pass over the pieces writes one of them."""
-    labels: dict[str, list[Any]] = {"participant": [], "task": [], "screen": []}
+    labels: dict[str, list[Any]] = {name: [] for name in ("participant", "task", "screen")}
     resolution: list[NDArray[np.float64]] = []
-    has_degrees = False
     for piece in pieces():
-        screens, of_window = projection.screens(piece)
-        has_degrees |= any(screens[k].has_degrees for k in np.unique(of_window))
-        labels["participant"] += [piece.participants[k] for k in piece.participant]
-        labels["task"] += [piece.tasks[k] for k in piece.task]
-        labels["screen"] += [astuple(screens[k]) for k in of_window]
-        resolution.append(projection.resolution_px(piece))
-        length = projection.n_samples or piece.length
-        rate_hz = piece.rate_hz
-    n = len(labels["task"])
-    converted: dict[str, Callable[[Windows], Gaze]] = {
-        "gaze": projection.normalized,
-        "gaze_px": projection.pixels,
+        for name in ("participant", "task"):
+            labels[name] += piece.identity[name].tolist()
+        labels["screen"] += [astuple(piece.screens[k]) for k in piece.screen_index]
+        resolution.append(piece.resolution_px)
+    screens = np.array(labels["screen"], dtype=np.float64)
+    shape = (len(screens), 2, piece.length)
+    gaze = {
+        "gaze": Screen.to_normalized,
+        "gaze_px": lambda _, px: px,
+        "gaze_deg": Screen.degrees_if_known,
     }
-    if has_degrees:
-        converted["gaze_deg"] = projection.degrees
+    if np.isnan(screens).any(axis=1).all():
+        del gaze["gaze_deg"]
     with zipfile.ZipFile(path, "w") as archive:
-        for name, convert in converted.items():
-            with _entry(archive, f"{name}.npy") as stream:
-                header = {"descr": "<f4", "fortran_order": False, "shape": (n, 2, length)}
+        for name, convert in gaze.items():
+            with _entry(archive, name) as stream:
+                header = {"descr": "<f4", "fortran_order": False, "shape": shape}
                 np.lib.format.write_array_header_2_0(stream, header)
                 for piece in pieces():
-                    stream.write(np.ascontiguousarray(convert(piece)).tobytes())
+                    stream.write(piece.on_screens(pixels_of(piece, grid_px), convert).tobytes())
         for name, values in {
-            "time_ms": np.arange(length) * (1000.0 / rate_hz),
+            "time_ms": np.arange(piece.length) * (1000.0 / piece.rate_hz),
             "participant": np.array(labels["participant"]),
             "task": np.array(labels["task"]),
-            "screen": np.array(labels["screen"], dtype=np.float64),
+            "screen": screens,
             "resolution_px": np.concatenate(resolution),
             "card": np.array(json.dumps(card)),
         }.items():
-            with _entry(archive, f"{name}.npy") as stream:
+            with _entry(archive, name) as stream:
                 np.lib.format.write_array(stream, np.asanyarray(values))
 
 
@@ -95,8 +99,8 @@ def read_npz(path: Path, screen: Screen | None = None, rate_hz: float | None = N
             gaze,
             rate_hz,
             screens,
-            found["participant"].tolist() if "participant" in found else "synthetic",
-            found["task"].tolist() if "task" in found else "synthetic",
+            found.get("participant", "synthetic"),
+            found.get("task", "synthetic"),
             steps=steps,
             provenance={"card": json.loads(str(found["card"]))} if "card" in found else {},
         )
@@ -112,4 +116,6 @@ def _screen(row: list[float]) -> Screen:
 
 def _entry(archive: zipfile.ZipFile, name: str) -> Any:
     # A fixed date, so that the same windows give the same bytes.
-    return archive.open(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), "w", force_zip64=True)
+    return archive.open(
+        zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0)), "w", force_zip64=True
+    )

@@ -9,24 +9,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gazediffusion.data.export.labelled import Labelled, eyes_of, first_of, name, rate_of
-from gazediffusion.data.recordings import Recording
+from gazediffusion.data.export.labelled import Labelled, eyes_of, name, rate_of
+from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
+from gazediffusion.geometry import Floats, Screen
 
 if TYPE_CHECKING:
     import polars as pl
 
 OtherUnit = Literal["deg", "screen"]
-Screens = dict[str, Screen | None]  # by task
-
-# Sets of recordings are gathered into pieces of about this many samples before being written.
+# Recordings are gathered into row groups of about this many samples.
 _PIECE_SAMPLES = 1_000_000
 
 
@@ -37,15 +35,12 @@ def write_csv(labelled: Iterable[Labelled], folder: Path, units: Sequence[OtherU
     """
     import polars as pl
 
-    first, labelled = first_of(labelled)
-    screens: Screens = {}
     with open(folder / "recordings.csv", "wb") as stream:
-        for number, frame in enumerate(_frames(first, labelled, units, screens)):
+        for number, frame in enumerate(_frames(labelled, folder, units)):
             plain = frame.with_columns(
                 pl.col(pl.Float32).fill_nan(None), pl.col(pl.Boolean).cast(pl.Int8)
             )
             plain.write_csv(stream, include_header=number == 0)
-    _write_sidecar(screens, rate_of(first), folder)
 
 
 def write_parquet(
@@ -58,26 +53,23 @@ def write_parquet(
     import polars as pl
     from pyarrow import parquet
 
-    first, labelled = first_of(labelled)
-    screens: Screens = {}
     oldest = pl.CompatLevel.oldest()
-    frames = _pieces(_frames(first, labelled, units, screens))
-    piece = next(frames).to_arrow(compat_level=oldest)
+    groups = _row_groups(_frames(labelled, folder, units))
+    tables = (frame.to_arrow(compat_level=oldest) for frame in groups)
+    first = next(tables)
     path = folder / "recordings.parquet"
-    with parquet.ParquetWriter(path, piece.schema, compression="zstd") as writer:
-        writer.write_table(piece)
-        for frame in frames:
-            writer.write_table(frame.to_arrow(compat_level=oldest))
-    _write_sidecar(screens, rate_of(first), folder)
+    with parquet.ParquetWriter(path, first.schema, compression="zstd") as writer:
+        for table in chain([first], tables):
+            writer.write_table(table)
 
 
-def _pieces(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+def _row_groups(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
     import polars as pl
 
     gathered: list[pl.DataFrame] = []
     for frame in frames:
         gathered.append(frame)
-        if sum(len(part) for part in gathered) >= _PIECE_SAMPLES:
+        if sum(map(len, gathered)) >= _PIECE_SAMPLES:
             yield pl.concat(gathered)
             gathered = []
     if gathered:
@@ -85,16 +77,24 @@ def _pieces(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
 
 
 def _frames(
-    first: Recording, labelled: Iterable[Labelled], units: Sequence[OtherUnit], screens: Screens
+    labelled: Iterable[Labelled], folder: Path, units: Sequence[OtherUnit]
 ) -> Iterator[pl.DataFrame]:
-    """One table per recording; all must have the eyes, labels and rate of the first.
+    """One table per recording, and at the end the sidecar.
 
-    The screen of each task is added to `screens`; those of one task must have the same.
+    All must have the eyes, labels and rate of the first, and those of one task the same screen.
     """
-    expected = _shape(first)
+    expected: dict[str, Any] = {}
+    screens: dict[str, Screen | None] = {}
     for recording, _ in labelled:
+        found = {
+            "number of eyes": len(eyes_of(recording)),
+            "having blink labels": bool(recording.is_blink),
+            "screen": recording.screen,
+            "rate": rate_of(recording),
+        }
+        expected = expected or found
         expected["screen"] = screens.setdefault(recording.task, recording.screen)
-        for what, value in _shape(recording).items():
+        for what, value in found.items():
             if value != expected[what]:
                 raise GazeError(
                     f"{what} is {value}, that of an earlier recording {expected[what]}; "
@@ -103,15 +103,11 @@ def _frames(
                     remedy="write them into two tables",
                 )
         yield _frame(recording, units)
-
-
-def _shape(recording: Recording) -> dict[str, Any]:
-    return {
-        "number of eyes": len(eyes_of(recording)),
-        "having blink labels": bool(recording.is_blink),
-        "screen": recording.screen,
-        "rate": rate_of(recording),
-    }
+    known = {task: screen.to_bids() for task, screen in screens.items() if screen is not None}
+    is_one = len(set(screens.values())) == 1
+    fields = next(iter(known.values()), {}) if is_one else {"Screens": known}
+    fields = {**fields, "SamplingFrequency": expected["rate"]}
+    (folder / "recordings.json").write_text(json.dumps(fields, indent=2) + "\n", encoding="utf-8")
 
 
 def _frame(recording: Recording, units: Sequence[OtherUnit]) -> pl.DataFrame:
@@ -125,32 +121,19 @@ def _frame(recording: Recording, units: Sequence[OtherUnit]) -> pl.DataFrame:
     gaze, blinks = [], []
     for eye in eyes:
         side = f"_{eye}" if len(eyes) == 2 else ""
-        x_px, y_px = recording.gaze_px[eye]
-        gaze += [pl.Series(f"x{side}_px", x_px), pl.Series(f"y{side}_px", y_px)]
-        for unit in units:
-            x, y = _in_unit(recording.gaze_px[eye], recording.screen, unit)
+        for unit in ("px", *units):
+            x, y = _in_unit(recording, eye, unit)
             gaze += [pl.Series(f"x{side}_{unit}", x), pl.Series(f"y{side}_{unit}", y)]
         if eye in recording.is_blink:
             blinks.append(pl.Series(f"is_blink{side}", recording.is_blink[eye]))
     return frame.hstack(gaze + blinks)
 
 
-def _in_unit(
-    gaze_px: NDArray[np.float32], screen: Screen | None, unit: OtherUnit
-) -> NDArray[np.floating[Any]]:
-    """Gaze (2, time) in a unit; NaN where the screen does not tell it."""
-    if screen is None or (unit == "deg" and not screen.has_degrees):
+def _in_unit(recording: Recording, eye: Eye, unit: str) -> Floats:
+    """Gaze (2, time) in px, deg or screen; NaN where the screen does not tell it."""
+    gaze_px, screen = recording.gaze_px[eye], recording.screen
+    if unit == "px":
+        return gaze_px
+    if screen is None:
         return np.full_like(gaze_px, np.nan)
-    return screen.to_degrees(gaze_px) if unit == "deg" else screen.to_normalized(gaze_px)
-
-
-def _write_sidecar(screens: Screens, rate_hz: float, folder: Path) -> None:
-    fields: dict[str, Any] = {}
-    if len(set(screens.values())) > 1:
-        fields["Screens"] = {
-            task: screen.to_bids() for task, screen in screens.items() if screen is not None
-        }
-    elif (screen := next(iter(screens.values()))) is not None:
-        fields = screen.to_bids()
-    fields["SamplingFrequency"] = rate_hz
-    (folder / "recordings.json").write_text(json.dumps(fields, indent=2) + "\n", encoding="utf-8")
+    return screen.degrees_if_known(gaze_px) if unit == "deg" else screen.to_normalized(gaze_px)

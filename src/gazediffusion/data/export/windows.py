@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,14 @@ import numpy as np
 
 from gazediffusion.data.events import detect_events
 from gazediffusion.data.export import Labelled, write_into
-from gazediffusion.data.export.card import CARD_KEY, complete_card, read_fields, readme_of
-from gazediffusion.data.export.npz import Pieces, write_npz
-from gazediffusion.data.export.projection import Projection
+from gazediffusion.data.export.card import CARD_KEY, complete_card, readme_of
+from gazediffusion.data.export.npz import Pieces, pixels_of, write_npz
 from gazediffusion.data.export.table import OtherUnit, write_csv, write_parquet
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError, suggestion
-from gazediffusion.files import write_json, written_whole
+from gazediffusion.files import read_json, write_json, written_whole
+from gazediffusion.geometry import Screen
 
 FORMATS = ("parquet", "csv", "npz", "bids", "asc")
 _SINGLE = {"parquet": "recordings.parquet", "csv": "recordings.csv", "npz": "windows.npz"}
@@ -64,29 +65,37 @@ def require_free(output: Path, format: str) -> None:
         raise GazeError("this folder is not empty", path=output, remedy="name a new one")
 
 
+def projected(windows: Windows, screen: Screen | None, n_samples: int) -> Windows:
+    """Windows cut to their first samples, all on one screen where it is given."""
+    windows = replace(windows, length=n_samples)
+    if screen is None:
+        return windows
+    of_segment = np.zeros_like(windows.segment_screen)
+    return replace(windows, screens=(screen,), segment_screen=of_segment, grid_px=None)
+
+
 def write_windows(
     folder: Path,
     pieces: Pieces,
     format: str,
     card: Mapping[str, Any] | None = None,
-    projection: Projection | None = None,
+    grid_px: float | None = None,
 ) -> None:
     """Write pieces of windows into `folder` with card.json and README.md.
 
-    pieces: gives the windows again each time it is called. card: where they come from. The caller
-    sees to the folder being whole.
+    pieces: gives the windows again each time it is called. card: where they come from. grid_px:
+    pixels are rounded to it. The caller sees to the folder being whole.
     """
-    projection = projection or Projection()
-    complete, screens = complete_card(card, pieces(), projection)
+    complete, screens = complete_card(card, pieces())
     if format == "npz":
-        write_npz(folder / _SINGLE[format], pieces, projection, complete)
+        write_npz(folder / _SINGLE[format], pieces, complete, grid_px)
     elif format in _SINGLE:
         write_table = write_csv if format == "csv" else write_parquet
         has_degrees = any(screen.has_degrees for screen in screens.values())
         units: tuple[OtherUnit, ...] = ("deg", "screen") if has_degrees else ("screen",)
-        write_table(_trials(pieces, projection), folder, units)
+        write_table(_trials(pieces, grid_px), folder, units)
     else:
-        write_into(folder, _recordings(pieces, projection), format)
+        write_into(folder, _recordings(pieces, grid_px), format)
     (folder / "README.md").write_text(readme_of(complete, format), encoding="utf-8")
     write_json(folder / "card.json", complete)
     if format == "bids":
@@ -115,53 +124,48 @@ def _is_file(output: Path, format: str) -> bool:
 
 def _put_file(folder: Path, output: Path, format: str) -> list[Path]:
     sidecar, readme = output.with_suffix(".json"), output.with_suffix(".md")
-    fields = read_fields(folder / "recordings.json") if format != "npz" else {}
-    write_json(sidecar, {**fields, CARD_KEY: read_fields(folder / "card.json")})
+    fields = read_json(folder / "recordings.json") if format != "npz" else {}
+    write_json(sidecar, {**fields, CARD_KEY: read_json(folder / "card.json")})
     os.replace(folder / "README.md", readme)
     os.replace(folder / _SINGLE[format], output)
     return [output, sidecar, readme]
 
 
-def _recordings(pieces: Pieces, projection: Projection) -> Iterator[Labelled]:
+def _recordings(pieces: Pieces, grid_px: float | None) -> Iterator[Labelled]:
     """Trials with their events, those of one participant and task one after another."""
-    groups = dict.fromkeys(
-        (piece.participants[who], piece.tasks[task])
-        for piece in pieces()
-        for who, task in zip(piece.participant, piece.task, strict=True)
-    )
-    for group in groups:
-        for recording, _ in _trials(pieces, projection, group):
+    for group in dict.fromkeys(pair for piece in pieces() for pair in _names(piece)):
+        for recording, _ in _trials(pieces, grid_px, group):
             (gaze_px,) = recording.gaze_px.values()
             assert recording.screen is not None
             yield recording, detect_events(gaze_px, recording.time_ms, recording.screen)
 
 
+def _names(windows: Windows) -> list[tuple[str, str]]:
+    """The participant and the task of each window."""
+    return list(zip(windows.identity["participant"], windows.identity["task"], strict=True))
+
+
 def _trials(
-    pieces: Pieces, projection: Projection, group: tuple[str, str] | None = None
+    pieces: Pieces, grid_px: float | None, group: tuple[str, str] | None = None
 ) -> Iterator[Labelled]:
     """Each window, or each of one participant and task, as a trial named by its number."""
     first = 0
     for piece in pieces():
-        numbers = np.arange(len(piece))
-        if group is not None:
-            who, task = (names.index(name) if name in names else -1 for names, name in
-                         zip((piece.participants, piece.tasks), group, strict=True))  # fmt: skip
-            numbers = numbers[(piece.participant == who) & (piece.task == task)]
-        chosen = piece.select(numbers)
-        screens, of_window = projection.screens(chosen)
-        pixels = projection.pixels(chosen)
-        time_ms = np.arange(pixels.shape[2], dtype=np.float64) * (1000.0 / piece.rate_hz)
-        identity = zip(chosen.participant, chosen.task, of_window, strict=True)
-        for number, gaze_px, (who, task, screen) in zip(numbers, pixels, identity, strict=True):
+        names = _names(piece)
+        chosen = np.array([k for k in range(len(piece)) if group in (None, names[k])], dtype=int)
+        pixels = pixels_of(piece.select(chosen), grid_px)
+        time_ms = np.arange(piece.length, dtype=np.float64) * (1000.0 / piece.rate_hz)
+        screens = piece.screen_index[chosen]
+        for k, gaze_px, screen in zip(chosen.tolist(), pixels, screens, strict=True):
             recording = Recording(
-                participant=piece.participants[who],
-                task=piece.tasks[task],
-                trial=str(first + number),
+                participant=names[k][0],
+                task=names[k][1],
+                trial=str(first + k),
                 time_ms=time_ms,
                 gaze_px={"cyclopean": gaze_px},
                 path=Path("windows"),
                 format="windows",
-                screen=screens[screen],
+                screen=piece.screens[screen],
                 rate_hz=piece.rate_hz,
             )
             yield recording, ()
@@ -171,24 +175,16 @@ def _trials(
 def _describe_bids(folder: Path, card: Mapping[str, Any]) -> None:
     """Say in BIDS' own file whether the dataset is synthetic, and what generated it."""
     path = folder / "dataset_description.json"
-    description = read_fields(path)
-    description["Name"] = "Gaze windows"
-    words = "Windows cut from recordings"
+    title, words = "Gaze windows", "Windows cut from recordings"
     if card["synthetic"]:
-        description["Name"] = "Synthetic gaze (no participant was recorded)"
-        model = card["model"]
-        kind, name = (
-            ("Baseline", model["baseline"])
-            if "baseline" in model
-            else ("Diffusion model, recipe", model["recipe"])
-        )
-        words = f"{kind} {name}, seed {card['seed']}"
-    description["GeneratedBy"] = [
-        {
-            "Name": "gazediffusion",
-            "Version": card["gazediffusion_version"],
-            "Description": f"{words}; see README.md and card.json",
-        }
-    ]
-    write_json(path, description)
+        title, model = "Synthetic gaze (no participant was recorded)", card["model"]
+        is_baseline = "baseline" in model
+        kind = "Baseline" if is_baseline else "Diffusion model, recipe"
+        words = f"{kind} {model['baseline' if is_baseline else 'recipe']}, seed {card['seed']}"
+    generated_by = {
+        "Name": "gazediffusion",
+        "Version": card["gazediffusion_version"],
+        "Description": f"{words}; see README.md and card.json",
+    }
+    write_json(path, {**read_json(path), "Name": title, "GeneratedBy": [generated_by]})
     (folder / ".bidsignore").write_text("card.json\n", encoding="utf-8")

@@ -48,7 +48,6 @@ class Reader(Protocol):
 # Asked in this order: the most particular first, any table last.
 _READERS = cast("tuple[Reader, ...]", (bids, eyelink_asc, tobii, pupil_labs, columns, table))
 FORMATS: dict[str, Reader] = {reader.NAME: reader for reader in _READERS}
-_TABLE_ENDINGS = {".csv", ".tsv", ".txt", ".parquet"}
 
 
 @dataclass(frozen=True)
@@ -77,16 +76,12 @@ def find_sources(
         raise GazeError(f"no format {format!r}", remedy=suggestion(format, ["auto", *FORMATS]))
     sources: dict[Path, Source] = {}
     for given in paths:
-        for source in _expand(str(given), options, format):
-            sources.setdefault(source.path.resolve(), source)
-    # The first eye's file brings the second eye along.
-    for path in list(sources):
-        first = bids.first_eye_of(path)
-        if first in sources:
-            del sources[path]
+        for path, reader in _expand(str(given), options, format):
+            sources.setdefault(path.resolve(), Source(path, reader, options))
     if not sources:
         raise GazeError("no recordings were named", remedy="give files, folders or a glob")
-    return list(sources.values())
+    # The first eye's file brings the second eye along.
+    return [one for path, one in sources.items() if bids.first_eye_of(path) not in sources]
 
 
 def read_recordings(
@@ -97,42 +92,31 @@ def read_recordings(
         yield from source.read()
 
 
-def _expand(given: str, options: ReadOptions, format: str) -> Iterator[Source]:
-    if given.startswith("pymovements:"):
-        for path, reader in pymovements_registry.find(given.removeprefix("pymovements:"), options):
-            yield Source(path, cast("Reader", reader), options)
-        return
+def _expand(given: str, options: ReadOptions, format: str) -> Iterator[tuple[Path, Reader]]:
+    """The files that one argument names, with their readers."""
     path = Path(given)
-    if path.is_dir():
-        yield from _in_folder(path, options, format)
+    if given.startswith("pymovements:"):
+        found = pymovements_registry.find(given.removeprefix("pymovements:"), options)
+        yield from cast("list[tuple[Path, Reader]]", found)
+    elif path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.is_file())
+        shown = [one for one in files if not any(p[0] == "." for p in one.relative_to(path).parts)]
+        readers = ((file, _detect(file, options, format)) for file in shown)
+        recordings = [(file, reader) for file, reader in readers if reader is not None]
+        if not recordings:
+            remedy = f"formats read are {', '.join(FORMATS)}"
+            raise GazeError("no recordings in this folder", path=path, remedy=remedy)
+        yield from recordings
     elif path.exists():
-        yield Source(path, _reader_for(path, options, format), options)
+        yield path, _reader_for(path, options, format)
     elif glob.has_magic(given):
-        found = sorted(glob.glob(given, recursive=True))
-        if not found:
+        names = sorted(glob.glob(given, recursive=True))
+        if not names:
             raise GazeError("nothing matches this pattern", path=given)
-        for name in found:
+        for name in names:
             yield from _expand(name, options, format)
     else:
         raise GazeError("there is no such file or folder", path=given)
-
-
-def _in_folder(folder: Path, options: ReadOptions, format: str) -> Iterator[Source]:
-    found = False
-    for path in sorted(folder.rglob("*")):
-        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if hidden or not path.is_file():
-            continue
-        reader = _detect(path, options, format)
-        if reader is not None:
-            found = True
-            yield Source(path, reader, options)
-    if not found:
-        raise GazeError(
-            "no recordings in this folder",
-            path=folder,
-            remedy=f"formats read are {', '.join(FORMATS)}",
-        )
 
 
 def _detect(path: Path, options: ReadOptions, format: str) -> Reader | None:
@@ -150,12 +134,9 @@ def _reader_for(path: Path, options: ReadOptions, format: str) -> Reader:
     if format != "auto":
         return FORMATS[format]
     reader = _detect(path, options, format)
-    if reader is not None:
-        return reader
-    if path.suffix.lower() in _TABLE_ENDINGS:
+    if reader is None and table.is_table(path):
         return FORMATS[table.NAME]
-    raise GazeError(
-        "this is no eye-tracking format known here",
-        path=path,
-        remedy=f"name it with `format` ({', '.join(FORMATS)})",
-    )
+    if reader is None:
+        remedy = f"name it with `format` ({', '.join(FORMATS)})"
+        raise GazeError("this is no eye-tracking format known here", path=path, remedy=remedy)
+    return reader

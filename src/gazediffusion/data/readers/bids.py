@@ -9,6 +9,7 @@ the task's `events.json`, the blinks in `*_physioevents.tsv.gz`. The two eyes of
 from __future__ import annotations
 
 import gzip
+import math
 import re
 import zlib
 from collections.abc import Iterator, Mapping
@@ -21,9 +22,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from gazediffusion.data.readers.naming import MS_PER, Column, Columns, unit_in
-from gazediffusion.data.readers.options import ReadOptions
+from gazediffusion.data.readers.options import ReadOptions, presented_on, read_sidecar
 from gazediffusion.data.readers.samples import recordings
-from gazediffusion.data.readers.sidecars import presented_on, read_sidecar
 from gazediffusion.data.readers.tabular import Table, parse_text
 from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.errors import GazeError
@@ -59,23 +59,20 @@ def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
     screen = options.screen_or(presented_on(_inherited(path, "events")))
     table, columns, rate_hz = _one_eye(path)
     second = path.with_name(path.name.replace("_recording-eye1_", "_recording-eye2_"))
-    if second == path or not second.is_file():
-        yield from recordings(table, columns, options, screen, NAME, rate_hz)
-        return
-    other, other_columns, other_rate_hz = _one_eye(second)
-    if _share_clock(table, other) and columns.gaze.keys().isdisjoint(other_columns.gaze):
-        frames = [table.frame, other.frame.drop(_TIME)]
-        both = replace(table, frame=pl.concat(frames, how="horizontal"))
-        columns = replace(
-            columns,
-            gaze={**columns.gaze, **other_columns.gaze},
-            blink={**columns.blink, **other_columns.blink},
-        )
-        yield from recordings(both, columns, options, screen, NAME, rate_hz)
-        return
+    has_second = second != path and second.is_file()
+    if has_second:
+        other, other_columns, other_rate_hz = _one_eye(second)
+        clocks = [one.collect([_TIME]).to_series() for one in (table, other)]
+        if clocks[0].equals(clocks[1]) and columns.gaze.keys().isdisjoint(other_columns.gaze):
+            frames = [table.frame, other.frame.drop(_TIME)]
+            table = replace(table, frame=pl.concat(frames, how="horizontal"))
+            gaze = {**columns.gaze, **other_columns.gaze}
+            columns = replace(columns, gaze=gaze, blink={**columns.blink, **other_columns.blink})
+            has_second = False
     yield from recordings(table, columns, options, screen, NAME, rate_hz)
-    for recording in recordings(other, other_columns, options, screen, NAME, other_rate_hz):
-        yield replace(recording, trial=f"{recording.trial}-eye2")
+    if has_second:
+        for recording in recordings(other, other_columns, options, screen, NAME, other_rate_hz):
+            yield replace(recording, trial=f"{recording.trial}-eye2")
 
 
 def _one_eye(path: Path) -> tuple[Table, Columns, float | None]:
@@ -92,7 +89,10 @@ def _one_eye(path: Path) -> tuple[Table, Columns, float | None]:
         raise GazeError(f"the gaze is {system!r}, not on a screen", path=path)
     eye = fields.get("RecordedEye")
     eye = cast("Eye", eye if eye in ("left", "right") else "cyclopean")
-    rate_hz = _positive(fields, "SamplingFrequency", path)
+    rate_hz = fields.get("SamplingFrequency")
+    if rate_hz is not None and not (isinstance(rate_hz, int | float) and 0 < rate_hz < math.inf):
+        problem = f"the sidecar's SamplingFrequency must be a positive number, not {rate_hz!r}"
+        raise GazeError(problem, path=path)
     table = _headerless(path, fields.get("Columns"))
     if _TIME not in table.names and rate_hz is not None:
         start_s = fields.get("StartTime")
@@ -118,12 +118,7 @@ def _one_eye(path: Path) -> tuple[Table, Columns, float | None]:
         gaze={eye: (x, y)},
         blink={eye: label} if blinks is not None else {},
     )
-    return replace(table, frame=samples.lazy()), columns, rate_hz
-
-
-def _share_clock(first: Table, second: Table) -> bool:
-    clocks = [table.collect([_TIME]).to_series() for table in (first, second)]
-    return clocks[0].equals(clocks[1])
+    return replace(table, frame=samples.lazy()), columns, rate_hz and float(rate_hz)
 
 
 def _headerless(path: Path, names: object) -> Table:
@@ -159,17 +154,12 @@ def _blinks(path: Path, times: NDArray[np.float64], clock: str | None) -> NDArra
         is_blink |= events.flags("blink")
     spans = events.numbers(["onset", "duration"]).filter(pl.Series(is_blink)).drop_nulls()
     inside = np.zeros(len(times), dtype=bool)
-    scale = {name: _on_clock(fields, name, events_path, clock) for name in spans.columns}
-    for onset, duration in spans.iter_rows():
-        start = onset * scale["onset"]
-        inside |= (times >= start) & (times <= start + duration * scale["duration"])
+    units = [_unit(fields, name, events_path, tuple(MS_PER)) for name in spans.columns]
+    # An event's number is taken to be in the samples' unit unless both units are stated.
+    scales = [MS_PER[unit] / MS_PER[clock] if unit and clock else 1.0 for unit in units]
+    for onset, duration in (spans.to_numpy() * scales).tolist():
+        inside |= (times >= onset) & (times <= onset + duration)
     return inside
-
-
-def _on_clock(fields: Mapping[str, Any], name: str, path: Path, clock: str | None) -> float:
-    """What turns an event's number into the samples' clock: 1 unless both units are stated."""
-    unit = _unit(fields, name, path, tuple(MS_PER))
-    return 1.0 if unit is None or clock is None else MS_PER[unit] / MS_PER[clock]
 
 
 def _unit(fields: Mapping[str, Any], name: str, path: Path, known: tuple[str, ...]) -> str | None:
@@ -182,15 +172,6 @@ def _unit(fields: Mapping[str, Any], name: str, path: Path, known: tuple[str, ..
     if unit not in known:
         raise GazeError(f"column {name!r} is in {str(stated)!r}, not in {known}", path=path)
     return unit
-
-
-def _positive(fields: Mapping[str, Any], name: str, path: Path) -> float | None:
-    value = fields.get(name)
-    if value is None:
-        return None
-    if not isinstance(value, int | float) or not 0 < value < float("inf"):
-        raise GazeError(f"the sidecar's {name} must be a positive number, not {value!r}", path=path)
-    return float(value)
 
 
 def _inherited(path: Path, suffix: str) -> dict[str, Any]:

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.data.readers.cells import to_lines, to_numbers
 from gazediffusion.data.readers.options import ReadOptions, identify
+from gazediffusion.data.readers.tabular import to_lines, to_numbers
 from gazediffusion.data.recordings import Eye, Recording, require_forward_time, split_at_jumps
 from gazediffusion.errors import GazeError
 from gazediffusion.files import decode_text, read_bytes
@@ -132,13 +133,8 @@ def _is_data(line: bytes) -> bool:
 
 def _n_data_lines(path: Path) -> int:
     """How many lines hold data, counted no further than needed to rule the layouts out."""
-    n = 0
     try:
         with open(path, "rb") as stream:
-            for line in stream:
-                n += _is_data(line)
-                if n > max(_LAYOUTS):
-                    break
+            return len(list(islice(filter(_is_data, stream), max(_LAYOUTS) + 1)))
     except OSError:
         return 0
-    return n

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.data.readers.cells import to_lines, to_numbers
-from gazediffusion.data.readers.options import ReadOptions, identify
-from gazediffusion.data.readers.sidecars import sidecar_screens
+from gazediffusion.data.readers.options import ReadOptions, identify, sidecar_screens
+from gazediffusion.data.readers.tabular import to_lines, to_numbers
 from gazediffusion.data.recordings import Eye, Recording, require_forward_time
 from gazediffusion.errors import GazeError
 from gazediffusion.files import decode_text, read_bytes
@@ -47,60 +46,79 @@ _CONVERT_AGAIN = "convert the EDF again with edf2asc"
 
 
 @dataclass(frozen=True)
-class _Display:
-    """Where the tracker's coordinates have the screen's top left corner, and its size."""
+class _Line:
+    """One line that is no sample: its number in the file and its words."""
 
-    left_px: float = 0.0
-    top_px: float = 0.0
-    screen: Screen | None = None
+    number: int
+    words: list[str]
+    path: Path
+
+    def error(self, problem: str, remedy: str | None = None) -> GazeError:
+        """What is wrong with the line."""
+        return GazeError(problem, path=self.path, place=f"line {self.number}", remedy=remedy)
+
+    def number_at(self, column: int) -> float:
+        """The number in a column (from 0), which must not be negative."""
+        try:
+            number = float(self.words[column])
+        except (IndexError, ValueError):
+            number = math.nan
+        if not 0 <= number < math.inf:
+            raise self.error(f"{self.words[0]} lacks a number in column {column + 1}")
+        return number
+
+    def eyes(self) -> list[Eye]:
+        """The eyes that START or SAMPLES names, in the order of their fields in a sample."""
+        return [eye for word, eye in _EYE_WORDS.items() if word in self.words]
+
+    def display(self) -> tuple[tuple[float, float], Screen] | None:
+        """Left and top of a display and its screen, where a message states its coordinates."""
+        match = _COORDINATES.search(" ".join(self.words))
+        if match is None:
+            return None
+        left, top, right, bottom = (float(value) for value in match.groups())
+        if right <= left or bottom <= top:
+            raise self.error("these coordinates span no screen")
+        return (left, top), Screen(round(right - left) + 1, round(bottom - top) + 1)
 
 
 @dataclass
 class _Block:
     """What the lines from START to END say, apart from the samples."""
 
-    start_line: int
+    start: _Line
     eyes: list[Eye]
     has_events: bool
     end_line: float = math.inf
     has_samples_line: bool = False
     rate_hz: float | None = None
-    display: _Display = field(default_factory=_Display)
+    corner_px: tuple[float, float] = (0.0, 0.0)
+    screen: Screen | None = None
     blinks: list[tuple[Eye, float, float]] = field(default_factory=list)
     open_blinks: dict[Eye, float] = field(default_factory=dict)
 
-    def note(self, words: list[str], place: str, path: Path) -> None:
+    def note(self, line: _Line) -> None:
         """Take in one line; those with unknown keywords say nothing."""
-        match words[0]:
-            case "SAMPLES":
-                self._note_samples(words, place, path)
-            case "EVENTS":
-                self.has_events = True
-            case "SBLINK" | "EBLINK":
-                self._note_blink(words, place, path)
-
-    def _note_samples(self, words: list[str], place: str, path: Path) -> None:
-        if "GAZE" not in words:
-            problem = f"the samples are {' '.join(words[1:2]) or 'nothing'}, not GAZE in pixels"
-            remedy = f"{_CONVERT_AGAIN} and choose gaze samples"
-            raise GazeError(problem, path=path, place=place, remedy=remedy)
-        self.has_samples_line = True
-        self.eyes = _eyes(words) or self.eyes
-        if not self.eyes:
-            raise GazeError("neither START nor SAMPLES names an eye", path=path, place=place)
-        if "RATE" in words:
-            self.rate_hz = _number(words, words.index("RATE") + 1, place, path) or None
-
-    def _note_blink(self, words: list[str], place: str, path: Path) -> None:
-        eye = _EYE_LETTERS.get(words[1] if len(words) > 1 else "")
-        if eye is None:
-            raise GazeError(f"{words[0]} names no eye", path=path, place=place)
-        start = _number(words, 2, place, path)
-        if words[0] == "SBLINK":
-            self.open_blinks[eye] = start
-        else:
-            self.open_blinks.pop(eye, None)
-            self.blinks.append((eye, start, _number(words, 3, place, path)))
+        words = line.words
+        if words[0] == "SAMPLES":
+            if "GAZE" not in words:
+                problem = f"the samples are {' '.join(words[1:2]) or 'nothing'}, not GAZE in pixels"
+                raise line.error(problem, f"{_CONVERT_AGAIN} and choose gaze samples")
+            self.has_samples_line = True
+            self.eyes = line.eyes() or self.eyes
+            if not self.eyes:
+                raise line.error("neither START nor SAMPLES names an eye")
+            if "RATE" in words:
+                self.rate_hz = line.number_at(words.index("RATE") + 1) or None
+        elif words[0] == "EVENTS":
+            self.has_events = True
+        elif words[0] in ("SBLINK", "EBLINK"):
+            eye = _EYE_LETTERS.get(words[1] if len(words) > 1 else "")
+            if eye is None:
+                raise line.error(f"{words[0]} names no eye")
+            self.open_blinks[eye] = line.number_at(2)
+            if words[0] == "EBLINK":
+                self.blinks.append((eye, self.open_blinks.pop(eye), line.number_at(3)))
 
     def is_blink(self, time_ms: NDArray[np.float64]) -> dict[Eye, NDArray[np.bool_]]:
         """The tracker's blinks (time,) per eye, ends included; empty if it recorded no events."""
@@ -132,7 +150,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
     is_sample = pl.col("line").str.contains(r"^\d")
     samples = lines.filter(is_sample)
     blocks = _blocks(lines.filter(~is_sample).iter_rows(), path)
-    edges = [(block.start_line, block.end_line) for block in blocks]
+    edges = [(block.start.number, block.end_line) for block in blocks]
     bounds = np.searchsorted(samples["number"].to_numpy(), np.reshape(edges, (-1, 2)))
     if not (bounds[:, 0] < bounds[:, 1]).any():
         problem = "no samples between START and END" if blocks else "there is no START line"
@@ -143,6 +161,9 @@ def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
         if first == stop:
             continue
         time_ms, gaze_px = _parse(samples[first:stop], block, path)
+        screen = block.screen
+        if isinstance(beside, Screen) and (screen is None or screen.has_pixels_of(beside)):
+            screen = beside
         yield Recording(
             participant=identity.participant,
             task=identity.task,
@@ -152,18 +173,9 @@ def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
             is_blink=block.is_blink(time_ms),
             path=path,
             format=NAME,
-            screen=options.screen_or(_with_size(block.display.screen, beside)),
+            screen=options.screen_or(screen),
             rate_hz=block.rate_hz,
         )
-
-
-def _with_size(
-    display: Screen | None, beside: Screen | Mapping[str, Screen] | None
-) -> Screen | None:
-    """The display of a block, with the size in the JSON file beside, if that has its pixels."""
-    if isinstance(beside, Screen) and (display is None or display.has_pixels_of(beside)):
-        return beside
-    return display
 
 
 def _parse(
@@ -176,12 +188,11 @@ def _parse(
 
     if not block.has_samples_line:
         problem = "this block has samples, but no SAMPLES line that describes them"
-        place_of_start = f"line {block.start_line}"
-        raise GazeError(problem, path=path, place=place_of_start, remedy=_CONVERT_AGAIN)
+        raise block.start.error(problem, _CONVERT_AGAIN)
     cells = samples["line"].str.split_exact(" ", 3 * len(block.eyes)).struct.unnest()
     values = to_numbers(cells, path, lambda row, column: f"{place(row)}, column {column + 1}")
     require_forward_time(values[0], path, place, remedy=_CONVERT_AGAIN)
-    corner_px = np.array([[block.display.left_px], [block.display.top_px]])
+    corner_px = np.array(block.corner_px)[:, None]
     gaze_px = {
         eye: (values[first : first + 2] - corner_px).astype(np.float32)
         for eye, first in zip(block.eyes, (1, 4), strict=False)
@@ -193,47 +204,20 @@ def _blocks(lines: Iterator[tuple[int, str]], path: Path) -> list[_Block]:
     """The blocks that the lines other than samples describe; one without END ends at the next."""
     blocks: list[_Block] = []
     block: _Block | None = None
-    display = _Display()
-    for number, line in lines:
-        words = line.split(" ")
-        if words[0] in ("START", "END") and block is not None:
+    corner_px, screen = (0.0, 0.0), None
+    for number, text in lines:
+        line = _Line(number, text.split(" "), path)
+        keyword = line.words[0]
+        if keyword in ("START", "END") and block is not None:
             block.end_line = number
             block = None
-        if words[0] == "START":
-            block = _Block(number, _eyes(words), has_events="EVENTS" in words)
+        if keyword == "START":
+            block = _Block(line, line.eyes(), has_events="EVENTS" in line.words)
             blocks.append(block)
-        elif words[0] == "MSG":
-            display = _display(line, f"line {number}", path) or display
+        elif keyword == "MSG":
+            corner_px, screen = line.display() or (corner_px, screen)
         elif block is not None:
-            block.note(words, f"line {number}", path)
+            block.note(line)
         if block is not None:
-            block.display = display
+            block.corner_px, block.screen = corner_px, screen
     return blocks
-
-
-def _eyes(words: list[str]) -> list[Eye]:
-    """The eyes that a START or SAMPLES line names, in the order of their fields in a sample."""
-    return [eye for word, eye in _EYE_WORDS.items() if word in words]
-
-
-def _display(message: str, place: str, path: Path) -> _Display | None:
-    """The display that a message describes as `left top right bottom`, if it does."""
-    match = _COORDINATES.search(message)
-    if match is None:
-        return None
-    left, top, right, bottom = (float(value) for value in match.groups())
-    if right <= left or bottom <= top:
-        raise GazeError("these coordinates span no screen", path=path, place=place)
-    return _Display(left, top, Screen(round(right - left) + 1, round(bottom - top) + 1))
-
-
-def _number(words: list[str], column: int, place: str, path: Path) -> float:
-    """A number that is not negative, in a line's column (from 0)."""
-    try:
-        number = float(words[column])
-    except (IndexError, ValueError):
-        number = math.nan
-    if not 0 <= number < math.inf:
-        problem = f"{words[0]} lacks a number in column {column + 1}"
-        raise GazeError(problem, path=path, place=place)
-    return number

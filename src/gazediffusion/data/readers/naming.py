@@ -17,19 +17,21 @@ from gazediffusion.errors import GazeError, suggestion
 
 MS_PER = {"s": 1e3, "ms": 1.0, "us": 1e-3, "ns": 1e-6}
 
-_UNITS = {
-    word: unit
-    for unit, words in {
-        "px": "px pix pixel pixels",
-        "deg": "deg dva degree degrees",
-        "norm": "norm normalized normalised",
-        "s": "s sec secs second seconds",
-        "ms": "ms msec msecs millisecond milliseconds",
-        "us": "us µs μs usec microsecond microseconds",
-        "ns": "ns nsec nanosecond nanoseconds",
-    }.items()
-    for word in words.split()
-}
+
+def _by_form(**forms: str) -> dict[str, str]:
+    """Each spelling -> our word for it."""
+    return {form: word for word, listed in forms.items() for form in listed.split()}
+
+
+_UNITS = _by_form(
+    px="px pix pixel pixels",
+    deg="deg dva degree degrees",
+    norm="norm normalized normalised",
+    s="s sec secs second seconds",
+    ms="ms msec msecs millisecond milliseconds",
+    us="us µs μs usec microsecond microseconds",
+    ns="ns nsec nanosecond nanoseconds",
+)
 # `norm_up`: normalized with the origin at the bottom left, as Pupil Core's norm_pos.
 _GAZE_UNITS = ("px", "deg", "norm", "norm_up")
 
@@ -39,20 +41,16 @@ _SIDED = {
     for side in ("left", "right")
     for form in (word + side, side + word, word + side[0], side[0] + word)
 }
-_IDENTITY = {
-    form: word
-    for word, forms in {
-        "participant": "participant subject subj sub observer person reader",
-        "task": "task condition",
-        "session": "session ses",
-        "run": "run",
-        "block": "block",
-        "stimulus": "stimulus stim",
-        "recording": "recording",
-        "trial": "trial",
-    }.items()
-    for form in forms.split()
-}
+_IDENTITY = _by_form(
+    participant="participant subject subj sub observer person reader",
+    task="task condition",
+    session="session ses",
+    run="run",
+    block="block",
+    stimulus="stimulus stim",
+    recording="recording",
+    trial="trial",
+)
 _TRIAL_WORDS = ("session", "run", "block", "stimulus", "recording", "trial")
 # What a name may hold beside the word that counts, and the words that count then.
 _VOCABULARY: tuple[tuple[str, Mapping[str, str]], ...] = (

@@ -1,16 +1,20 @@
-"""What a user may tell the readers about files that do not tell it themselves."""
+"""What is known about a file apart from its samples: by the user, its path and JSON sidecars."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import overload
+from typing import Any, TypeVar
 
 from gazediffusion.data.recordings import UNKNOWN_TASK
 from gazediffusion.errors import GazeError
+from gazediffusion.files import decode_text, read_bytes
 from gazediffusion.geometry import Screen
+
+Found = TypeVar("Found", bound=Screen | dict[str, Screen] | None)
 
 
 @dataclass(frozen=True)
@@ -43,25 +47,15 @@ class ReadOptions:
                 remedy="mark the participant with brackets, as in 'sub(\\d+)'",
             )
 
-    @overload
-    def screen_or(self, found: Screen | None) -> Screen | None: ...
-    @overload
-    def screen_or(
-        self, found: Screen | dict[str, Screen] | None
-    ) -> Screen | dict[str, Screen] | None: ...
-    def screen_or(
-        self, found: Screen | dict[str, Screen] | None
-    ) -> Screen | dict[str, Screen] | None:
+    def screen_or(self, found: Found) -> Found | Screen:
         """The screen of the user, or that found in a file (by task, perhaps), or the fallback."""
         if self.screen is not None:
             return self.screen
-        if isinstance(found, dict) or self.fallback_screen is None:
+        fallback = self.fallback_screen
+        if fallback is None or isinstance(found, dict):
             return found
-        if found is not None and (
-            found.has_degrees or not found.has_pixels_of(self.fallback_screen)
-        ):
-            return found
-        return self.fallback_screen
+        is_enough = found is not None and (found.has_degrees or not found.has_pixels_of(fallback))
+        return found if is_enough else fallback
 
 
 @dataclass(frozen=True)
@@ -112,3 +106,33 @@ def identify(path: Path, options: ReadOptions) -> Identity:
             groups = match.groupdict()
             return Identity(groups["participant"], groups.get("task") or task)
     return Identity(path.stem, task)
+
+
+def read_sidecar(path: Path) -> dict[str, Any]:
+    """A JSON file that must hold an object."""
+    try:
+        fields = json.loads(decode_text(read_bytes(path), path))
+    except (ValueError, RecursionError) as error:
+        raise GazeError(f"this is no JSON ({error})", path=path) from error
+    if not isinstance(fields, dict):
+        raise GazeError("the JSON holds no object of fields", path=path)
+    return fields
+
+
+def presented_on(fields: Mapping[str, Any]) -> Screen | None:
+    """The screen in a sidecar's `StimulusPresentation`, or at its top level."""
+    presentation = fields.get("StimulusPresentation")
+    return Screen.from_bids(presentation if isinstance(presentation, dict) else fields)
+
+
+def sidecar_screens(path: Path) -> Screen | dict[str, Screen] | None:
+    """The screen in the JSON file of the same name beside a file, or its `Screens` by task."""
+    sidecar = path.with_suffix(".json")
+    if not sidecar.is_file():
+        return None
+    fields = read_sidecar(sidecar)
+    by_task = fields.get("Screens")
+    if not isinstance(by_task, dict):
+        return presented_on(fields)
+    screens = {task: Screen.from_bids(one) for task, one in by_task.items()}
+    return {task: screen for task, screen in screens.items() if screen is not None}

@@ -62,9 +62,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
     if "confidence" in names and not is_neon:
         table = table.with_columns(table.numbers(["confidence"]).to_series())
         is_lost = is_lost | (pl.col("confidence") < _MIN_CONFIDENCE)
-    table = table.with_columns(
-        *(pl.when(is_lost.not_()).then(pl.col(axis)).alias(axis) for axis in (x, y))
-    )
+    table = table.seen_where(is_lost.not_(), (x, y))
     unit = "px" if is_neon else "norm_up"
     columns = Columns(
         time=Column(time, "ns" if is_neon else "s"),

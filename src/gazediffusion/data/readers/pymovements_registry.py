@@ -18,7 +18,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +33,7 @@ from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.geometry import Screen
 
 # What pymovements documents for files it cannot find or parse.
-_LOAD_ERRORS = (
-    *TABLE_ERRORS,
-    AttributeError,
-    IndexError,
-    LookupError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
+_LOAD_ERRORS = (*TABLE_ERRORS, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 _ARCHIVE_ERRORS = (
     EOFError,
     http.client.HTTPException,
@@ -122,19 +114,15 @@ def _as_table(
     }
     if unit == "px" and screen is not None:
         axes = {name: _from_top_left(name, axis, screen, experiment) for name, axis in axes.items()}
-    trials = [gaze.trial_columns] if isinstance(gaze.trial_columns, str) else gaze.trial_columns
+    trials = gaze.trial_columns or []
+    trials = [trials] if isinstance(trials, str) else trials
     frame = gaze.samples.lazy()
     if trials:
         # Samples between trials carry no trial at all.
         frame = frame.filter(pl.any_horizontal(pl.col(trials).is_not_null()))
-    said = {key: value for key, value in file.metadata.items() if key not in (trials or [])}
-    frame = frame.select(
-        "time",
-        *(expression.alias(name) for name, expression in axes.items()),
-        *(trials or []),
-        *(pl.lit(str(value)).alias(key) for key, value in said.items()),
-    )
-    identity = [*said, *(trials or [])]
+    said = {key: pl.lit(str(value)) for key, value in file.metadata.items() if key not in trials}
+    frame = frame.select("time", *trials, **axes, **said)
+    identity = [*said, *trials]
     participant, task = (
         next((name for name in identity if meaning(name)[0] == word), None)
         for word in ("participant", "task")
@@ -163,13 +151,7 @@ def _screen(experiment: Any) -> Screen | None:
     screen = getattr(experiment, "screen", None)
     if screen is None or screen.width_px is None or screen.height_px is None:
         return None
-    return Screen(
-        screen.width_px,
-        screen.height_px,
-        screen.width_cm,
-        screen.height_cm,
-        screen.distance_cm,
-    )
+    return Screen(*(getattr(screen, one.name) for one in fields(Screen)))
 
 
 def _from_top_left(name: str, axis: pl.Expr, screen: Screen, experiment: Any) -> pl.Expr:

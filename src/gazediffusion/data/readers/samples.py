@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gazediffusion.data.readers.naming import MS_PER, Column, Columns
 from gazediffusion.data.readers.options import Identity, ReadOptions, identify
-from gazediffusion.data.readers.tabular import TABLE_ERRORS, Table, damaged
+from gazediffusion.data.readers.tabular import Table, naming_damage
 from gazediffusion.data.recordings import UNKNOWN_TASK, Recording, require_forward_time
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Floats, Screen
@@ -36,61 +36,46 @@ def recordings(
 
     screen: that of all recordings, or the screens by task.
     """
-    try:
-        yield from _recordings(table, columns, options, screen, format, rate_hz)
-    except TABLE_ERRORS as error:
-        # Bad text in a damaged file shows only when it is looked at.
-        raise damaged(error, table.path) from error
-
-
-def _recordings(
-    table: Table,
-    columns: Columns,
-    options: ReadOptions,
-    screen: Screen | Mapping[str, Screen] | None,
-    format: str,
-    rate_hz: float | None,
-) -> Iterator[Recording]:
-    path = table.path
-    groups = _groups(table, columns.identity)
-    values = table.numbers(columns.numeric)
-    flags = {name: table.flags(name) for name in set(columns.blink.values())}
-    if values.height == 0:
-        raise GazeError("there are no rows of samples", path=path)
-    if columns.time.unit is not None:
-        ms = MS_PER[columns.time.unit]
-    else:
-        longest = max((rows for _, rows in groups), key=len)
-        ms = _ms_by_step(_floats(values, columns.time, longest), columns.time, path)
-    for identity, rows in groups:
-        named = _identity(identity, columns, options, path)
-        own = screen.get(named.task) if isinstance(screen, Mapping) else screen
-        with np.errstate(over="ignore"):
-            time_ms = _floats(values, columns.time, rows) * ms
-        require_forward_time(
-            time_ms,
-            path,
-            _places(table, rows),
-            remedy="name the column that separates trials with `columns` trial=...",
-        )
-        gaze_px = {
-            eye: _to_pixels(
-                np.stack([_floats(values, x, rows), _floats(values, y, rows)]), x.unit, own, path
+    # Bad text in a damaged file shows only when it is looked at.
+    with naming_damage(table.path):
+        path = table.path
+        groups = _groups(table, columns.identity)
+        values = table.numbers(columns.numeric)
+        flags = {name: table.flags(name) for name in set(columns.blink.values())}
+        if values.height == 0:
+            raise GazeError("there are no rows of samples", path=path)
+        if columns.time.unit is not None:
+            ms = MS_PER[columns.time.unit]
+        else:
+            longest = max((rows for _, rows in groups), key=len)
+            ms = _ms_by_step(_floats(values, columns.time, longest), columns.time, path)
+        for identity, rows in groups:
+            named = _identity(identity, columns, options, path)
+            own = screen.get(named.task) if isinstance(screen, Mapping) else screen
+            with np.errstate(over="ignore"):
+                time_ms = _floats(values, columns.time, rows) * ms
+            require_forward_time(
+                time_ms,
+                path,
+                _places(table, rows),
+                remedy="name the column that separates trials with `columns` trial=...",
             )
-            for eye, (x, y) in columns.gaze.items()
-        }
-        yield Recording(
-            participant=named.participant,
-            task=named.task,
-            trial=named.trial,
-            time_ms=time_ms,
-            gaze_px=gaze_px,
-            path=path,
-            format=format,
-            screen=own,
-            rate_hz=rate_hz,
-            is_blink={eye: flags[name][_index(rows)] for eye, name in columns.blink.items()},
-        )
+            gaze_px = {}
+            for eye, (x, y) in columns.gaze.items():
+                gaze = np.stack([_floats(values, x, rows), _floats(values, y, rows)])
+                gaze_px[eye] = _to_pixels(gaze, x.unit, own, path)
+            yield Recording(
+                participant=named.participant,
+                task=named.task,
+                trial=named.trial,
+                time_ms=time_ms,
+                gaze_px=gaze_px,
+                path=path,
+                format=format,
+                screen=own,
+                rate_hz=rate_hz,
+                is_blink={eye: flags[name][_index(rows)] for eye, name in columns.blink.items()},
+            )
 
 
 def _identity(
@@ -169,24 +154,21 @@ def _to_pixels(
     gaze: Floats, unit: str | None, screen: Screen | None, path: Path
 ) -> NDArray[np.float32]:
     """Pixels (2, time) for gaze (2, time) in `unit`; a sample that lacks one axis is lost."""
+    if unit == "deg" and (screen is None or not screen.has_degrees):
+        raise GazeError(
+            "the gaze is in degrees, and the screen's size and distance are not known",
+            path=path,
+            remedy="give `screen` with its size in cm and the viewing distance",
+        )
+    if unit in ("norm", "norm_up") and screen is None:
+        problem = "the gaze is normalized, and the screen's size is not known"
+        raise GazeError(problem, path=path, remedy="give `screen`")
     with np.errstate(over="ignore", invalid="ignore"):
-        if unit == "deg":
-            if screen is None or not screen.has_degrees:
-                raise GazeError(
-                    "the gaze is in degrees, and the screen's size and distance are not known",
-                    path=path,
-                    remedy="give `screen` with its size in cm and the viewing distance",
-                )
+        if unit == "norm_up":
+            gaze = np.stack([gaze[0], 1.0 - gaze[1]])
+        if screen is not None and unit == "deg":
             gaze = screen.from_degrees(gaze)
-        elif unit in ("norm", "norm_up"):
-            if screen is None:
-                raise GazeError(
-                    "the gaze is normalized, and the screen's size is not known",
-                    path=path,
-                    remedy="give `screen`",
-                )
-            if unit == "norm_up":
-                gaze = np.stack([gaze[0], 1.0 - gaze[1]])
+        elif screen is not None and unit in ("norm", "norm_up"):
             gaze = gaze * screen.size_px
         gaze_px = gaze.astype(np.float32)
     gaze_px[:, ~np.isfinite(gaze_px).all(axis=0)] = np.nan

@@ -6,21 +6,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gazediffusion.data.readers.naming import find_columns, require_known_words
-from gazediffusion.data.readers.options import ReadOptions
+from gazediffusion.data.readers.options import ReadOptions, sidecar_screens
 from gazediffusion.data.readers.samples import recordings
-from gazediffusion.data.readers.sidecars import sidecar_screens
-from gazediffusion.data.readers.tabular import (
-    TABLE_ERRORS,
-    header_of,
-    open_table,
-    parquet_names,
-)
+from gazediffusion.data.readers.tabular import TABLE_ERRORS, header_of, open_table, parquet_names
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
 
 NAME = "table"
 
-_TEXT_ENDINGS = {".csv", ".tsv", ".txt"}
+
+def is_table(path: Path) -> bool:
+    """Whether the ending is a table's."""
+    return path.suffix.lower() in {".csv", ".tsv", ".txt", ".parquet"}
 
 
 def matches(path: Path, head: bytes, options: ReadOptions) -> bool:
@@ -28,15 +25,11 @@ def matches(path: Path, head: bytes, options: ReadOptions) -> bool:
     so that its damage is reported and not passed over.
     """
     require_known_words(options)
-    ending = path.suffix.lower()
+    if not is_table(path):
+        return False
     try:
-        if ending == ".parquet":
-            names = parquet_names(path)
-        elif ending in _TEXT_ENDINGS:
-            names = header_of(head, path)
-        else:
-            return False
-        find_columns(names, options, path)
+        is_text = path.suffix.lower() != ".parquet"
+        find_columns(header_of(head, path) if is_text else parquet_names(path), options, path)
     except TABLE_ERRORS:
         return True
     except GazeError:

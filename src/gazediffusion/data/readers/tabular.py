@@ -1,14 +1,16 @@
 """Tables: text or Parquet, scanned lazily, so that only the columns needed come into memory.
 
 Text may be separated by tabs, semicolons, commas or blanks, with decimal points or commas; an
-error names the line of the file.
+error names the line of the file. Lines of bare numbers (EyeLink's ASC, plain columns) are parsed
+in bulk.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +32,7 @@ TABLE_ERRORS = (
     OSError,
 )
 
+_LARGEST = float(np.finfo(np.float32).max)
 _MISSING = ["", ".", "-", "nan", "na", "n/a", "null", "none"]
 _TRUE = ["b", "blink", "true", "t", "yes", "y"]
 
@@ -46,17 +49,13 @@ class Table:
     @property
     def names(self) -> list[str]:
         """The names of the columns."""
-        try:
+        with naming_damage(self.path):
             return self.frame.collect_schema().names()
-        except TABLE_ERRORS as error:
-            raise damaged(error, self.path) from error
 
     def collect(self, expressions: Iterable[str | pl.Expr]) -> pl.DataFrame:
         """Bring columns into memory; a file that cannot be read is a `GazeError`."""
-        try:
+        with naming_damage(self.path):
             return self.frame.select(expressions).collect(engine="streaming").rechunk()
-        except TABLE_ERRORS as error:
-            raise damaged(error, self.path) from error
 
     def numbers(self, names: Sequence[str]) -> pl.DataFrame:
         """Columns as numbers: text is parsed, missing is null, any other cell is an error."""
@@ -77,17 +76,16 @@ class Table:
     def where(self, keep: pl.Expr) -> Table:
         """Only the rows for which `keep` is true, which keep their places."""
         rows = np.flatnonzero(self.collect([keep.fill_null(False).alias("keep")]).to_series())
-        return Table(
-            self.frame.filter(keep),
-            self.path,
-            lambda row: self.place(int(rows[row])),
-            self.decimal_comma,
-        )
+        frame = self.frame.filter(keep)
+        return replace(self, frame=frame, place=lambda row: self.place(int(rows[row])))
 
     def with_columns(self, *expressions: pl.Expr | pl.Series) -> Table:
         """The table with columns replaced or added."""
-        frame = self.frame.with_columns(expressions)
-        return Table(frame, self.path, self.place, self.decimal_comma)
+        return replace(self, frame=self.frame.with_columns(expressions))
+
+    def seen_where(self, is_seen: pl.Expr, names: Iterable[str]) -> Table:
+        """The table with these columns blank where `is_seen` is not true."""
+        return self.with_columns(*(pl.when(is_seen).then(pl.col(one)).alias(one) for one in names))
 
     def _parsed(self, series: pl.Series) -> pl.Series:
         if not isinstance(series.dtype, pl.String | pl.Categorical | pl.Enum | pl.Null):
@@ -126,23 +124,21 @@ def _scan_parquet(path: Path) -> pl.LazyFrame:
 
     Text columns come as categories, since identities repeat for thousands of rows.
     """
-    try:
+    with naming_damage(path):
         schema = parquet.read_schema(path)
-        text = [
-            column.name
-            for column in schema
-            if pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-        ]
+        text = [one.name for one in schema if one.type in (pa.string(), pa.large_string())]
         layout = dataset.ParquetFileFormat(dictionary_columns=text)
         return pl.scan_pyarrow_dataset(dataset.dataset(path, format=layout))
+
+
+@contextmanager
+def naming_damage(path: Path) -> Iterator[None]:
+    """What a library says of a file it cannot read, in one line that names the file."""
+    try:
+        yield
     except TABLE_ERRORS as error:
-        raise damaged(error, path) from error
-
-
-def damaged(error: BaseException, path: Path) -> GazeError:
-    """What a library says of a file it cannot read, in one line."""
-    reason = (str(error).strip().splitlines() or ["no reason given"])[0]
-    return GazeError(f"the table is damaged ({reason[:200]})", path=path)
+        reason = (str(error).strip().splitlines() or ["no reason given"])[0]
+        raise GazeError(f"the table is damaged ({reason[:200]})", path=path) from error
 
 
 def parse_text(
@@ -219,6 +215,35 @@ def _require_even_rows(
             raise GazeError(
                 f"{count} cells where there are {n_cells} columns", path=path, place=place(row)
             )
+
+
+def to_lines(text: str) -> pl.DataFrame:
+    """Every line that is not blank: `number` (from 1) and `line`, its cells one space apart."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\t", " ")
+    while "  " in text:
+        text = text.replace("  ", " ")
+    lines = pl.Series("line", [text]).str.split("\n").explode().str.strip_chars(" ")
+    return lines.to_frame().with_row_index("number", offset=1).filter(pl.col("line") != "")
+
+
+def to_numbers(
+    cells: pl.DataFrame, path: Path, place: Callable[[int, int], str]
+) -> NDArray[np.float64]:
+    """The numbers in text cells (sample, column) as an array (column, sample); `.` becomes NaN.
+
+    Any other text, a lacking cell and a number too large for a float32 are a `GazeError`, whose
+    place is named by `place(sample, column)`.
+    """
+    frame = cells.select(pl.all().replace(".", "nan").cast(pl.Float64, strict=False))
+    # Polars holds NaN to be larger than any number.
+    is_bad = frame.select(pl.all().is_null() | (pl.all().fill_nan(0).abs() > _LARGEST))
+    bad = [(flags.arg_true()[0], i) for i, flags in enumerate(is_bad) if flags.any()]
+    if bad:
+        sample, column = min(bad)
+        cell = cells[sample, column]
+        problem = "the line ends early" if cell is None else f"{cell[:40]!r} is not a number"
+        raise GazeError(problem, path=path, place=place(sample, column))
+    return frame.to_numpy().T
 
 
 def _filled(series: pl.Series) -> NDArray[np.bool_]:

@@ -97,21 +97,14 @@ def _without_invalid(table: Table, columns: Columns) -> Table:
     for eye, pair in columns.gaze.items():
         validity = _named(table.names, f"Validity {eye}")
         if validity is not None:
-            valid = pl.col(validity).str.strip_chars().str.to_lowercase().is_in(_VALID)
-            # An event's row has neither validity nor gaze: null leaves it as it is.
-            table = table.with_columns(
-                *(pl.when(valid).then(pl.col(axis.name)).alias(axis.name) for axis in pair)
-            )
+            is_valid = pl.col(validity).str.strip_chars().str.to_lowercase().is_in(_VALID)
+            table = table.seen_where(is_valid, (axis.name for axis in pair))
     return table
 
 
 def _screen(table: Table) -> Screen | None:
     """The resolution stated in the first row that states one."""
-    names = [_named(table.names, f"Recording resolution {side}") for side in ("width", "height")]
-    if None in names:
-        return None
-    sizes = table.numbers([name for name in names if name]).drop_nulls()
-    if sizes.height == 0:
-        return None
-    width, height = sizes.row(0)
-    return Screen(int(width), int(height))
+    found = (_named(table.names, f"Recording resolution {side}") for side in ("width", "height"))
+    names = [name for name in found if name]
+    sizes = table.numbers(names).drop_nulls().head(1).rows() if len(names) == 2 else []
+    return Screen(*map(int, sizes[0])) if sizes else None

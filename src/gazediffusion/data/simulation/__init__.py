@@ -13,18 +13,24 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, astuple, dataclass, field, fields, replace
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, astuple, dataclass, field, fields
 from pathlib import Path
-from typing import Protocol
+from typing import TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.export import Event, Labelled, require_format, write_into
 from gazediffusion.data.recordings import Eye, Recording
-from gazediffusion.data.simulation.movements import MIN_SACCADE_DEG, Array, positions, timeline
-from gazediffusion.data.simulation.participants import Participant, draw_participant
+from gazediffusion.data.simulation.movements import (
+    MIN_SACCADE_DEG,
+    Array,
+    Participant,
+    draw_participant,
+    positions,
+    timeline,
+)
 from gazediffusion.data.simulation.tracker import covered, drift, lid_artefact, losses, one_eye
 from gazediffusion.errors import GazeError
 from gazediffusion.files import written_whole
@@ -64,10 +70,10 @@ class SimulationConfig:
     grid_px: float = 0.1
 
     def __post_init__(self) -> None:
-        if self.n_participants < 1:
-            raise GazeError(f"simulation n_participants must be 1 or more: {self.n_participants}")
-        if self.seed < 0:
-            raise GazeError(f"simulation seed must be 0 or more: {self.seed}")
+        for name, least in (("n_participants", 1), ("seed", 0)):
+            if getattr(self, name) < least:
+                problem = f"simulation {name} must be {least} or more: {getattr(self, name)}"
+                raise GazeError(problem)
         for name in ("minutes", "rate_hz", "trial_seconds", "grid_px"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
@@ -132,7 +138,7 @@ def write_simulation(
     config: SimulationConfig,
     folder: Path | str,
     format: str,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[Path]:
     """Simulate into a new folder, with the truth beside the recordings; return the files.
 
@@ -145,9 +151,7 @@ def write_simulation(
         truth.mkdir(parents=True)
         participants: dict[str, Participant] = {}
         with open(truth / "events.csv", "w", encoding="utf-8", newline="") as stream:
-            trials = _noting_truth(
-                config, csv.writer(stream, lineterminator="\n"), participants, progress
-            )
+            trials = _noting_truth(config, stream, participants, progress)
             write_into(temporary, trials, format)
         described = {
             "config": asdict(config),
@@ -159,21 +163,14 @@ def write_simulation(
     return sorted(path for path in Path(folder).rglob("*") if path.is_file())
 
 
-class _RowWriter(Protocol):
-    """What `csv.writer` returns."""
-
-    def writerow(self, row: Iterable[object], /) -> object:
-        """Write one row."""
-        ...
-
-
 def _noting_truth(
     config: SimulationConfig,
-    rows: _RowWriter,
+    stream: TextIO,
     participants: dict[str, Participant],
-    progress: Callable[[int, int], None] | None,
+    progress: Callable[[int, int], None],
 ) -> Iterator[Labelled]:
-    """Pass trials on, writing their events to `rows` and parameters to `participants`."""
+    """Pass trials on, writing their events to `stream` and parameters to `participants`."""
+    rows = csv.writer(stream, lineterminator="\n")
     rows.writerow(["participant", "task", "trial", *(column.name for column in fields(Event))])
     for number, simulated in enumerate(simulate(config), start=1):
         recording = simulated.recording
@@ -182,7 +179,7 @@ def _noting_truth(
             rows.writerow([*whose, *(_cell(value) for value in astuple(event))])
         participants[recording.participant] = simulated.participant
         yield recording, simulated.events
-        if progress is not None and number % config.n_trials == 0:
+        if number % config.n_trials == 0:
             progress(number // config.n_trials, config.n_participants)
 
 
@@ -207,7 +204,7 @@ def _simulate_trial(
     moves, events = timeline(participant, _reach_deg(config.screen), length_ms, rng)
     blinks = [event for event in events if event.event == "blink"]
     eyes: tuple[Eye, ...] = ("left", "right") if config.binocular else ("right",)
-    dropouts = losses(participant, blinks, length_ms, step_ms, eyes, rng)
+    dropouts = losses(participant, blinks, config, rng)
 
     shared_deg = positions(moves, relative_ms) + lid_artefact(blinks, relative_ms, rng)
     shared_deg += drift(participant.drift_deg_s, config, rng)
@@ -233,11 +230,7 @@ def _simulate_trial(
         is_blink=dict.fromkeys(eyes, is_blink),
     )
     truth = sorted(events + dropouts, key=lambda event: (event.onset_ms, -event.offset_ms))
-    return Simulated(recording, tuple(_later(event, start_ms) for event in truth), participant)
-
-
-def _later(event: Event, by_ms: float) -> Event:
-    return replace(event, onset_ms=event.onset_ms + by_ms, offset_ms=event.offset_ms + by_ms)
+    return Simulated(recording, tuple(event.later(start_ms) for event in truth), participant)
 
 
 def _reach_deg(screen: Screen) -> Array:

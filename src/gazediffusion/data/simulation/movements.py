@@ -1,11 +1,13 @@
 """Movements: a trial's timeline of fixations, saccades and blinks, and where the eye then is.
 
-Each movement is known in closed form, so its amplitude and peak velocity are the truth.
+Their parameters are a participant's, drawn from a population of healthy adults. Each movement is
+known in closed form, so its amplitude and peak velocity are the truth.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -13,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.export import Event
-from gazediffusion.data.simulation.participants import Participant
 
 Array = NDArray[np.float64]
 
@@ -26,6 +27,60 @@ _MAIN_SEQUENCE_SCATTER = 0.06  # of the log peak velocity, from saccade to sacca
 # 1.875 is the minimum-jerk movement.
 _MIN_PEAK_RATIO, _MAX_PEAK_RATIO = 1.65, 2.1
 _GLISSADE_MS = 25.0
+
+
+@dataclass(frozen=True)
+class Participant:
+    """One participant's eyes. Durations and amplitudes are medians of lognormal distributions."""
+
+    fixation_ms: float
+    fixation_spread: float
+    amplitude_deg: float
+    amplitude_spread: float
+    horizontal_share: float
+    max_velocity_deg_s: float
+    velocity_scale_deg: float
+    drift_deg_s: float
+    tremor_deg: float
+    noise_deg: float
+    microsaccades_per_s: float
+    blinks_per_min: float
+    blink_ms: float
+    losses_per_min: float
+    vergence_x_deg: float
+    vergence_y_deg: float
+
+
+def draw_participant(rng: np.random.Generator) -> Participant:
+    """Draw a participant from a population whose medians are those of healthy adults."""
+
+    def around(median: float, spread: float) -> float:
+        return median * math.exp(spread * rng.standard_normal())
+
+    return Participant(
+        # Scene viewing: fixations of 200 to 300 ms, saccades of 4 to 5 deg (Rayner 2009).
+        fixation_ms=around(250.0, 0.12),
+        fixation_spread=around(0.4, 0.1),
+        amplitude_deg=around(5.0, 0.12),
+        amplitude_spread=around(0.7, 0.08),
+        # More saccades are horizontal than vertical than oblique (Foulsham et al. 2008).
+        horizontal_share=float(np.clip(rng.normal(0.5, 0.07), 0.3, 0.7)),
+        # Main sequence (Bahill et al. 1975; Collewijn et al. 1988).
+        max_velocity_deg_s=around(500.0, 0.08),
+        velocity_scale_deg=around(5.5, 0.06),
+        # Fixational drift and tremor (Martinez-Conde et al. 2004; Rolfs 2009).
+        drift_deg_s=around(0.35, 0.2),
+        tremor_deg=around(0.004, 0.2),
+        microsaccades_per_s=around(0.8, 0.3),
+        # Video trackers: 0.01 to 0.03 deg RMS (Holmqvist et al. 2012).
+        noise_deg=around(0.012, 0.25),
+        # Blinks: 10 to 17 a minute, less while viewing; 100 to 200 ms (Bentivoglio et al. 1997).
+        blinks_per_min=around(10.0, 0.35),
+        blink_ms=around(150.0, 0.12),
+        losses_per_min=around(3.0, 0.4),
+        vergence_x_deg=float(rng.normal(0.0, 0.3)),
+        vergence_y_deg=float(rng.normal(0.0, 0.15)),
+    )
 
 
 class Move(NamedTuple):
@@ -45,13 +100,8 @@ class Move(NamedTuple):
 
     def event(self, kind: Literal["saccade", "microsaccade"]) -> Event:
         """The movement as a true event."""
-        return Event(
-            kind,
-            self.onset_ms,
-            self.onset_ms + self.duration_ms,
-            self.amplitude_deg,
-            self.peak_velocity_deg_s,
-        )
+        offset_ms = self.onset_ms + self.duration_ms
+        return Event(kind, self.onset_ms, offset_ms, self.amplitude_deg, self.peak_velocity_deg_s)
 
 
 def timeline(
@@ -197,11 +247,9 @@ def _target(
 
 def positions(moves: list[Move], relative_ms: Array) -> Array:
     """Where the movements bring the eye at each time, (2, time) in degrees."""
-    onset = np.array([move.onset_ms for move in moves])
-    duration = np.array([move.duration_ms for move in moves])
-    start = np.stack([move.start_deg for move in moves], axis=1)
-    way = np.stack([move.end_deg for move in moves], axis=1) - start
-    curvature = np.array([move.curvature for move in moves])
+    onset, duration, start, end, _, curvature = map(np.array, zip(*moves, strict=True))
+    start = start.T
+    way = end.T - start
     current = np.searchsorted(onset, relative_ms, side="right") - 1
     elapsed = np.clip((relative_ms - onset[current]) / duration[current], 0.0, 1.0)
     done = _progress(moves, current, elapsed)

@@ -4,30 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.export import Event
 from gazediffusion.data.recordings import Eye
-from gazediffusion.data.simulation.movements import LID_MS, Array
-from gazediffusion.data.simulation.participants import Participant
+from gazediffusion.data.simulation.movements import LID_MS, Array, Participant
 
-
-class Sampling(Protocol):
-    """How a trial is sampled."""
-
-    @property
-    def rate_hz(self) -> float:
-        """Samples per second."""
-        ...
-
-    @property
-    def n_samples(self) -> int:
-        """Samples per trial."""
-        ...
-
+if TYPE_CHECKING:
+    from gazediffusion.data.simulation import SimulationConfig
 
 Spectrum = Callable[[Array], Array]
 
@@ -50,27 +37,26 @@ def lid_artefact(blinks: list[Event], relative_ms: Array, rng: np.random.Generat
 def losses(
     participant: Participant,
     blinks: list[Event],
-    length_ms: float,
-    step_ms: float,
-    eyes: tuple[Eye, ...],
+    config: SimulationConfig,
     rng: np.random.Generator,
 ) -> list[Event]:
     """Short dropouts of the tracker in one eye or both, apart from the blinks."""
+    step_ms = 1000.0 / config.rate_hz
+    length_ms = config.n_samples * step_ms
     n = rng.poisson(participant.losses_per_min * length_ms / 60_000.0)
     onsets = np.sort(rng.uniform(0.0, length_ms, n))
     durations = np.maximum(rng.lognormal(math.log(20.0), 0.6, n), 1.5 * step_ms)
-    which = rng.integers(3, size=n)
-    sides: tuple[Literal["left"], Literal["right"], Literal["both"]] = ("left", "right", "both")
+    offsets = np.minimum(onsets + durations, length_ms)
+    sides = np.array(["left", "right", "both"])[rng.integers(3, size=n)].tolist()
     losses: list[Event] = []
-    for onset_ms, duration_ms, side in zip(onsets, durations, which, strict=True):
-        offset_ms = min(float(onset_ms + duration_ms), length_ms)
-        is_apart = all(
-            offset_ms < event.onset_ms - LID_MS or onset_ms > event.offset_ms + LID_MS
-            for event in blinks
-        )
-        if is_apart:
-            eye = sides[side] if len(eyes) == 2 else "both"
-            losses.append(Event("loss", float(onset_ms), offset_ms, eye=eye))
+    for onset_ms, offset_ms, side in zip(onsets.tolist(), offsets.tolist(), sides, strict=True):
+        if all(
+            offset_ms < blink.onset_ms - LID_MS or onset_ms > blink.offset_ms + LID_MS
+            for blink in blinks
+        ):
+            losses.append(
+                Event("loss", onset_ms, offset_ms, eye=side if config.binocular else "both")
+            )
     return losses
 
 
@@ -82,51 +68,51 @@ def covered(events: list[Event], relative_ms: Array) -> NDArray[np.bool_]:
     return mask
 
 
-def drift(speed_deg_s: float, clock: Sampling, rng: np.random.Generator) -> Array:
+def drift(speed_deg_s: float, config: SimulationConfig, rng: np.random.Generator) -> Array:
     """Slow wandering bound to the target, (2, time), whose root mean square speed is given."""
 
     def spectrum(hz: Array) -> Array:
         # A random walk (1/f), held below 0.5 Hz and smoothed by the eye's inertia above 8 Hz.
         return np.asarray(1.0 / np.sqrt((0.5**2 + hz**2) * (1.0 + (hz / 8.0) ** 4)))
 
-    def speed_of(hz: Array) -> Array:
-        return np.asarray(spectrum(hz) * 2.0 * np.pi * hz)
-
-    wander = _noise(spectrum, clock, rng)
-    hz = np.linspace(0.0, clock.rate_hz / 2.0, 4097)
-    speed_per_size = math.sqrt(2.0 * np.sum(speed_of(hz) ** 2) / np.sum(spectrum(hz) ** 2))
+    wander = _noise(spectrum, config, rng)
+    hz = np.linspace(0.0, config.rate_hz / 2.0, 4097)
+    speed = spectrum(hz) * 2.0 * np.pi * hz
+    speed_per_size = math.sqrt(2.0 * np.sum(speed**2) / np.sum(spectrum(hz) ** 2))
     return wander * (speed_deg_s / speed_per_size)
 
 
-def one_eye(participant: Participant, eye: Eye, clock: Sampling, rng: np.random.Generator) -> Array:
+def one_eye(
+    participant: Participant, eye: Eye, config: SimulationConfig, rng: np.random.Generator
+) -> Array:
     """What is an eye's own, (2, time): vergence, part of the drift, tremor, tracker noise."""
 
     def tremor(hz: Array) -> Array:
         return np.asarray(np.exp(-(((hz - 84.0) / 15.0) ** 2) / 2.0))  # 84 Hz (Bolger et al. 1999)
 
     def tracker(hz: Array) -> Array:
-        return np.asarray(np.cos(np.pi * hz / clock.rate_hz) ** 2)  # its [1 2 1]/4 sample filter
+        return np.asarray(np.cos(np.pi * hz / config.rate_hz) ** 2)  # its [1 2 1]/4 sample filter
 
     def vergence(hz: Array) -> Array:
         return np.asarray(1.0 / (0.2**2 + hz**2))  # wanders over seconds
 
     side = 0.5 if eye == "left" else -0.5
     apart = side * np.array([[participant.vergence_x_deg], [participant.vergence_y_deg]])
-    own = apart + _VERGENCE_WANDER_DEG * _noise(vergence, clock, rng)
-    own = own + drift(participant.drift_deg_s / 3.0, clock, rng)
-    own = own + participant.noise_deg * _noise(tracker, clock, rng)
-    if clock.rate_hz > 200.0:  # slower trackers do not see tremor
-        own = own + participant.tremor_deg * _noise(tremor, clock, rng)
+    own = apart + _VERGENCE_WANDER_DEG * _noise(vergence, config, rng)
+    own = own + drift(participant.drift_deg_s / 3.0, config, rng)
+    own = own + participant.noise_deg * _noise(tracker, config, rng)
+    if config.rate_hz > 200.0:  # slower trackers do not see tremor
+        own = own + participant.tremor_deg * _noise(tremor, config, rng)
     return np.asarray(own)
 
 
-def _noise(spectrum: Spectrum, clock: Sampling, rng: np.random.Generator) -> Array:
+def _noise(spectrum: Spectrum, config: SimulationConfig, rng: np.random.Generator) -> Array:
     """Gaussian noise (2, time) of standard deviation 1 with an amplitude spectrum over Hz."""
     # A second more than needed, because noise made this way joins its own beginning.
-    n = 1 << (clock.n_samples + math.ceil(clock.rate_hz)).bit_length()
-    hz = np.arange(n // 2 + 1, dtype=np.float64) * (clock.rate_hz / n)
+    n = 1 << (config.n_samples + math.ceil(config.rate_hz)).bit_length()
+    hz = np.arange(n // 2 + 1, dtype=np.float64) * (config.rate_hz / n)
     gain = spectrum(hz)
     gain = gain / math.sqrt(2.0 * np.sum(gain[1:-1] ** 2) + gain[0] ** 2 + gain[-1] ** 2)
     white = np.fft.rfft(rng.standard_normal((2, n)))
     shaped = np.fft.irfft(white * gain * math.sqrt(n), n)
-    return np.asarray(shaped[:, : clock.n_samples])
+    return np.asarray(shaped[:, : config.n_samples])
