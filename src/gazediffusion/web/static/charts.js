@@ -19,7 +19,7 @@ const number = (value) => (value >= 100 ? value.toFixed(0) : value >= 10 ? value
 // The median ratio of the headline, and the ratio of each family of quantities.
 export function drawBars(box, headline, ratios) {
   const families = Object.entries(ratios.families).map(([name, value]) => [name, value.synthetic]);
-  const rows = [["median", headline.median_ratio.value], ...families];
+  const rows = [["median", headline.ratio?.value], ...families];
   box.replaceChildren(...rows.map(([name, ratio], place) => {
     const isKnown = Number.isFinite(ratio);
     const track = create("span", { class: "track" });

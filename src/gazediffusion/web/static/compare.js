@@ -69,15 +69,15 @@ const drawFamily = () =>
   drawMarginals($("#marginals"), results.quantities.filter((one) => one.family === family.value && one.histogram), results.n_synthetic);
 
 // The headline in words; percentages are against recorded windows.
-function headlineOf({ median_ratio: median, n_above: above, n_distances: total, ...counts }) {
-  if (!Number.isFinite(median.value)) return "No floor can be computed from this recording.";
+function headlineOf({ ratio, n_above: above, n_distances: total, ...counts }) {
+  if (!Number.isFinite(ratio?.value)) return "No floor can be computed from this recording.";
   const names = {
     saccade_count_percent: "saccades", path_length_percent: "path length", main_sequence_percent: "slope of the main sequence",
   };
   const percent = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(0)}\u00a0%`;
   const known = Object.entries(names).filter(([key]) => Number.isFinite(counts[key]?.value));
   const against = known.map(([key, name]) => `${name} ${percent(counts[key].value)}`);
-  return `Median ratio to the floor ${median.value.toFixed(2)}; ${above.value} of ${total} distances exceed 1.5` +
+  return `Median ratio to the floor ${ratio.value.toFixed(2)}; ${above.value} of ${total} distances exceed 1.5` +
     `${against.length ? `. Against recorded windows: ${against.join(", ")}` : ""}.`;
 }
 
