@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import doctest
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import gazediffusion as gd
-from gazediffusion import description, geometry, model
 from tests.runs import TINY, saved_windows, trained_run
-
-
-@pytest.mark.parametrize("module", [model, description, geometry], ids=lambda one: one.__name__)
-def test_the_examples_in_the_docstrings_run(module: object) -> None:
-    result = doctest.testmod(module)  # type: ignore[arg-type]
-    assert result.failed == 0
 
 
 def test_default_is_the_packaged_joint_model() -> None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import doctest
 import importlib
-import pkgutil
 import warnings
+from pathlib import Path
 
 import pytest
 
-import gazediffusion.data
+import gazediffusion
 
+SOURCE = Path(gazediffusion.__file__).parent
 MODULES = [
-    one.name for one in pkgutil.walk_packages(gazediffusion.data.__path__, "gazediffusion.data.")
+    ".".join(["gazediffusion", *path.relative_to(SOURCE).with_suffix("").parts])
+    for path in sorted(SOURCE.rglob("*.py"))
+    if ">>>" in path.read_text()
 ]
 
 
@@ -20,8 +23,9 @@ MODULES = [
 def test_examples_give_what_they_show(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # packages of others warn when they are imported
-        module = importlib.import_module(name)
+        module = importlib.import_module(name.removesuffix(".__init__"))
         found = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
+    assert found.attempted > 0
     assert found.failed == 0
 
 

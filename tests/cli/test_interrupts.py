@@ -1,0 +1,88 @@
+"""Ctrl-C keeps what is done and says how to resume; models that are not calibrated say so."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import gazediffusion as gd
+from gazediffusion.training.loop import train_epochs
+from tests.conftest import RunCommand
+from tests.runs import saved_windows
+from tests.training.test_joint import JOINT
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A joint run that was trained but never calibrated."""
+    path = tmp_path_factory.mktemp("interrupted")
+    windows = saved_windows(path / "w.safetensors")
+    recipe = replace(JOINT, epochs=1, sampling_steps=4)
+    list(train_epochs(windows, path / "run", recipe, device="cpu"))
+    return path
+
+
+def interrupted(arguments: list[str], is_due: Callable[[], bool]) -> tuple[int, str, str]:
+    """Exit code, output and errors of a command that gets Ctrl-C once `is_due`."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gazediffusion", *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    stop_at = time.monotonic() + 60
+    while not is_due() and process.poll() is None and time.monotonic() < stop_at:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate(timeout=60)
+    return process.returncode, out, errors
+
+
+def test_an_uncalibrated_model_says_so(run: RunCommand, folder: Path, tmp_path: Path) -> None:
+    code, said, _ = run("info", folder / "run")
+    assert code == 0
+    assert "25 summary statistics, not calibrated (gazediffusion calibrate)" in said
+    code, _, errors = run("generate", "--model", folder / "run", "-n", 2, "-o", tmp_path / "g.npz")
+    assert code == 0
+    assert "is not calibrated" in errors
+    assert not gd.load(folder / "run").is_calibrated
+
+
+def test_ctrl_c_in_generate_keeps_the_windows_and_the_same_command_resumes(
+    folder: Path, run: RunCommand, tmp_path: Path
+) -> None:
+    words = ["generate", "--model", str(folder / "run"), "-n", "600", "--batch-size", "2"]
+    words += ["--steps", "40", "-o", str(tmp_path / "g.npz"), "--device", "cpu"]
+    code, said, errors = interrupted(words, lambda: len(list(tmp_path.glob(".*.work/*.npy"))) > 2)
+    assert code == 130, errors
+    assert "Traceback" not in errors
+    (line,) = [one for one in said.splitlines() if one.startswith("stopped")]
+    assert "of 600 windows are generated" in line
+    assert line.endswith("the same command resumes")
+    n_pieces = len(list(tmp_path.glob(".*.work/*.npy")))
+    small = [word if word != "600" else str(2 * n_pieces) for word in words]
+    code, said, _ = run(*small)
+    assert code == 0
+    assert f"resuming {tmp_path / 'g.npz'}: {2 * n_pieces} of {2 * n_pieces} windows" in said
+
+
+def test_ctrl_c_in_calibrate_keeps_its_state_and_the_same_command_resumes(
+    folder: Path, run: RunCommand
+) -> None:
+    state = folder / "run" / "calibration.safetensors"
+    words = ["calibrate", str(folder / "run"), "-n", "64", "--device", "cpu"]
+    code, said, errors = interrupted(words, state.is_file)
+    assert code == 130, errors
+    assert "calibration stopped in round" in said
+    assert said.rstrip().endswith("the same command resumes")
+    code, said, _ = run(*words)
+    assert code == 0
+    assert f"resuming the calibration of {folder / 'run'} in round" in said
+    assert gd.load(folder / "run").is_calibrated
