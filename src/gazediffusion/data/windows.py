@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gazediffusion.data import conversions
+from gazediffusion.data.subsampling import evenly_spaced
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.geometry import Floats, Screen
 
@@ -157,6 +158,10 @@ class Windows:
     def select(self, chosen: NDArray[np.bool_] | NDArray[np.integer[Any]]) -> Windows:
         """The chosen windows over the same segments (no gaze is copied)."""
         return replace(self, starts=self.starts[chosen])
+
+    def subsample(self, at_most: int) -> Windows:
+        """At most so many of the windows, evenly spaced."""
+        return self.select(evenly_spaced(len(self), at_most))
 
     @property
     def grid_of_window(self) -> NDArray[np.float32]:

@@ -199,15 +199,10 @@ def config_from(values: Mapping[str, Any], folder: Path) -> RunConfig:
 
 
 def write_config(folder: Path, config: RunConfig, **more: Any) -> None:
-    """Write a configuration and the tables of its conditioning prior."""
-    write_tables(folder, config.conditioning)
+    """Write a configuration and the tables of its conditioning prior, which calibration changes."""
+    if tables := config.conditioning.to_tensors():
+        save_tensors(folder / TABLES, tables, {"schema": config.conditioning.to_json()["schema"]})
     write_json(folder / CONFIG, {**config.to_json(), **more})
-
-
-def write_tables(folder: Path, conditioning: Conditioning) -> None:
-    """Write the tables of a conditioning prior, which calibration changes."""
-    if tables := conditioning.to_tensors():
-        save_tensors(folder / TABLES, tables, {"schema": conditioning.to_json()["schema"]})
 
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:

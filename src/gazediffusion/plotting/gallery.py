@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gazediffusion.data.subsampling import evenly_spaced
 from gazediffusion.data.windows import Windows
 from gazediffusion.plotting.style import BLUE, ORANGE, draw_path, house_style, save_figure
 
@@ -33,7 +32,7 @@ def gallery(sets: Mapping[str, Windows], title: str, n: int) -> Figure:
     """The figure of `plot_windows`."""
     import matplotlib.pyplot as plt
 
-    shown = {name: one.select(evenly_spaced(len(one), n)) for name, one in sets.items()}
+    shown = {name: one.subsample(n) for name, one in sets.items()}
     n_columns = max(len(one) for one in shown.values())
     figure, grid = plt.subplots(
         2 * len(shown), n_columns, figsize=(2.6 * n_columns, 4.2 * len(shown)), squeeze=False

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from gazediffusion.conditioning import Condition
 from gazediffusion.conditioning.conditioning import AUGMENTATIONS
+from gazediffusion.data.subsampling import evenly_spaced
 from gazediffusion.data.windows import CLIP, Windows
 from gazediffusion.models.checkpoint import RunConfig
 from gazediffusion.seeds import seed_for
@@ -154,5 +155,4 @@ def some_held_out(windows: Windows, n: int) -> Tensor:
     Normalized gaze (window, 2, time), dequantized.
     """
     chosen = windows.held_out if len(windows.held_out) else windows
-    places = torch.linspace(0, len(chosen) - 1, min(n, len(chosen))).round().long()
-    return torch.from_numpy(chosen.dequantized(seed=0).cut(places.numpy()))
+    return torch.from_numpy(chosen.dequantized(seed=0).cut(evenly_spaced(len(chosen), n)))

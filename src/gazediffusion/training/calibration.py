@@ -25,7 +25,7 @@ from gazediffusion.models.checkpoint import (
     load_run,
     load_tensors,
     save_tensors,
-    write_tables,
+    write_config,
 )
 
 WINDOWS = 128  # of each task and round
@@ -101,7 +101,8 @@ def calibrate(
                     )
         state = _State(state.conditioning.calibrate(draws, state.measured), state.round + 1)
         _save(run, state, n, rounds)
-    write_tables(folder, state.conditioning)
+    # The configuration too: that of an earlier version had the tables in it.
+    write_config(folder, replace(run.config, conditioning=state.conditioning))
     (folder / STATE).unlink(missing_ok=True)
 
 

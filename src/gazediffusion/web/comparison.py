@@ -72,7 +72,7 @@ def describe(real: RealWindows, seconds: float | None = None) -> dict[str, Any]:
         "screens": [asdict(windows.screens[k]) for k in np.unique(windows.screen_index)],
         "windows": [
             {**window, "x": window["x"][:n_samples], "y": window["y"][:n_samples]}
-            for window in windows_json(subsampled(windows, MAX_SHOWN))
+            for window in windows_json(windows.subsample(MAX_SHOWN))
         ],
     }
 
@@ -86,8 +86,8 @@ class Comparison:
     @classmethod
     def of(cls, real: RealWindows, synthetic: gd.Windows) -> Comparison:
         """Of at most MAX_REAL real windows."""
-        taken = subsampled(real.windows, MAX_REAL)
-        reference = None if real.reference is None else subsampled(real.reference, MAX_REAL)
+        taken = real.windows.subsample(MAX_REAL)
+        reference = None if real.reference is None else real.reference.subsample(MAX_REAL)
         config = gd.EvaluationConfig(quick=True)
         evaluation = gd.evaluate(taken, {"synthetic": synthetic}, reference, config)
         if len(taken) < len(real.windows):
@@ -119,10 +119,3 @@ class Comparison:
 
         matplotlib.use("Agg")  # drawn outside the main thread, where no window may open
         return self.evaluation.to_html()
-
-
-def subsampled(windows: gd.Windows, at_most: int) -> gd.Windows:
-    """At most so many of the windows, evenly spaced."""
-    if len(windows) <= at_most:
-        return windows
-    return windows.select(np.linspace(0, len(windows) - 1, at_most).round().astype(np.int64))
