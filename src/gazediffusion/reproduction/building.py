@@ -38,7 +38,7 @@ from gazediffusion.models.checkpoint import Run, WeightsName, load_run, read_con
 from gazediffusion.models.compact import rounded
 from gazediffusion.models.unet import n_parameters
 from gazediffusion.reproduction.artefacts import Artefacts, Required
-from gazediffusion.reproduction.plan import BASELINES, EvaluationName, Plan
+from gazediffusion.reproduction.plan import BASELINES, Plan
 from gazediffusion.training.concurrent import Job, train_concurrently
 from gazediffusion.training.noise_levels import loss_by_level
 
@@ -106,12 +106,12 @@ class Builder:
 
     def samples(self, required: Required) -> None:
         """Build all that needs a trained network, training first what is needed for it."""
-        features = self._missing("features", required.features)
-        histories = self._missing("histories", required.histories)
-        levels = self._missing("levels", required.levels)
-        needed = [name for one in required.evaluations for name in self.plan.evaluations[one]]
+        features = self._missing("features", required["features"])
+        histories = self._missing("histories", required["histories"])
+        levels = self._missing("levels", required["levels"])
+        needed = [name for one in required["evaluations"] for name in self.plan.evaluations[one]]
         needed += [name for name in features if name not in PARTICIPANTS]
-        sets = self._missing("sets", dict.fromkeys([*needed, *required.shown]))
+        sets = self._missing("sets", dict.fromkeys([*needed, self.plan.reference]))
         runs = [self.plan.sets[name].run for name in sets]
         runs += [*histories, *levels, *([self.plan.reference] if features else [])]
         self._train([name for name in dict.fromkeys(runs) if name is not None])
@@ -127,7 +127,7 @@ class Builder:
             windows = self.windows(run.config.recipe.representation)
             write_json(self.path("levels", name), loss_by_level(run, windows))
 
-    def evaluations(self, names: Iterable[EvaluationName]) -> None:
+    def evaluations(self, names: Iterable[str]) -> None:
         """Compare sets with the held-out participants."""
         for name in names:
             path = self.path("evaluations", name)
@@ -146,11 +146,11 @@ class Builder:
 
         return Artefacts(
             plan=self.plan,
-            evaluations=read("evaluations", required.evaluations),
-            features={name: np.load(self.path("features", name)) for name in required.features},
-            histories=read("histories", required.histories),
-            levels=read("levels", required.levels),
-            shown={name: self._set(name).cut()[:_N_SHOWN] for name in required.shown},
+            evaluations=read("evaluations", required["evaluations"]),
+            features={name: np.load(self.path("features", name)) for name in required["features"]},
+            histories=read("histories", required["histories"]),
+            levels=read("levels", required["levels"]),
+            shown={self.plan.reference: self._set(self.plan.reference).cut()[:_N_SHOWN]},
             about=about,
         )
 
@@ -161,14 +161,14 @@ class Builder:
 
     def can_build(self, required: Required) -> bool:
         """Whether all of it is there, or can be built without training or sampling a network."""
-        sets = {name for one in required.evaluations for name in self.plan.evaluations[one]}
-        sets |= {name for name in required.features if name not in PARTICIPANTS}
+        sets = {name for one in required["evaluations"] for name in self.plan.evaluations[one]}
+        sets |= {name for name in required["features"] if name not in PARTICIPANTS}
         has_reference = (self.path("runs", self.plan.reference) / "best.safetensors").is_file()
         return (
             sets <= self.existing("sets") | set(BASELINES)
-            and (has_reference or set(required.features) <= self.existing("features"))
-            and set(required.histories) <= self.existing("histories")
-            and set(required.levels) <= self.existing("levels")
+            and (has_reference or set(required["features"]) <= self.existing("features"))
+            and set(required["histories"]) <= self.existing("histories")
+            and set(required["levels"]) <= self.existing("levels")
         )
 
     def counts(self, representation: str) -> dict[str, int]:
@@ -267,7 +267,7 @@ class Builder:
         windows = self.windows(self.plan.representation_of(name))
         n = self._n_windows(windows)
         if plan.run is None:
-            return fit_baseline(plan.baseline, windows).sample(n, SET_SEED)
+            return fit_baseline(name, windows).sample(n, SET_SEED)
         run = self._run(plan.run, plan.weights)
         if plan.levels is not None:
             run.network.load_state_dict(rounded(run.network.state_dict(), plan.levels))
@@ -300,7 +300,7 @@ class Builder:
             with written_whole(path) as temporary, open(temporary, "wb") as file:
                 np.save(file, features)
 
-    def _evaluated(self, name: EvaluationName) -> dict[str, Any]:
+    def _evaluated(self, name: str) -> dict[str, Any]:
         windows = self.windows(self.plan.representation_of(name))
         is_main = name in ("position", "velocity")
         result = evaluate(

@@ -1,6 +1,6 @@
 """The page of a reproduction in Markdown: docs/results/README.md, from results.json alone.
 
-No number is typed here: each comes from the results or from paper.py. Tables that were not built
+No number is typed here: each comes from the results or from paper.toml. Tables that were not built
 and figures that were not drawn are left out.
 """
 
@@ -53,12 +53,12 @@ HOW_TO_READ = (
     "without either is of a single set."
 )
 COMPARABLE = (
-    f"The paper's recordings are of {paper.N_PARTICIPANTS} participants, "
-    f"{paper.N_HELD_OUT_PARTICIPANTS} of them held out. Participants, task and number of windows "
-    "differ here, and histogram distances depend on all three. Comparable are the order of models, "
-    "the direction of errors, and our numbers with the floor. A model that was trained on the "
-    "training participants cannot be expected to be below the floor. The paper gives no floor."
-)
+    "The paper's recordings are of {n_participants} participants, {n_held_out_participants} of "
+    "them held out. Participants, task and number of windows differ here, and histogram distances "
+    "depend on all three. Comparable are the order of models, the direction of errors, and our "
+    "numbers with the floor. A model that was trained on the training participants cannot be "
+    "expected to be below the floor. The paper gives no floor."
+).format(**paper.PROTOCOL)
 
 
 def render(results: Results) -> str:
@@ -205,8 +205,8 @@ def _data(results: Results) -> Iterator[Block]:
             f"{name} model",
             *(about[name][key] for key in keys),
             about["n_compared"].get(name),
-            paper.N_TRAIN_WINDOWS[name],
-            paper.N_HELD_OUT_WINDOWS[name],
+            paper.PROTOCOL["n_train_windows"][name],
+            paper.PROTOCOL["n_held_out_windows"][name],
         ]
         for name in MODELS
     ]

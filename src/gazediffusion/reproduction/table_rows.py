@@ -6,7 +6,7 @@ those of what the paper did not measure. The paper's numbers are joined to the r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from gazediffusion.evaluation.quantities import DIRECTIONS, EVENTS, FEATURES, TE
 from gazediffusion.reproduction import paper
 from gazediffusion.reproduction.artefacts import Artefacts
 from gazediffusion.reproduction.measures import Comparison, Measure, frechet_measure, seeds_of
+from gazediffusion.reproduction.paper import Published
 from gazediffusion.reproduction.plan import BASELINES, ETAS, LEVELS, STEPS, Plan
 from gazediffusion.reproduction.rows import Row, mean_and_sd, percent_above
 
@@ -247,11 +248,11 @@ def training(made: Artefacts) -> Rows:
             "loss": {"ours": history["best_validation_loss"], "paper": _paper_loss(plan, run)},
             "epoch": {
                 "ours": history["best_epoch"],
-                "paper": paper.REFERENCE_EPOCH if is_reference else None,
+                "paper": paper.TEXT["reference_epoch"] if is_reference else None,
             },
             "training_loss": {
                 "ours": history["training_loss_at_best"],
-                "paper": paper.REFERENCE_TRAINING_LOSS if is_reference else None,
+                "paper": paper.TEXT["reference_training_loss"] if is_reference else None,
             },
             "minutes": {
                 "ours": None if seconds is None else seconds / 60.0,
@@ -267,7 +268,7 @@ def training(made: Artefacts) -> Rows:
     runs, label = plan.position_sets, "position, mean of seeds"
     loss, sd = mean_and_sd(made.histories[run]["best_validation_loss"] for run in runs)
     mean = Row("position", "loss", label, loss, sd, seeds=seeds_of(runs))
-    theirs = paper.BEST_VALIDATION_LOSS
+    theirs = Published.of(paper.TEXT["best_validation_loss"])
     is_eps = plan.position.objective == "eps"
     yield replace(mean, paper=theirs.mean, paper_sd=theirs.sd) if is_eps else mean
 
@@ -330,3 +331,12 @@ def beyond(made: Artefacts) -> Rows:
             yield Row(name, f"ratio_{family}", label, **compared.ratio(family).of(sets))
         for key, test in TESTS.items():
             yield Row(name, key, label, **compared.test(test, key).of(sets))
+
+
+ROWS: dict[str, Callable[[Artefacts], Rows]] = {
+    rows.__name__.replace("_", "-"): rows
+    for rows in (
+        *(features, w1, markov, fgd, events, event_distances, panel, sampling, objective, seeds),
+        *(downstream, velocity, training, levels, weights, beyond),
+    )
+}
