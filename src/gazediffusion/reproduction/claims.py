@@ -6,13 +6,11 @@ key. A claim whose rows are not there is left out.
 
 from __future__ import annotations
 
-import string
 from collections.abc import Mapping
 from typing import Any
 
-from gazediffusion.document import as_text
 from gazediffusion.reproduction import paper
-from gazediffusion.reproduction.rows import MissingError, Row, Rows, as_published
+from gazediffusion.reproduction.rows import MissingError, Row, Rows, in_words
 from gazediffusion.reproduction.verdicts import NEAR, RULES
 
 _DATA = paper.read_data("claims")
@@ -20,17 +18,6 @@ _EVENT = _DATA.pop("event")
 CLAIMS: dict[str, dict[str, Any]] = {
     name: {**_EVENT, **claim} if claim.pop("like", None) else claim for name, claim in _DATA.items()
 }
-
-
-class _Words(string.Formatter):
-    """Numbers and rows as the tables show them, unless a template names another format."""
-
-    def format_field(self, value: Any, format_spec: str) -> str:
-        if isinstance(value, Row):
-            return value.text(format_spec or "ours")
-        if format_spec == "paper":
-            return as_published(value)
-        return format(value, format_spec) if format_spec else as_text(value)
 
 
 def evaluate_claims(rows: Mapping[tuple[str, str, str], Row]) -> list[dict[str, Any]]:
@@ -48,7 +35,7 @@ def evaluate_claims(rows: Mapping[tuple[str, str, str], Row]) -> list[dict[str, 
         except MissingError:
             continue
         words = {**listed, **values, "text": paper.TEXT, "protocol": paper.PROTOCOL, "near": NEAR}
-        said = [_Words().vformat(claim[key], (), words) for key in ("paper", "ours", "rule")]
+        said = [in_words(claim[key], words) for key in ("paper", "ours", "rule")]
         numbers = [
             {"table": table, "row": row, "column": column, "ours": one.ours}
             for (table, row, column), one in read.read.items()
