@@ -7,6 +7,7 @@ disagree with what was run.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from gazediffusion.models.recipes import Recipe
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 # The canvas, in units of a hundredth of its width.
 _WIDTH, _TOP, _LEFT = 100.0, 12.0, 26.0
 _LEVEL, _INDENT, _BOX_WIDTH, _BOX_HEIGHT = 11.5, 6.0, 15.0, 5.6
+_BY = "\u00d7"
 _ARROW: dict[str, Any] = {"arrowstyle": "-|>", "mutation_scale": 9, "shrinkA": 0, "shrinkB": 0}
 
 
@@ -37,7 +39,7 @@ class _Canvas:
         from matplotlib.patches import FancyBboxPatch
 
         corner, style = (x - width / 2, y - _BOX_HEIGHT / 2), "round,pad=0,rounding_size=0.8"
-        face = {"facecolor": to_rgba(colour, 0.12), "edgecolor": colour}
+        face: dict[str, Any] = {"facecolor": to_rgba(colour, 0.12), "edgecolor": colour}
         self.axes.add_patch(FancyBboxPatch(corner, width, _BOX_HEIGHT, style, **face))
         self.say(x, y, text, size=8.5)
         if film:
@@ -87,7 +89,7 @@ def _draw_flow(
     steps = f"{position.sampling_steps} steps (position)\n{velocity.sampling_steps} (velocity)"
     # Centre, width, text and colour of a box; what stands above and below the arrow to the next.
     boxes = (
-        (8.5, 15.0, f"$X_0$: {network.channels} × {length:,}\nposition or velocity", GREY,
+        (8.5, 15.0, f"$X_0$: {network.channels} {_BY} {length:,}\nposition or velocity", GREY,
          noising, f"noising, $t$ = 1 … {position.diffusion_steps:,}"),
         (34.0, 7.0, "$X_t$", GREY, "", ""),
         (53.0, 17.0, f"1-D U-Net\n{n_parameters(network):,} parameters", BLUE, "", ""),
@@ -96,7 +98,7 @@ def _draw_flow(
     )  # fmt: skip
     for x, width, text, colour, _, _ in boxes:
         canvas.box(x, y, width, text, colour)
-    for box, after in zip(boxes, boxes[1:], strict=False):
+    for box, after in pairwise(boxes):
         start, end = box[0] + box[1] / 2, after[0] - after[1] / 2
         canvas.arrow((start, y), (end, y))
         canvas.say((start + end) / 2, y + 0.7, box[4], "bottom center")
@@ -106,7 +108,7 @@ def _draw_flow(
 def _draw_network(recipe: Recipe, length: int, target: str, canvas: _Canvas) -> None:
     """The U: encoder down the left, bottleneck, decoder up the right, skips across."""
     config, first, half = recipe.network, -_TOP - 4.5, _BOX_HEIGHT / 2
-    widths, shape = config.widths, f"{config.channels} × {length:,}"
+    widths, shape = config.widths, f"{config.channels} {_BY} {length:,}"
     ends = (f"{config.channels} → {widths[0]}", f"{widths[0]} → {config.channels}")
     canvas.box(6.5, first, 11.0, f"$X_t$\n{shape}", GREY)
     canvas.box(_WIDTH - 6.5, first, 11.0, f"{target}\n{shape}", ORANGE)
@@ -117,7 +119,7 @@ def _draw_network(recipe: Recipe, length: int, target: str, canvas: _Canvas) -> 
         canvas.say(x, first - 0.7, channels, "top center", 7.5)
     for level, (width, deeper) in enumerate(zip(widths, (*widths[1:], widths[-1]), strict=True)):
         y, x = first - level * _LEVEL, _LEFT + level * _INDENT
-        text, below = f"residual block\n{width} × {length >> level:,}", y - _LEVEL + half
+        text, below = f"residual block\n{width} {_BY} {length >> level:,}", y - _LEVEL + half
         canvas.box(x, y, _BOX_WIDTH, text, BLUE, film=True)
         canvas.box(_WIDTH - x, y, _BOX_WIDTH, text, ORANGE, film=True)
         edge, down = x + _BOX_WIDTH / 2, x + _INDENT / 2
@@ -131,11 +133,11 @@ def _draw_network(recipe: Recipe, length: int, target: str, canvas: _Canvas) -> 
         canvas.say(_WIDTH - down + 1.2, middle, up, "center left")
     y, depth = first - len(widths) * _LEVEL, len(widths)
     text = (
-        f"2 residual blocks, {widths[-1]} × {length >> depth:,}\n"
+        f"2 residual blocks, {widths[-1]} {_BY} {length >> depth:,}\n"
         f"self-attention between: {config.heads} heads of {config.head_width}"
     )
-    width = _WIDTH - 2 * (_LEFT + (depth - 1) * _INDENT)
-    canvas.box(_WIDTH / 2, y, width, text, PURPLE, film=True)
+    inside = _WIDTH - 2 * (_LEFT + (depth - 1) * _INDENT)
+    canvas.box(_WIDTH / 2, y, inside, text, PURPLE, film=True)
     canvas.dot(2.0, y + 2.0)
     embedding = (
         f"step $t$ → sinusoid {config.embedding} → linear {4 * config.embedding:,}\n"
