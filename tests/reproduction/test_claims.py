@@ -14,7 +14,7 @@ from gazediffusion.reproduction.claims import CLAIMS, evaluate_claims
 from gazediffusion.reproduction.plan import BASELINES, ETAS
 from gazediffusion.reproduction.rows import Row, Rows
 from gazediffusion.reproduction.tables import make_results
-from gazediffusion.reproduction.verdicts import FAILS, HOLDS, IN_PART, VERDICTS
+from gazediffusion.reproduction.verdicts import FAILS, HOLDS, IN_PART, RULES, VERDICTS
 from tests.reproduction.made import artefacts
 
 Tables = dict[tuple[str, str, str], Row]
@@ -273,7 +273,7 @@ def found(rows: Tables, name: str) -> dict[str, Any]:
 def test_every_claim_is_evaluated_and_can_come_out_either_way(tables: Tables) -> None:
     claims = evaluate_claims(tables)
     assert [claim["name"] for claim in claims] == list(CLAIMS)
-    assert set(CASES) == set(CLAIMS)
+    assert set(CASES) == set(CLAIMS) == set(RULES)
     natural = {claim["name"]: claim["verdict"] for claim in claims}
     for name, cases in CASES.items():
         reached = {*cases, natural[name]}

@@ -248,7 +248,9 @@ def test_architecture_says_what_the_network_is(artefacts: Artefacts, plan: Plan)
 
 
 def test_the_papers_parameter_count_is_drawn(artefacts: Artefacts) -> None:
-    assert f"{paper.N_PARAMETERS:,} parameters" in texts(drawn(figures.architecture(artefacts)))
+    assert f"{paper.PROTOCOL['n_parameters']:,} parameters" in texts(
+        drawn(figures.architecture(artefacts))
+    )
 
 
 def test_no_two_texts_of_the_architecture_overlap(artefacts: Artefacts) -> None:

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from gazediffusion.evaluation.quantities import EVENTS, FEATURES, TEMPORAL, VELOCITY
-from gazediffusion.reproduction import paper
-from gazediffusion.reproduction.paper import NUMBERS
+from gazediffusion.reproduction.paper import NUMBERS, TEXT
 from gazediffusion.reproduction.plan import BASELINES, ETAS, STEPS
 
 EIGHT = [name for name in FEATURES if name != "path_length"]
@@ -43,21 +42,21 @@ def test_the_abstract_rounds_the_table() -> None:
     for kind, tolerance in (("ks", 5e-4), ("js", 1e-3)):
         nine = [mean("features", name, kind) for name in FEATURES]
         assert np.mean(nine) == pytest.approx(mean("features", "mean of nine", kind), abs=tolerance)
-    assert max(mean("features", name, "js") for name in FEATURES) < paper.HIGHEST_FEATURE_JS
+    assert max(mean("features", name, "js") for name in FEATURES) < TEXT["highest_feature_js"]
     five = [mean("velocity", name, "js") for name in VELOCITY]
     assert np.mean(five) == pytest.approx(mean("velocity", "mean of five", "js"), abs=1e-4)
-    assert max(five) == pytest.approx(paper.VELOCITY_HIGHEST_JS.mean, abs=5e-4)
+    assert max(five) == pytest.approx(TEXT["velocity_highest_js"][0], abs=5e-4)
     trtr, tstr, aug, share = (
         mean("downstream", name, "r2") for name in ("trtr", "tstr", "aug", "tstr / trtr")
     )
     assert 100 * tstr / trtr == pytest.approx(share, abs=0.05)
-    assert trtr - aug == pytest.approx(paper.AUG_GAP_TO_TRTR, abs=5e-4)
+    assert trtr - aug == pytest.approx(TEXT["aug_gap_to_trtr"], abs=5e-4)
 
 
 @pytest.mark.parametrize("kind", ["ks", "js"])
 def test_the_reduction_against_markov_is_that_of_the_means(kind: str) -> None:
     model, markov = (mean(table, "mean of eight", kind) for table in ("features", "markov"))
-    published = paper.MARKOV_REDUCTION_PERCENT[kind]
+    published = TEXT["markov_reduction_percent"][kind]
     assert 100 * (1 - model / markov) == pytest.approx(published, abs=0.15)
 
 
@@ -83,10 +82,10 @@ def test_ks_and_js_of_markov_are_not_all_possible_in_bits() -> None:
 
 
 def test_events_are_as_far_from_real_as_the_text_says() -> None:
-    for name, bound in paper.EVENT_BOUNDS_PERCENT.items():
+    for name, bound in TEXT["event_bounds_percent"].items():
         assert round(abs(mean("events", name, "above_real"))) <= bound
     missing = -mean("events", "saccade_count", "above_real")
-    assert round(missing) == paper.SACCADE_UNDERCOUNT_PERCENT
+    assert round(missing) == TEXT["saccade_undercount_percent"]
 
 
 def test_the_chosen_settings_are_the_reference_run_wherever_it_is_given() -> None:
@@ -98,5 +97,5 @@ def test_the_chosen_settings_are_the_reference_run_wherever_it_is_given() -> Non
 
 def test_velocity_numbers_keep_the_bounds_of_the_text() -> None:
     for name in TEMPORAL:
-        assert mean("velocity", name, "rho1") < paper.HIGHEST_RHO1
-        assert paper.PSD_ORDER <= mean("velocity", name, "psd") < 10 * paper.PSD_ORDER
+        assert mean("velocity", name, "rho1") < TEXT["highest_rho1"]
+        assert TEXT["psd_order"] <= mean("velocity", name, "psd") < 10 * TEXT["psd_order"]

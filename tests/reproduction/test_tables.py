@@ -344,20 +344,17 @@ def test_tables_whose_parts_are_absent_are_left_out(
 
 @pytest.mark.parametrize("plan", [PLAN, TINY], ids=lambda plan: plan.name)
 def test_tables_need_what_the_plan_builds(plan: Plan) -> None:
+    built = {"features": {*plan.sets, "real", "train"}, "histories": plan.runs, "levels": plan.runs}
+    built["evaluations"] = plan.evaluations
     for table in TABLES.values():
-        assert set(table.evaluations) <= set(plan.evaluations)
-        assert set(table.fgd(plan)) <= set(plan.sets)
-        assert set(table.runs(plan)) <= set(plan.runs)
+        for kind, names in table.required(plan).items():
+            assert set(names) <= set(built[kind])
 
 
 def test_each_table_is_built_from_its_needs_alone(made: Artefacts) -> None:
     for name, table in TABLES.items():
-        sets = table.fgd(PLAN)
-        few = replace(
-            made,
-            evaluations={key: made.evaluations[key] for key in table.evaluations},
-            features={key: made.features[key] for key in (*sets, "real", "train")} if sets else {},
-            histories={key: made.histories[key] for key in table.runs(PLAN)},
-            levels=made.levels if table.levels else {},
-        )
-        assert name in make_results(few)["tables"]
+        few = {
+            kind: {key: getattr(made, kind)[key] for key in names}
+            for kind, names in table.required(PLAN).items()
+        }
+        assert name in make_results(replace(made, **few))["tables"]  # type: ignore[arg-type]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.reproduction.plan import EvaluationName, Plan
+from gazediffusion.reproduction.plan import Plan
+
+# Kind (evaluations, features, histories, levels) -> names of the artefacts that are required.
+Required = Mapping[str, list[str]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,13 +35,6 @@ class Artefacts:
     shown: Mapping[str, NDArray[np.float32]]
     about: Mapping[str, Any]
 
-
-@dataclass(frozen=True)
-class Required:
-    """The names of the artefacts that are required."""
-
-    evaluations: Sequence[EvaluationName] = ()
-    features: Sequence[str] = ()
-    histories: Sequence[str] = ()
-    levels: Sequence[str] = ()
-    shown: Sequence[str] = ()
+    def has(self, required: Required) -> bool:
+        """Whether all that is required is there."""
+        return all(set(names) <= set(getattr(self, kind)) for kind, names in required.items())

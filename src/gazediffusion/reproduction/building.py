@@ -38,7 +38,7 @@ from gazediffusion.models.checkpoint import Run, WeightsName, load_run, read_con
 from gazediffusion.models.compact import rounded
 from gazediffusion.models.unet import n_parameters
 from gazediffusion.reproduction.artefacts import Artefacts, Required
-from gazediffusion.reproduction.plan import BASELINES, EvaluationName, Plan
+from gazediffusion.reproduction.plan import BASELINES, Plan
 from gazediffusion.training.concurrent import Job, train_concurrently
 from gazediffusion.training.noise_levels import loss_by_level
 
@@ -46,6 +46,7 @@ PARTICIPANTS = ("real", "train")
 # Seeds of what is not trained: of the windows of each set, and of subsampling.
 SET_SEED, SUBSAMPLE_SEED = 0, 0
 _N_SHOWN = 12
+Bar = AbstractContextManager[Callable[..., None]]
 _ENDINGS = {"windows": ".safetensors", "sets": ".safetensors", "runs": "", "features": ".npy"}
 
 
@@ -54,17 +55,16 @@ class Watcher(Protocol):
 
     def part(self, name: str) -> None:
         """A part begins."""
-        ...
 
-    def preparing(self, protocol: str, n_files: int) -> AbstractContextManager[Callable[..., None]]:
+    def preparing(self, protocol: str, n_files: int) -> Bar:
         """A bar for the recordings of some files; the function takes each recording."""
         return nullcontext(lambda recording: None)
 
-    def training(self, n_runs: int, n_windows: int) -> AbstractContextManager[Callable[..., None]]:
+    def training(self, n_runs: int, n_windows: int) -> Bar:
         """A bar for several runs; the function takes (run, windows done)."""
         return nullcontext(lambda run, done: None)
 
-    def generating(self, n: int) -> AbstractContextManager[Callable[[float], None]]:
+    def generating(self, n: int) -> Bar:
         """A bar for the windows of a set."""
         return nullcontext(lambda done: None)
 
@@ -92,11 +92,8 @@ class Builder:
 
     def path(self, kind: str, name: str) -> Path:
         """The file, or folder, of an artefact."""
-        return self._home(kind) / (name + _ENDINGS.get(kind, ".json"))
-
-    def _home(self, kind: str) -> Path:
-        home = self.folder / kind
-        return home / self.plan.reference if kind == "features" else home
+        home = self.plan.reference if kind == "features" else ""
+        return self.folder / kind / home / (name + _ENDINGS.get(kind, ".json"))
 
     def windows(self, representation: str) -> Windows:
         """The prepared recordings."""
@@ -106,12 +103,11 @@ class Builder:
 
     def samples(self, required: Required) -> None:
         """Build all that needs a trained network, training first what is needed for it."""
-        features = self._missing("features", required.features)
-        histories = self._missing("histories", required.histories)
-        levels = self._missing("levels", required.levels)
-        needed = [name for one in required.evaluations for name in self.plan.evaluations[one]]
-        needed += [name for name in features if name not in PARTICIPANTS]
-        sets = self._missing("sets", dict.fromkeys([*needed, *required.shown]))
+        features, histories, levels = (
+            self._missing(kind, required[kind]) for kind in ("features", "histories", "levels")
+        )
+        needed = self._sets_of({**required, "features": features})
+        sets = self._missing("sets", [*needed, self.plan.reference])
         runs = [self.plan.sets[name].run for name in sets]
         runs += [*histories, *levels, *([self.plan.reference] if features else [])]
         self._train([name for name in dict.fromkeys(runs) if name is not None])
@@ -127,7 +123,7 @@ class Builder:
             windows = self.windows(run.config.recipe.representation)
             write_json(self.path("levels", name), loss_by_level(run, windows))
 
-    def evaluations(self, names: Iterable[EvaluationName]) -> None:
+    def evaluations(self, names: Iterable[str]) -> None:
         """Compare sets with the held-out participants."""
         for name in names:
             path = self.path("evaluations", name)
@@ -140,50 +136,48 @@ class Builder:
 
     def artefacts(self, required: Required, about: Mapping[str, Any]) -> Artefacts:
         """Read back what was built."""
-
-        def read(kind: str, names: Iterable[str]) -> dict[str, Any]:
-            return {name: read_json(self.path(kind, name)) for name in names}
-
-        return Artefacts(
-            plan=self.plan,
-            evaluations=read("evaluations", required.evaluations),
-            features={name: np.load(self.path("features", name)) for name in required.features},
-            histories=read("histories", required.histories),
-            levels=read("levels", required.levels),
-            shown={name: self._set(name).cut()[:_N_SHOWN] for name in required.shown},
-            about=about,
-        )
+        read: dict[str, Any] = {
+            kind: {
+                name: np.load(path) if path.suffix == ".npy" else read_json(path)
+                for name in names
+                if (path := self.path(kind, name))
+            }
+            for kind, names in required.items()
+        }
+        reference = self.plan.reference
+        shown = {reference: self._set(reference).cut()[:_N_SHOWN]}
+        return Artefacts(self.plan, **read, shown=shown, about=about)
 
     def existing(self, kind: str) -> set[str]:
         """The names of the artefacts of a kind that are there."""
+        pattern = self.path(kind, "*")
         ending = _ENDINGS.get(kind, ".json")
-        return {path.name.removesuffix(ending) for path in self._home(kind).glob(f"*{ending}")}
+        return {path.name.removesuffix(ending) for path in pattern.parent.glob(pattern.name)}
 
     def can_build(self, required: Required) -> bool:
         """Whether all of it is there, or can be built without training or sampling a network."""
-        sets = {name for one in required.evaluations for name in self.plan.evaluations[one]}
-        sets |= {name for name in required.features if name not in PARTICIPANTS}
         has_reference = (self.path("runs", self.plan.reference) / "best.safetensors").is_file()
-        return (
-            sets <= self.existing("sets") | set(BASELINES)
-            and (has_reference or set(required.features) <= self.existing("features"))
-            and set(required.histories) <= self.existing("histories")
-            and set(required.levels) <= self.existing("levels")
+        kinds = ["histories", "levels", *([] if has_reference else ["features"])]
+        return set(self._sets_of(required)) <= self.existing("sets") | set(BASELINES) and all(
+            set(required[kind]) <= self.existing(kind) for kind in kinds
         )
 
     def counts(self, representation: str) -> dict[str, int]:
         """How many participants and windows there are on either side of the split."""
         windows = self.windows(representation)
-        train, real = windows.train, windows.held_out
-        return {
-            "n_train_windows": len(train),
-            "n_train_participants": len(np.unique(train.participant)),
-            "n_real_windows": len(real),
-            "n_real_participants": len(np.unique(real.participant)),
-        }
+        found = {}
+        for side, part in {"train": windows.train, "real": windows.held_out}.items():
+            found[f"n_{side}_windows"] = len(part)
+            found[f"n_{side}_participants"] = len(np.unique(part.participant))
+        return found
+
+    def _sets_of(self, required: Required) -> list[str]:
+        """The sets that are evaluated, or whose features are required."""
+        sets = [name for one in required["evaluations"] for name in self.plan.evaluations[one]]
+        return [*sets, *(name for name in required["features"] if name not in PARTICIPANTS)]
 
     def _missing(self, kind: str, names: Iterable[str]) -> list[str]:
-        return [name for name in names if not self.path(kind, name).is_file()]
+        return [name for name in dict.fromkeys(names) if not self.path(kind, name).is_file()]
 
     def _part(self, name: str) -> None:
         """Announce a part; a stop that was asked for takes effect between parts."""
@@ -211,14 +205,14 @@ class Builder:
             return
         self._part("training " + ", ".join(job.folder.name for job in jobs))
         with self.watcher.training(len(jobs), n_windows) as update:
-            epochs = train_concurrently(
-                jobs,
-                device=self.device,
-                should_stop=self.watcher.should_stop,
-                on_step=lambda job, done, total: update(job.folder.name, done),
+            list(
+                train_concurrently(
+                    jobs,
+                    device=self.device,
+                    should_stop=self.watcher.should_stop,
+                    on_step=lambda job, done, total: update(job.folder.name, done),
+                )
             )
-            for _ in epochs:
-                pass
         self._require_no_stop()
 
     def _history(self, name: str) -> dict[str, Any]:
@@ -227,31 +221,24 @@ class Builder:
         config, epochs = read_config(folder), read_metrics(folder)
         best = min(epochs, key=lambda one: one["validation_loss"] or np.inf)
         timing = folder / "timing.jsonl"
-        seconds = (
-            sum(json.loads(line)["seconds"] for line in timing.read_text().splitlines())
-            if timing.is_file()
-            else None
-        )
-        on_gpu = config.device == "cuda"
+        times = timing.read_text().splitlines() if timing.is_file() else None
+        is_known = config.device == "cuda" and torch.cuda.is_available()
+        kept = ("seed", "device", "precision", "gazediffusion_version", "torch_version")
         return {
             "run": name,
             "recipe": config.recipe.name,
             "objective": config.recipe.objective,
-            "seed": config.seed,
+            "n_parameters": n_parameters(config.recipe.network),
             "epochs": len(epochs),
             "steps": epochs[-1]["step"],
             "best_validation_loss": best["validation_loss"],
             "best_epoch": best["epoch"] + 1,
             "training_loss_at_best": best["training_loss"],
-            "seconds": seconds,
-            "device": config.device,
-            "gpu": torch.cuda.get_device_name() if on_gpu and torch.cuda.is_available() else None,
-            "precision": config.precision,
-            "n_parameters": n_parameters(config.recipe.network),
+            "seconds": None if times is None else sum(json.loads(one)["seconds"] for one in times),
+            "gpu": torch.cuda.get_device_name() if is_known else None,
             "validation_loss": [one["validation_loss"] for one in epochs],
             "training_loss": [one["training_loss"] for one in epochs],
-            "gazediffusion_version": config.gazediffusion_version,
-            "torch_version": config.torch_version,
+            **{key: getattr(config, key) for key in kept},
         }
 
     def _n_windows(self, windows: Windows) -> int:
@@ -267,7 +254,7 @@ class Builder:
         windows = self.windows(self.plan.representation_of(name))
         n = self._n_windows(windows)
         if plan.run is None:
-            return fit_baseline(plan.baseline, windows).sample(n, SET_SEED)
+            return fit_baseline(name, windows).sample(n, SET_SEED)
         run = self._run(plan.run, plan.weights)
         if plan.levels is not None:
             run.network.load_state_dict(rounded(run.network.state_dict(), plan.levels))
@@ -300,7 +287,7 @@ class Builder:
             with written_whole(path) as temporary, open(temporary, "wb") as file:
                 np.save(file, features)
 
-    def _evaluated(self, name: EvaluationName) -> dict[str, Any]:
+    def _evaluated(self, name: str) -> dict[str, Any]:
         windows = self.windows(self.plan.representation_of(name))
         is_main = name in ("position", "velocity")
         result = evaluate(

@@ -1,6 +1,7 @@
 """Claims: what the paper says, and whether it holds here.
 
-Each claim reads rows of the tidy table by key. One whose rows are not there is left out.
+claims.toml has each claim's sentences, verdicts.py its rule. Both read rows of the tidy table by
+key. A claim whose rows are not there is left out.
 """
 
 from __future__ import annotations
@@ -8,10 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gazediffusion.reproduction import abstract_claims, section_claims
-from gazediffusion.reproduction.rows import MissingError, Row, Rows
+from gazediffusion.reproduction import paper
+from gazediffusion.reproduction.rows import MissingError, Row, Rows, in_words
+from gazediffusion.reproduction.verdicts import NEAR, RULES
 
-CLAIMS = {**abstract_claims.CLAIMS, **section_claims.CLAIMS}
+_DATA = paper.read_data("claims")
+_EVENT = _DATA.pop("event")
+CLAIMS: dict[str, dict[str, Any]] = {
+    name: {**_EVENT, **claim} if claim.pop("like", None) else claim for name, claim in _DATA.items()
+}
 
 
 def evaluate_claims(rows: Mapping[tuple[str, str, str], Row]) -> list[dict[str, Any]]:
@@ -21,15 +27,19 @@ def evaluate_claims(rows: Mapping[tuple[str, str, str], Row]) -> list[dict[str, 
     the rows that were read, by key.
     """
     found = []
-    for name, function in CLAIMS.items():
+    for name, claim in CLAIMS.items():
         read = Rows(rows)
         try:
-            texts = dict(zip(("claim", "ours", "rule", "verdict"), function(read), strict=True))
+            listed = {word: read.find(*key) for word, key in claim.get("rows", {}).items()}
+            verdict, values = RULES[name](read, **listed)
         except MissingError:
             continue
+        words = {**listed, **values, "text": paper.TEXT, "protocol": paper.PROTOCOL, "near": NEAR}
+        said = [in_words(claim[key], words) for key in ("paper", "ours", "rule")]
         numbers = [
             {"table": table, "row": row, "column": column, "ours": one.ours}
             for (table, row, column), one in read.read.items()
         ]
-        found.append({"name": name, **texts, "numbers": numbers})
+        texts = dict(zip(("claim", "ours", "rule"), said, strict=True))
+        found.append({"name": name, **texts, "verdict": verdict, "numbers": numbers})
     return found

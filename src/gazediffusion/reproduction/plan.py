@@ -6,7 +6,7 @@ that train in seconds. A plan only names things; building.py builds what is miss
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -15,8 +15,6 @@ from gazediffusion.errors import GazeError
 from gazediffusion.models.checkpoint import WeightsName
 from gazediffusion.models.recipes import POSITION, RECIPES, VELOCITY, Recipe
 from gazediffusion.models.unet import UNetConfig
-
-EvaluationName = Literal["position", "sampling", "weights", "velocity", "velocity-weights"]
 
 BASELINES = ("kinematic-markov", "positional-markov", "uniform", "gaussian")
 STEPS = (10, 25, 50, 100, 200)
@@ -36,14 +34,13 @@ class RunPlan:
 
 @dataclass(frozen=True)
 class SetPlan:
-    """Windows to be generated: by a run and its sampler or, without a run, by a baseline.
+    """Windows to be generated: by a run and its sampler or, without a run, by the baseline `name`.
 
     steps, eta: None is the recipe's own. levels: weights rounded to so many steps before.
     """
 
     name: str
     run: str | None = None
-    baseline: str = ""
     weights: WeightsName = "best"
     steps: int | None = None
     eta: float | None = None
@@ -90,45 +87,6 @@ class Plan:
         return f"x0-{self.reference_seed}"
 
     @property
-    def runs(self) -> dict[str, RunPlan]:
-        """Every network, by name."""
-        other: Objective = "x0" if self.position.objective == "eps" else "eps"
-        ablation = replace(self.position, name=f"{self.position.name}-{other}", objective=other)
-        plans = [
-            *(RunPlan(f"position-{seed}", self.position, seed) for seed in self.position.seeds),
-            RunPlan(self.x0, ablation, self.reference_seed),
-            *(RunPlan(f"velocity-{seed}", self.velocity, seed) for seed in self.velocity.seeds),
-        ]
-        return {plan.name: plan for plan in plans}
-
-    @property
-    def sets(self) -> dict[str, SetPlan]:
-        """Every set of windows, by name."""
-        reference, first_velocity = self.reference, self.velocity_sets[0]
-        plans = [
-            *(SetPlan(name, run=name) for name in (*self.position_sets, self.x0)),
-            *(SetPlan(name, run=name) for name in self.velocity_sets),
-            *(SetPlan(name, baseline=name) for name in BASELINES),
-            *(
-                SetPlan(self.with_steps(steps), run=reference, steps=steps)
-                for steps in STEPS
-                if steps != self.position.sampling_steps
-            ),
-            *(
-                SetPlan(self.with_eta(eta), run=reference, eta=eta)
-                for eta in ETAS
-                if eta != self.position.eta
-            ),
-            SetPlan(self.raw, run=reference, weights="raw"),
-            *(
-                SetPlan(self.with_levels(run, levels), run=run, levels=levels)
-                for run in (reference, first_velocity)
-                for levels in LEVELS
-            ),
-        ]
-        return {plan.name: plan for plan in plans}
-
-    @property
     def raw(self) -> str:
         """The reference run's set of weights that are not averaged."""
         return f"{self.reference}-raw"
@@ -147,28 +105,63 @@ class Plan:
         return f"{run}-levels-{levels}"
 
     @property
-    def evaluations(self) -> dict[EvaluationName, list[str]]:
-        """The sets that one evaluation compares with the held-out participants."""
-        ablations = [
-            *(self.with_steps(steps) for steps in STEPS),
-            *(self.with_eta(eta) for eta in ETAS),
-            self.raw,
-            self.x0,
+    def runs(self) -> dict[str, RunPlan]:
+        """Every network, by name."""
+        other: Objective = "x0" if self.position.objective == "eps" else "eps"
+        ablation = replace(self.position, name=f"{self.position.name}-{other}", objective=other)
+        plans = [
+            *(RunPlan(f"position-{seed}", self.position, seed) for seed in self.position.seeds),
+            RunPlan(self.x0, ablation, self.reference_seed),
+            *(RunPlan(f"velocity-{seed}", self.velocity, seed) for seed in self.velocity.seeds),
         ]
-        first_velocity = self.velocity_sets[0]
+        return {plan.name: plan for plan in plans}
+
+    @property
+    def sets(self) -> dict[str, SetPlan]:
+        """Every set of windows, by name."""
+        reference = self.reference
+        plans = [
+            *(SetPlan(self.with_steps(n), reference, steps=n) for n in STEPS),
+            *(SetPlan(self.with_eta(eta), reference, eta=eta) for eta in ETAS),
+            SetPlan(self.raw, reference, weights="raw"),
+            *(
+                SetPlan(self.with_levels(run, levels), run, levels=levels)
+                for run in (reference, self.velocity_sets[0])
+                for levels in LEVELS
+            ),
+            *(SetPlan(name) for name in BASELINES),
+            # Last, since the reference run's own settings are those of some ablations.
+            *(SetPlan(name, name) for name in self.runs),
+        ]
+        return {plan.name: plan for plan in plans}
+
+    @property
+    def evaluations(self) -> dict[str, list[str]]:
+        """The sets that one evaluation compares with the held-out participants."""
+        ablations = [*map(self.with_steps, STEPS), *map(self.with_eta, ETAS), self.raw, self.x0]
+        rounded = {
+            run: [run, *(self.with_levels(run, levels) for levels in LEVELS)]
+            for run in (self.reference, self.velocity_sets[0])
+        }
         return {
             "position": [*self.position_sets, *BASELINES],
             "sampling": list(dict.fromkeys(ablations)),
-            "weights": [
-                self.reference,
-                *(self.with_levels(self.reference, levels) for levels in LEVELS),
-            ],
+            "weights": rounded[self.reference],
             "velocity": self.velocity_sets,
-            "velocity-weights": [
-                first_velocity,
-                *(self.with_levels(first_velocity, levels) for levels in LEVELS),
-            ],
+            "velocity-weights": rounded[self.velocity_sets[0]],
         }
+
+    def named(self, groups: Iterable[str]) -> list[str]:
+        """The names of runs or sets in groups."""
+        of = {
+            "position": self.position_sets,
+            "velocity": self.velocity_sets,
+            "baselines": list(BASELINES),
+            "objectives": [self.reference, self.x0],
+            "weights": self.evaluations["weights"],
+            "all": list(self.runs),
+        }
+        return [name for group in groups for name in of[group]]
 
     def representation_of(self, name: str) -> Literal["position", "velocity"]:
         """The windows that a set or an evaluation is compared with."""

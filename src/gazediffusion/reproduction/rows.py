@@ -7,6 +7,7 @@ and the claims need nothing else.
 from __future__ import annotations
 
 import math
+import string
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -128,6 +129,22 @@ class Rows:
     def table(self, name: str) -> list[Row]:
         """All rows of a table."""
         return [row for row in self.of.values() if row.table == name]
+
+
+class _Words(string.Formatter):
+    """Numbers and rows as the tables show them, unless a template names another format."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if isinstance(value, Row):
+            return value.text(format_spec or "ours")
+        if format_spec == "paper":
+            return as_published(value)
+        return format(value, format_spec) if format_spec else as_text(value)
+
+
+def in_words(template: str, values: Mapping[str, Any]) -> str:
+    """A template with its values: {row:floor} is a part of a row, {x} a number as in a table."""
+    return _Words().vformat(template, (), values)
 
 
 def as_published(mean: float | Published, sd: float | None = None) -> str:

@@ -6,7 +6,7 @@ those of what the paper did not measure. The paper's numbers are joined to the r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -192,29 +192,25 @@ def seeds(made: Artefacts) -> Rows:
 def downstream(made: Artefacts) -> Rows:
     """Predicting the number of fixations: trained on real windows, on synthetic ones, on both."""
     compared, sets = _position(made), made.plan.position_sets
+
+    def measure(way: str, key: str) -> Measure:
+        return compared.test("tstr", f"{way}_{key}")
+
     for key in ("r2", "mae"):
-        trtr, sd = (compared.test("tstr", f"trtr_{key}{end}") for end in ("", "_sd"))
         # The same for every set. Its SD is over folds of participants.
-        real: dict[str, Any] = {
-            "ours": trtr.values.get(sets[0]),
-            "sd": sd.values.get(sets[0]),
-            "n": compared.n,
-        }
-        yield Row("trtr", key, "TRTR (real → real)", **real)
-        for way, label in {
-            "tstr": "TSTR (synthetic → real)",
-            "aug": "AUG (real + synthetic → real)",
-        }.items():
-            fields = compared.test("tstr", f"{way}_{key}").of(sets, with_floor=False)
-            yield Row(way, key, label, **fields)
-        floor, sd = (compared.test("tstr", f"tstr_{key}{end}") for end in ("", "_sd"))
+        real, sd = (measure("trtr", one).values.get(sets[0]) for one in (key, f"{key}_sd"))
+        yield Row("trtr", key, "TRTR (real → real)", real, sd, n=compared.n)
+        for way, label in {"tstr": "synthetic", "aug": "real + synthetic"}.items():
+            fields = measure(way, key).of(sets, with_floor=False)
+            yield Row(way, key, f"{way.upper()} ({label} → real)", **fields)
+        floor, sd = (measure("tstr", one).floor for one in (key, f"{key}_sd"))
         label = "TSTR with the training participants' windows (floor)"
-        yield Row("floor", key, label, floor.floor, sd.floor, n=compared.n)
-    on_real = compared.test("tstr", "trtr_r2").values.get(sets[0])
+        yield Row("floor", key, label, floor, sd, n=compared.n)
+    on_real = measure("trtr", "r2").values.get(sets[0])
     # Where real windows do not predict either, there is no share of their R2.
     shares = {
         one: 100.0 * (value / on_real) if value is not None and on_real and on_real > 0 else None
-        for one, value in compared.test("tstr", "tstr_r2").values.items()
+        for one, value in measure("tstr", "r2").values.items()
     }
     fields = Measure(shares, n=compared.n).of(sets)
     yield Row("tstr / trtr", "r2", "TSTR / TRTR (%)", unit="%", **fields)
@@ -238,62 +234,55 @@ def training(made: Artefacts) -> Rows:
     """Each network: losses, epochs, wall time."""
     plan = made.plan
     for run, planned in plan.runs.items():
-        history = made.histories[run]
-        is_reference = run == plan.reference and planned.recipe.objective == "eps"
-        seconds = history["seconds"]
-        columns: dict[str, dict[str, Any]] = {
-            "objective": {"ours": history["objective"]},
-            "epochs": {"ours": history["epochs"]},
-            "loss": {"ours": history["best_validation_loss"], "paper": _paper_loss(plan, run)},
-            "epoch": {
-                "ours": history["best_epoch"],
-                "paper": paper.REFERENCE_EPOCH if is_reference else None,
-            },
-            "training_loss": {
-                "ours": history["training_loss_at_best"],
-                "paper": paper.REFERENCE_TRAINING_LOSS if is_reference else None,
-            },
-            "minutes": {
-                "ours": None if seconds is None else seconds / 60.0,
-                "unit": "min",
-                "note": "not recorded" if seconds is None else "",
-            },
-            "device": {"ours": history["gpu"] or history["device"]},
-            "parameters": {"ours": history["n_parameters"]},
+        history, seconds = made.histories[run], made.histories[run]["seconds"]
+        ours = {
+            "objective": history["objective"],
+            "epochs": history["epochs"],
+            "loss": history["best_validation_loss"],
+            "epoch": history["best_epoch"],
+            "training_loss": history["training_loss_at_best"],
+            "minutes": None if seconds is None else seconds / 60.0,
+            "device": history["gpu"] or history["device"],
+            "parameters": history["n_parameters"],
         }
+        theirs = _published_training(plan, run)
         n = made.about[plan.representation_of(run)]["n_real_windows"]
-        for column, fields in columns.items():
-            yield Row(run, column, run, n=n, seeds=[planned.seed], **fields)
+        counts: dict[str, Any] = {"n": n, "seeds": [planned.seed]}
+        for column, value in ours.items():
+            row = Row(run, column, run, value, paper=theirs.get(column), **counts)
+            if column == "minutes":
+                row = replace(row, unit="min", note="not recorded" if value is None else "")
+            yield row
     runs, label = plan.position_sets, "position, mean of seeds"
     loss, sd = mean_and_sd(made.histories[run]["best_validation_loss"] for run in runs)
     mean = Row("position", "loss", label, loss, sd, seeds=seeds_of(runs))
-    theirs = paper.BEST_VALIDATION_LOSS
-    is_eps = plan.position.objective == "eps"
-    yield replace(mean, paper=theirs.mean, paper_sd=theirs.sd) if is_eps else mean
+    best, best_sd = paper.TEXT["best_validation_loss"]
+    is_papers = plan.position.objective == "eps"
+    yield replace(mean, paper=best, paper_sd=best_sd) if is_papers else mean
 
 
-def _paper_loss(plan: Plan, run: str) -> float | None:
-    """The paper's loss of this run: that of seed 123, of the reference or of the ablation."""
+def _published_training(plan: Plan, run: str) -> dict[str, float]:
+    """The paper's numbers of this run: of seed 123, of the reference or of the ablation."""
     target = plan.runs[run].recipe.objective
-    theirs = None
+    numbers: dict[str, float] = {}
     if run in (plan.reference, plan.x0):
-        theirs = paper.find("objective", target, "loss")
+        numbers["loss"] = paper.NUMBERS["objective"][target]["loss"].mean
     elif run == "position-123" and target == "eps":
-        theirs = paper.find("seeds", "paper, seed 123", "loss")
-    return None if theirs is None else theirs.mean
+        numbers["loss"] = paper.NUMBERS["seeds"]["paper, seed 123"]["loss"].mean
+    if run == plan.reference and target == "eps":
+        numbers["epoch"] = paper.TEXT["reference_epoch"]
+        numbers["training_loss"] = paper.TEXT["reference_training_loss"]
+    return numbers
 
 
 def levels(made: Artefacts) -> Rows:
     """What the networks recover of fixational motion at several noise levels."""
-    for name, runs in {
-        "position": made.plan.position_sets,
-        "velocity": made.plan.velocity_sets,
-    }.items():
-        measured = [run for run in runs if run in made.levels]
-        found = [made.levels[run] for run in measured]
+    for name in ("position", "velocity"):
+        runs = made.plan.named([name])
+        found = [made.levels[run] for run in runs]
+        counts: dict[str, Any] = {"n": found[0]["n_windows"], "seeds": seeds_of(runs)}
         for at_level in zip(*(one["levels"] for one in found), strict=True):
             key, label = f"t {at_level[0]['t']}", f"t = {at_level[0]['t']}"
-            counts = {"n": found[0]["n_windows"], "seeds": seeds_of(measured)}
             yield Row(key, "sigma", label, at_level[0]["sigma"])
             for column, of in {"loss": "loss", "left": "unexplained_fixation"}.items():
                 ours, sd = mean_and_sd(level[of] for level in at_level)
@@ -330,3 +319,12 @@ def beyond(made: Artefacts) -> Rows:
             yield Row(name, f"ratio_{family}", label, **compared.ratio(family).of(sets))
         for key, test in TESTS.items():
             yield Row(name, key, label, **compared.test(test, key).of(sets))
+
+
+ROWS: dict[str, Callable[[Artefacts], Rows]] = {
+    rows.__name__.replace("_", "-"): rows
+    for rows in (
+        *(features, w1, markov, fgd, events, event_distances, panel, sampling, objective, seeds),
+        *(downstream, velocity, training, levels, weights, beyond),
+    )
+}

@@ -91,7 +91,7 @@ def training_curves(artefacts: Artefacts) -> Figure | None:
     import matplotlib.pyplot as plt
 
     plan, histories = artefacts.plan, artefacts.histories
-    eps, x0 = paper.BEST_VALIDATION_LOSS.mean, paper.NUMBERS["objective"]["x0"]["loss"].mean
+    eps, x0 = paper.TEXT["best_validation_loss"][0], paper.NUMBERS["objective"]["x0"]["loss"].mean
     is_papers = plan.position.objective == "eps"
     ablation = f"position model, predicting {'x0' if is_papers else 'eps'}"
     panels = [
