@@ -159,7 +159,7 @@ def _membership(
         "training windows. 0.5 is chance; lower is better.",
         "floor": None,
         "synthetic": {
-            name: asdict(membership(load_model(path, device=device), [training], [held_out]))
+            name: asdict(membership(load_model(path, device=device), training, held_out))
             for name, path in synthetic.items()
             if is_model(path)
         },
