@@ -41,20 +41,19 @@ def walks(n: int, seed: int, memory: float = 0.8) -> NDArray[np.float32]:
 
 # With 600 examples a side an accuracy of 0.5 has an SD of 0.014; four of them are allowed.
 def is_near_chance(found: C2ST) -> bool:
-    return abs(found.accuracy - 0.5) < 0.06 and abs(found.auc - 0.5) < 0.08
+    return abs(found.accuracy - 0.5) < 0.06
 
 
 def test_features_of_one_law_are_not_separated() -> None:
     found = c2st_features(features(600, 0), participants(600), features(600, 1), seed=0)
     assert is_near_chance(found)
     assert found.interval[0] < 0.5 < found.interval[1]
-    assert (found.n, found.n_participants) == (600, N_PARTICIPANTS)
+    assert found.n == 600
 
 
 def test_features_of_two_laws_are_separated() -> None:
     found = c2st_features(features(600, 0), participants(600), features(600, 1, shift=2.0), seed=0)
     assert found.accuracy > 0.98
-    assert found.auc > 0.99
 
 
 def test_a_larger_side_gives_no_advantage() -> None:

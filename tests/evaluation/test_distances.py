@@ -7,7 +7,6 @@ import pytest
 from scipy import stats
 
 from gazediffusion.evaluation.distances import (
-    Draws,
     distances,
     distances_with_intervals,
     draw_weights,
@@ -21,9 +20,9 @@ from gazediffusion.evaluation.quantities import Quantity
 RNG = np.random.default_rng(0)
 
 
-def quantity(values: np.ndarray, window: np.ndarray | None = None) -> Quantity:
-    window = np.arange(len(values)) if window is None else window
-    return Quantity("q", "q", "features", "", "window", values, window)
+def quantity(values: np.ndarray, group: np.ndarray | None = None) -> Quantity:
+    group = np.arange(len(values)) if group is None else group
+    return Quantity("q", "q", "features", "", "window", values, group)
 
 
 def test_distances_are_those_of_the_metrics_and_of_scipy() -> None:
@@ -45,8 +44,8 @@ def test_counting_by_arithmetic_equals_counting_by_search() -> None:
 def test_drawing_every_group_once_gives_the_value_itself() -> None:
     a, b = RNG.normal(0, 1, 600), RNG.normal(0.5, 1, 600)
     groups = np.arange(600) % 6
-    once = Draws(np.ones((1, 6)), np.ones((1, 6)))
-    found = distances_with_intervals(quantity(a), quantity(b), groups, groups, once)
+    once = np.ones((1, 6)), np.ones((1, 6))
+    found = distances_with_intervals(quantity(a, groups), quantity(b, groups), once)
     assert found["js"].replicates[0] == pytest.approx(found["js"].value, rel=1e-9)
     assert found["ks"].replicates[0] == pytest.approx(found["ks"].value, abs=0.02)
     assert found["w1"].replicates[0] == pytest.approx(found["w1"].value, rel=0.05)
@@ -58,10 +57,11 @@ def test_intervals_are_wide_when_participants_differ_and_narrow_when_they_do_not
     apart = RNG.normal(0, 1, 800) + 2.0 * groups
     other = RNG.normal(0, 1, 800)
     rng = np.random.default_rng(1)
-    draws = Draws(draw_weights(8, 300, rng), draw_weights(8, 300, rng))
+    draws = draw_weights(8, 300, rng), draw_weights(8, 300, rng)
 
     def width(values: np.ndarray) -> float:
-        found = distances_with_intervals(quantity(values), quantity(other), groups, groups, draws)
+        sides = quantity(values, groups), quantity(other, groups)
+        found = distances_with_intervals(*sides, draws)
         interval = found["ks"].interval()
         assert interval is not None
         return interval[1] - interval[0]
@@ -77,10 +77,8 @@ def test_weights_draw_as_many_groups_as_there_are() -> None:
 
 
 def test_a_set_without_a_value_has_the_largest_distance() -> None:
-    found = distances_with_intervals(
-        quantity(RNG.normal(0, 1, 50)), quantity(np.empty(0)), np.zeros(50, int), np.zeros(0, int),
-        None,
-    )  # fmt: skip
+    sides = quantity(RNG.normal(0, 1, 50)), quantity(np.empty(0))
+    found = distances_with_intervals(*sides, None)
     assert found["js"].value == pytest.approx(math.log(2))
     assert found["ks"].value == 1.0
     assert found["w1"].value == math.inf
@@ -104,10 +102,8 @@ def test_a_share_of_many_values_is_spread_over_all_of_them() -> None:
 def test_a_draw_without_a_value_leaves_the_distance_without_an_interval() -> None:
     """As of few synthetic windows of which one alone has a fixation."""
     real, one = RNG.normal(0, 1, 60), RNG.normal(0, 1, 5)
-    groups = np.arange(6)
-    draws = Draws(draw_weights(6, 50, RNG), draw_weights(6, 50, RNG))
-    found = distances_with_intervals(
-        quantity(real, np.arange(60) % 6), quantity(one, np.zeros(5, int)), groups, groups, draws
-    )
+    draws = draw_weights(6, 50, RNG), draw_weights(6, 50, RNG)
+    sides = quantity(real, np.arange(60) % 6), quantity(one, np.zeros(5, int))
+    found = distances_with_intervals(*sides, draws)
     assert found["js"].value == distances(quantity(real), quantity(one))["js"]
     assert found["js"].interval() is None

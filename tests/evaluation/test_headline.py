@@ -12,7 +12,7 @@ from gazediffusion.data.windows import Windows
 from gazediffusion.evaluation.degree_events import degree_events, main_sequence_fit
 from gazediffusion.evaluation.evaluation import Evaluation, EvaluationConfig, evaluate
 from gazediffusion.evaluation.features import ivt_statistics, kinematic_features
-from gazediffusion.evaluation.gaze_sets import SECOND_DRAW
+from gazediffusion.evaluation.gaze_sets import SECOND_DRAW, GazeSet
 from gazediffusion.evaluation.headline import Counted, Headline, percentages, summarised_ratios
 from tests.conftest import SCREEN
 from tests.gaze import as_synthetic, simulated_windows, with_noise
@@ -128,10 +128,8 @@ def test_a_set_without_any_ratio_has_no_headline_ratio() -> None:
 
 
 def test_drawing_every_group_once_gives_the_slope_of_the_fit(windows: Windows) -> None:
-    gaze = windows.held_out.cut()
-    counted = Counted.of(gaze, (SCREEN,) * len(gaze), 250.0, np.arange(len(gaze)) % 5)
-    assert counted.line is not None
-    slope = counted.line.slope(np.ones((1, 5)))
+    counted = Counted.of(GazeSet.of("real", windows.held_out))
+    slope = counted.slope(np.ones((1, counted.n_groups)))
     assert slope[0] == pytest.approx(counted.values["main_sequence"])
     assert counted.means["path_length"].mean()[0] == pytest.approx(counted.values["path_length"])
 

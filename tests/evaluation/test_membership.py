@@ -30,7 +30,7 @@ def test_a_model_that_memorised_its_windows_is_identified(tmp_path: Path) -> Non
     few = windows.select(np.r_[np.arange(0, 12, 3), np.arange(12, 36)])
     recipe = replace(TINY, epochs=400, learning_rate=5e-3, flip=0.0, reversal=0.0)
     list(train_epochs(few, tmp_path / "memorised", recipe, seed=0, device="cpu"))
-    sides = [few.train], [few.held_out]
+    sides = few.train, few.held_out
     memorised = membership(load_run(tmp_path / "memorised", "last"), *sides, 500, 16)
     list(train_epochs(few, tmp_path / "new", replace(recipe, epochs=1), seed=0, device="cpu"))
     new = membership(load_run(tmp_path / "new", "last"), *sides, 500, 16)
@@ -42,8 +42,8 @@ def test_a_model_that_memorised_its_windows_is_identified(tmp_path: Path) -> Non
 
 def test_a_conditioned_model_is_attacked_with_its_tasks(tmp_path: Path) -> None:
     list(train_epochs(joint_parts(), tmp_path / "run", JOINT, seed=0, device="cpu"))
-    training, held_out = zip(*((one.train, one.held_out) for one in joint_parts()), strict=True)
-    found = membership(load_run(tmp_path / "run"), training, held_out, n_windows=10, n_levels=16)
+    part = joint_parts()[0]
+    found = membership(load_run(tmp_path / "run"), part.train, part.held_out, 10, n_levels=16)
     assert 0 <= found.auc <= 1
     assert found.n_members == 10
 
@@ -52,4 +52,4 @@ def test_without_held_out_participants_there_is_no_attack(tmp_path: Path) -> Non
     list(train_epochs(short_windows(), tmp_path / "run", TINY, seed=0, device="cpu"))
     alone = short_windows().train
     with pytest.raises(GazeError, match="held-out participants"):
-        membership(load_run(tmp_path / "run"), [alone], [])
+        membership(load_run(tmp_path / "run"), alone, alone.select(np.arange(0)))

@@ -9,7 +9,7 @@ same number of windows, because histogram distances shrink with n.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,12 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.windows import Windows
-from gazediffusion.evaluation.curves import Curve, curves_of, main_sequence_of, scalar_curves
+from gazediffusion.evaluation.curves import curves_of, main_sequence_of
 from gazediffusion.evaluation.distances import (
     DISTANCES,
     FARTHEST,
     Distance,
-    Draws,
     bins_of,
     distances,
     distances_with_intervals,
@@ -30,22 +29,17 @@ from gazediffusion.evaluation.distances import (
     drawn_counts,
     even_counts,
 )
-from gazediffusion.evaluation.gaze_sets import (
-    SECOND_DRAW,
-    GazeSet,
-    GazeSets,
-    arrange,
-    stream,
-)
+from gazediffusion.evaluation.gaze_sets import SECOND_DRAW, GazeSet, GazeSets, arrange, stream
 from gazediffusion.evaluation.headline import (
     FAMILIES,
     Counted,
     percentages,
     ratio_entries,
     summarised_ratios,
+    titles_of,
 )
 from gazediffusion.evaluation.metrics import js_from_counts
-from gazediffusion.evaluation.quantities import FEATURES, GroupMeans, Quantity, measure
+from gazediffusion.evaluation.quantities import FEATURES, SCALARS, Measured, Quantity
 from gazediffusion.evaluation.ratios import differences_of, means_of, ratio, ratios_of
 from gazediffusion.evaluation.result import FORMAT, EvaluationConfig, about_of
 from gazediffusion.evaluation.set_tests import FeatureMap, Progress, compute_tests
@@ -71,62 +65,89 @@ def compare(
     sets = arrange(real, synthetic, train, config.seed)
     for one in sets.all:
         progress(f"measuring {one.name}")
-        sets.measured[one.name] = measure(
-            one.gaze, real.rate_hz, one.screens, config.protocols, one.group
-        )
+        sets.measured[one.name] = one.measure(config.protocols)
     progress("distances")
     work = _Comparison(sets, config, _weights(sets, config))
-    quantities, scalars = work.quantities(), work.scalars()
-    means = means_of(quantities, sets.names)
-    shown = {one.name: sets.measured[one.name] for one in sets.shown}
-    results: Results = {
-        "format": FORMAT,
-        "format_version": 1,
-        "about": about_of(config, sets.n_common, _compared(sets), _notes(sets)),
-        "sets": {
-            "real": sets.real.described,
-            "train": sets.train.described if sets.train else None,
-            "synthetic": {one.name: one.described for one in sets.synthetic},
-        },
-        "headline": {},
-        "quantities": quantities,
-        "scalars": scalars,
-        "curves": curves_of(shown),
-        "main_sequence": main_sequence_of(shown),
-        "ratios": ratios_of(quantities, scalars, sets.names),
-        "means": means,
-        "differences": differences_of(work.mean_js, means),
-        "tests": compute_tests(sets, real.rate_hz, config, feature_model, progress),
+    described = {
+        "real": sets.real.described,
+        "train": sets.train.described if sets.train else None,
+        "synthetic": {one.name: one.described for one in sets.synthetic},
     }
-    progress("headline")
-    results["headline"] = work.headlines(results, real, train)
-    return results
-
-
-def _compared(sets: GazeSets) -> str:
-    """One sentence: who is compared with whom, how many windows and participants, which floor."""
-    real, n = sets.real.described, sets.n_common
-    text = (
-        f"Each synthetic set is compared with {real['n_windows']:,} windows of "
-        f"{real['n_participants']} held-out participants at {n:,} windows a set; "
-    )
-    if sets.training is None:
-        return text + "the floor is the distance between two halves of these recordings."
-    train = sets.training.described
-    return text + (
-        f"the floor is the same distance for {n:,} of the {train['n_windows']:,} windows of "
-        f"{train['n_participants']} training participants."
-    )
-
-
-def _notes(sets: GazeSets) -> list[str]:
     notes = [note for one in sets.shown for note in one.notes]
     if sets.train is None:
         notes.append(
             "no reference windows were given: the floor is between two halves of the real "
             "participants' recordings, lower than the floor between participants"
         )
-    return notes
+    shown = {one.name: sets.measured[one.name] for one in sets.shown}
+    results = assemble(
+        config, sets.n_common, described, notes, work.quantities(), work.scalars(), shown
+    )
+    results["differences"] = differences_of(work.mean_js, results["means"])
+    results["tests"] = compute_tests(sets, config, feature_model, progress)
+    progress("headline")
+    results["headline"] = work.headlines(results, real if train is None else train)
+    return results
+
+
+def assemble(
+    config: EvaluationConfig,
+    n_common: int,
+    sets: Results,
+    notes: Sequence[str],
+    quantities: list[Results],
+    scalars: list[Results],
+    measured: Mapping[str, Measured],
+    summary: str = "",
+) -> Results:
+    """The results of a comparison, all but its headline, differences and tests.
+
+    n_common: windows a set. sets: what is known of each. measured: the sets of the figures.
+    summary: the name of the summary that stands for the real windows.
+    """
+    names = list(sets["synthetic"])
+    return {
+        "format": FORMAT,
+        "format_version": 1,
+        "about": about_of(config, n_common, _compared(sets, n_common, summary), list(notes)),
+        "sets": sets,
+        "headline": {},
+        "quantities": quantities,
+        "scalars": scalars,
+        "curves": curves_of(measured),
+        "main_sequence": main_sequence_of(measured),
+        "ratios": ratios_of(quantities, scalars, names),
+        "means": means_of(quantities, names),
+        "differences": [],
+        "tests": {},
+    }
+
+
+def _compared(sets: Results, n: int, summary: str) -> str:
+    """One sentence: who is compared with whom, how many windows and participants, which floor."""
+    real, train = sets["real"], sets["train"]
+    text = (
+        f"Each synthetic set is compared with {f'the summary {summary}: ' if summary else ''}"
+        f"{real['n_windows']:,} windows of {real['n_participants']} held-out participants"
+        f"{',' if summary else ''} at {n:,} windows a set; "
+    )
+    if train is None:
+        return text + "the floor is the distance between two halves of these recordings."
+    return text + (
+        f"the floor is the same distance for {n:,} of the {train['n_windows']:,} windows of "
+        f"{train['n_participants']} training participants."
+    )
+
+
+def scalar_row(name: str, cells: Results) -> Results:
+    """A row of a temporal distance."""
+    return {"name": name, "title": SCALARS[name], "family": "temporal", "unit": "", **cells}
+
+
+def cell(distance: Distance, ratio: float | None) -> Results:
+    """A distance with its interval and its ratio to the floor."""
+    value = distance.value if np.isfinite(distance.value) else None
+    return {"value": value, "interval": distance.interval(), "ratio": ratio}
 
 
 def _weights(sets: GazeSets, config: EvaluationConfig) -> dict[str, Floats]:
@@ -154,206 +175,147 @@ class _Comparison:
     sets: GazeSets
     config: EvaluationConfig
     weights: dict[str, Floats]
-    mean_js: dict[str, Floats] = field(default_factory=dict)
+    mean_js: dict[str, Any] = field(default_factory=dict)
     ratio_draws: dict[str, dict[str, Floats]] = field(default_factory=dict)
     perfect: dict[str, float] = field(default_factory=dict)
 
     @property
     def _evaluated(self) -> list[GazeSet]:
         """The synthetic sets and the second draw."""
-        extra = self.sets.second_draw
-        return [*self.sets.synthetic, *([extra] if extra else [])]
+        return [*self.sets.synthetic, *filter(None, [self.sets.second_draw])]
 
     def quantities(self) -> list[Results]:
-        """Every quantity's distances, floors and histograms."""
-        n = self.config.n_replicates
-        if n and "position" in self.config.protocols:
-            self.mean_js = {name: np.zeros(n) for name in self.sets.names}
+        """Every quantity's distances, floors and histograms, where the real sets have values."""
         rows = []
         for key in self.sets.measured["real"].quantities:
-            of = {
-                one.name: found
-                for one in self.sets.all
-                if (found := self.sets.measured[one.name].quantities.get(key)) is not None
-            }
-            if all(one.name in of for one in self.sets.all) and self._has_floor(of):
+            found = {one: all_of.quantities.get(key) for one, all_of in self.sets.measured.items()}
+            of = {one: quantity for one, quantity in found.items() if quantity is not None}
+            known = ("real", "train", "half a", "half b")
+            if len(of) == len(found) and all(len(of[k].values) for k in known if k in of):
                 rows.append(self._quantity(of))
         return rows
 
-    def _has_floor(self, of: Mapping[str, Quantity]) -> bool:
-        known = ("real", "train", "half a", "half b")
-        return all(len(of[name].values) > 0 for name in known if name in of)
-
     def _quantity(self, of: Mapping[str, Quantity]) -> Results:
-        sets, real = self.sets, of["real"]
-        halves = distances(of["half a"], of["half b"])
-        floor = distances(real, of["train"]) if sets.train else halves
+        sets, real, halves = self.sets, of["real"], (of["half a"], of["half b"])
+        below = (real, of["train"]) if sets.train else halves
+        between_halves = distances(*halves)
+        floor = distances(*below) if sets.train else between_halves
         # A ratio is of two JS in the same bins, the floor's: where most values lie in one bin, as
         # velocities do, JS depends on where exactly that bin ends.
-        bins = bins_of(real, of["train"]) if sets.train else bins_of(of["half a"], of["half b"])
+        bins = bins_of(*below)
         counts = {
-            one.name: even_counts(of[one.name].values, bins)
-            for one in [*sets.shown, *self._evaluated]
-            if len(of[one.name].values)
+            name: even_counts(one.values, bins) for name, one in of.items() if len(one.values)
         }
         ratios = {}
-        for one in self._evaluated:
-            js = FARTHEST["js"]
-            if one.name in counts:
-                js = float(js_from_counts(counts["real"], counts[one.name]))
-            ratios[one.name] = ratio(js, floor["js"])
+        for name in (one.name for one in self._evaluated):
+            js = js_from_counts(counts["real"], counts[name]) if name in counts else FARTHEST["js"]
+            ratios[name] = ratio(float(js), floor["js"])
         if real.family in FAMILIES:
-            self._keep(real.name, ratios, self._drawn_ratios(of, bins, floor["js"]))
-        row: Results = {
-            "name": real.name,
-            "title": real.title,
-            "family": real.family,
-            "unit": real.unit,
-            "level": real.level,
-            "mean": {
-                one.name: float(np.mean(of[one.name].values)) if len(of[one.name].values) else None
-                for one in sets.shown
-            },
-            "distances": {
-                kind: {"floor": floor[kind], "halves": halves[kind], "synthetic": {}}
-                for kind in DISTANCES
-            },
-            "histogram": _histogram({one.name: counts.get(one.name) for one in sets.shown}, bins),
+            self._keep(real.name, ratios, *self._drawn_js(of, bins), floor["js"])
+        found: Results = {
+            kind: {"floor": floor[kind], "halves": between_halves[kind], "synthetic": {}}
+            for kind in DISTANCES
         }
-        for one in sets.synthetic:
-            drawn = self._draws(one.name)
-            found = distances_with_intervals(real, of[one.name], sets.real.group, one.group, drawn)
-            if real.family == "features" and one.name in self.mean_js:
-                self.mean_js[one.name] += found["js"].replicates / len(FEATURES)
-            for kind, distance in found.items():
-                by_kind = ratios[one.name] if kind == "js" else ratio(distance.value, floor[kind])
-                row["distances"][kind]["synthetic"][one.name] = _cell(distance, by_kind)
-        return row
+        for name in sets.names:
+            weights = (self.weights["real"], self.weights[name]) if self.weights else None
+            by_kind = distances_with_intervals(real, of[name], weights)
+            if real.family == "features" and weights:
+                drawn = by_kind["js"].replicates / len(FEATURES)
+                self.mean_js[name] = self.mean_js.get(name, 0.0) + drawn
+            for kind, one in by_kind.items():
+                own = ratios[name] if kind == "js" else ratio(one.value, floor[kind])
+                found[kind]["synthetic"][name] = cell(one, own)
+        width = float(bins[1] - bins[0]) or 1.0
+        shown = [one.name for one in sets.shown]
+        densities = {
+            k: (counts[k] / (counts[k].sum() * width)).tolist() for k in shown if k in counts
+        }
+        return {
+            **real.described,
+            "mean": {name: of[name].mean for name in shown},
+            "distances": found,
+            "histogram": {"edges": bins.tolist(), **densities},
+        }
 
-    def _draws(self, name: str) -> Draws | None:
-        return Draws(self.weights["real"], self.weights[name]) if self.weights else None
+    def _drawn_js(
+        self, of: Mapping[str, Quantity], bins: Floats
+    ) -> tuple[dict[str, Floats], Floats | None]:
+        """JS of drawn groups (replicate,) to the held-out participants by set, and the floor's.
+
+        Nothing where some draw of the real sets has no value.
+        """
+        counts = {
+            name: found
+            for name, weights in self.weights.items()
+            if (found := drawn_counts(of[name], bins, weights)).any(axis=1).all()
+        }
+        if "real" not in counts or (self.sets.train and "train" not in counts):
+            return {}, None
+        real = counts.pop("real")
+        drawn = {name: js_from_counts(real, one) for name, one in counts.items()}
+        return drawn, drawn.pop("train", None)
 
     def _keep(
-        self, name: str, ratios: Mapping[str, float | None], drawn: Mapping[str, Floats]
+        self,
+        name: str,
+        ratios: Mapping[str, float | None],
+        drawn: Mapping[str, Floats],
+        drawn_floor: Floats | None,
+        floor: float,
     ) -> None:
-        """Keep what the headline needs of one distance."""
+        """Keep what the headline needs of one distance; without a reference the floor is fixed."""
         if (of_draw := ratios.get(SECOND_DRAW)) is not None:
             self.perfect[name] = of_draw
         for one, replicates in drawn.items():
-            self.ratio_draws.setdefault(one, {})[name] = replicates
-
-    def _drawn_ratios(
-        self, of: Mapping[str, Quantity], bins: Floats, floor: float
-    ) -> dict[str, Floats]:
-        """Ratios to the floor of drawn groups, by set; without a reference the floor is fixed."""
-        if not self.weights:
-            return {}
-        counts = {}
-        for one in filter(None, (self.sets.real, self.sets.train, *self._evaluated)):
-            found = drawn_counts(of[one.name], bins, one.group, self.weights[one.name])
-            if found.any(axis=1).all():
-                counts[one.name] = found
-        if "real" not in counts or (self.sets.train and "train" not in counts):
-            return {}
-        below = js_from_counts(counts["real"], counts["train"]) if self.sets.train else floor
-        return _over(
-            {
-                one.name: js_from_counts(counts["real"], counts[one.name])
-                for one in self._evaluated
-                if one.name in counts
-            },
-            below,
-        )
+            with np.errstate(divide="ignore", invalid="ignore"):
+                over = replicates / (floor if drawn_floor is None else drawn_floor)
+            self.ratio_draws.setdefault(one, {})[name] = over
 
     def scalars(self) -> list[Results]:
-        """Temporal distances: one number per pair of sets."""
-        return [self._scalar(name, title, curve) for name, title, curve in scalar_curves()]
+        """Temporal distances: mean absolute difference of two sets' mean curves."""
+        return [self._scalar(name) for name in SCALARS]
 
-    def _scalar(self, name: str, title: str, curve: Curve) -> Results:
-        """Mean absolute difference of two sets' mean curves, with the floor and intervals."""
-
-        def of(one: str) -> GroupMeans:
-            return curve(self.sets.measured[one].temporal)
+    def _scalar(self, name: str) -> Results:
+        curves = {one: measured.curves[name] for one, measured in self.sets.measured.items()}
 
         def gap(a: str, b: str) -> float:
-            return float(np.abs(of(a).mean() - of(b).mean()).mean())
-
-        def drawn(one: str) -> Floats:
-            apart = of("real").mean(self.weights["real"]) - of(one).mean(self.weights[one])
-            return np.asarray(np.abs(apart).mean(axis=1))
+            return float(np.abs(curves[a].mean() - curves[b].mean()).mean())
 
         halves = gap("half a", "half b")
         floor = gap("real", "train") if self.sets.train else halves
-        evaluated = [one.name for one in self._evaluated]
-        values = {one: gap("real", one) for one in evaluated}
+        values = {one.name: gap("real", one.name) for one in self._evaluated}
         ratios = {one: ratio(value, floor) for one, value in values.items()}
-        replicates = {one: drawn(one) for one in evaluated} if self.weights else {}
-        below = drawn("train") if self.weights and self.sets.train else floor
-        self._keep(name, ratios, _over(replicates, below))
-        return {
-            "name": name,
-            "title": title,
-            "family": "temporal",
-            "unit": "",
-            "floor": floor,
-            "halves": halves,
-            "synthetic": {
-                one: _cell(Distance(values[one], replicates.get(one, np.empty(0))), ratios[one])
-                for one in self.sets.names
-            },
+        drawn = {one: curves[one].mean(weights) for one, weights in self.weights.items()}
+        real = drawn.pop("real", np.empty(0))
+        replicates = {one: np.abs(real - mean).mean(axis=1) for one, mean in drawn.items()}
+        self._keep(name, ratios, replicates, replicates.pop("train", None), floor)
+        cells = {
+            one: cell(Distance(values[one], replicates.get(one, np.empty(0))), ratios[one])
+            for one in self.sets.names
         }
+        return scalar_row(name, {"floor": floor, "halves": halves, "synthetic": cells})
 
-    def headlines(self, results: Results, real: Windows, train: Windows | None) -> Results:
-        """The headline of each synthetic set and of the second draw, by name."""
+    def headlines(self, results: Results, base: Windows) -> Results:
+        """The headline of each synthetic set and of the second draw, by name.
+
+        base: the training participants' windows, or the real ones where there are none.
+        """
         seed, n = self.config.seed, self.config.n_replicates
-        base = GazeSet.of("reference", (real if train is None else train).dequantized(seed=0))
-        reference = _counted(base, real.rate_hz)
-        of_reference = reference.drawn(n, stream(seed, "reference, counts")) if n else {}
-        titles = {row["name"]: row["title"] for row in [*results["quantities"], *results["scalars"]]
-                  if row["family"] != "degrees"}  # fmt: skip
+        reference = Counted.of(GazeSet.of("reference", base.dequantized(seed=0)))
+        of_reference = reference.drawn(n, stream(seed, "reference, counts"))
         accuracy = results["tests"]["c2st"].get("synthetic", {})
         found = {}
         for one in self._evaluated:
-            counted = _counted(self.sets.uncut.get(one.name, one), real.rate_hz)
-            drawn = counted.drawn(n, stream(seed, f"{one.name}, counts")) if n else {}
-            is_perfect = one.name == SECOND_DRAW
-            ratios = self.perfect if is_perfect else ratio_entries(results, one.name)
-            found[one.name] = {
-                **summarised_ratios(ratios, self.ratio_draws.get(one.name, {}), titles),
+            name = one.name
+            counted = Counted.of(self.sets.uncut.get(name, one))
+            drawn = counted.drawn(n, stream(seed, f"{name}, counts"))
+            ratios = self.perfect if name == SECOND_DRAW else ratio_entries(results, name)
+            found[name] = {
+                **summarised_ratios(ratios, self.ratio_draws.get(name, {}), titles_of(results)),
                 **percentages(counted.values, reference.values, drawn, of_reference),
                 "n_windows": len(one.gaze),
             }
-            if one.name in accuracy:
-                cells = accuracy[one.name]
-                found[one.name]["c2st"] = {
-                    "value": cells["features_accuracy"],
-                    "interval": cells["features_interval"],
-                }
+            if name in accuracy:
+                words = {"value": "features_accuracy", "interval": "features_interval"}
+                found[name]["c2st"] = {key: accuracy[name][word] for key, word in words.items()}
         return found
-
-
-def _counted(one: GazeSet, rate_hz: float) -> Counted:
-    return Counted.of(one.gaze, one.screens, rate_hz, one.group)
-
-
-def _cell(distance: Distance, ratio: float | None) -> Results:
-    value = distance.value if np.isfinite(distance.value) else None
-    return {"value": value, "interval": distance.interval(), "ratio": ratio}
-
-
-def _over(found: Mapping[str, Floats], floor: Floats | float) -> dict[str, Floats]:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return {name: np.asarray(values / floor) for name, values in found.items()}
-
-
-def _histogram(
-    counts: Mapping[str, NDArray[np.int64] | None], edges: Floats
-) -> dict[str, list[float]]:
-    """Densities for the figures, from counts in the floor's bins."""
-    width = float(edges[1] - edges[0]) or 1.0
-    densities = {
-        name: (one / (one.sum() * width)).tolist()
-        for name, one in counts.items()
-        if one is not None
-    }
-    return {"edges": edges.tolist(), **densities}

@@ -1,67 +1,43 @@
-"""Curves of sets: autocorrelation, spectra and speed over time, and the main sequence.
-
-A temporal distance is the mean absolute difference of two sets' mean curves.
-"""
+"""Curves of sets for figures: autocorrelation, spectrum, speed over time, and the main sequence."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from gazediffusion.evaluation.degree_events import main_sequence_fit
-from gazediffusion.evaluation.quantities import TEMPORAL, GroupMeans, Measured, Temporal
-
-Curve = Callable[[Temporal], GroupMeans]
+from gazediffusion.evaluation.quantities import Floats, Measured
 
 MIN_SACCADES = 20
 _MAX_POINTS = 500
 
 
-def scalar_curves() -> Iterator[tuple[str, str, Curve]]:
-    """Name, title and curve of each temporal distance."""
-    for name in TEMPORAL:
-        title = name.replace("_", " ")
-        yield f"rho1_{name}", f"lag-one autocorrelation of {title}", partial(_lag_one, name)
-        yield f"psd_{name}", f"spectrum of {title} (L1 per frequency)", partial(_spectrum, name)
-    yield "autocorrelation", "speed autocorrelation to 400 ms", lambda t: t.autocorrelation
-
-
-def _lag_one(name: str, temporal: Temporal) -> GroupMeans:
-    return temporal.lag_one[name]
-
-
-def _spectrum(name: str, temporal: Temporal) -> GroupMeans:
-    return temporal.spectra[name]
-
-
 def curves_of(measured: Mapping[str, Measured]) -> dict[str, Any]:
     """The mean curves of some sets, by name, over the x they share."""
-    temporal = {name: one.temporal for name, one in measured.items()}
-    first = next(iter(temporal.values()))
-    seconds = np.arange(len(first.speed_profile)) * float(first.lag_ms[1]) / 1000
+    first = next(iter(measured.values()))
     thin = slice(None, None, 10)
+    seconds = np.arange(len(first.speed_profile)) * float(first.lag_ms[1]) / 1000
+
+    def curve(x: Floats, x_label: str, y_label: str, sets: dict[str, Floats]) -> dict[str, Any]:
+        values = {name: one.tolist() for name, one in sets.items()}
+        return {"x": x.tolist(), "x_label": x_label, "y_label": y_label, "sets": values}
+
+    def means(key: str) -> dict[str, Floats]:
+        return {name: one.curves[key].mean() for name, one in measured.items()}
+
+    profiles = {name: one.speed_profile[thin] for name, one in measured.items()}
     return {
-        "speed_autocorrelation": {
-            "x": first.lag_ms.tolist(),
-            "x_label": "lag (ms)",
-            "y_label": "autocorrelation",
-            "sets": {name: t.autocorrelation.mean().tolist() for name, t in temporal.items()},
-        },
-        "speed_spectrum": {
-            "x": first.frequency_hz.tolist(),
-            "x_label": "frequency (Hz)",
-            "y_label": "share of power",
-            "sets": {name: t.spectra["speed"].mean().tolist() for name, t in temporal.items()},
-        },
-        "mean_speed_profile": {
-            "x": seconds[thin].tolist(),
-            "x_label": "time (s)",
-            "y_label": "mean speed (normalized units/s)",
-            "sets": {name: t.speed_profile[thin].tolist() for name, t in temporal.items()},
-        },
+        "speed_autocorrelation": curve(
+            first.lag_ms, "lag (ms)", "autocorrelation", means("autocorrelation")
+        ),
+        "speed_spectrum": curve(
+            first.frequency_hz, "frequency (Hz)", "share of power", means("psd_speed")
+        ),
+        "mean_speed_profile": curve(
+            seconds[thin], "time (s)", "mean speed (normalized units/s)", profiles
+        ),
     }
 
 

@@ -40,9 +40,8 @@ class DegreeEvents:
     fixation_duration_s, fixation_window: (fixation,).
     saccade_amplitude_deg: (saccade,) distance from onset to offset.
     saccade_peak_deg_s: (saccade,) the highest speed between them.
-    fixations_per_s, saccades_per_s, microsaccades_per_s: (examined,). Saccades include the
-        microsaccades, those smaller than a degree. NaN where the detector finds no noise to set
-        its threshold by (half or more of the samples stand still along an axis).
+    microsaccades_per_s: (examined,) saccades smaller than a degree. NaN where the detector finds
+        no noise to set its threshold by (half or more of the samples stand still along an axis).
     """
 
     window: Ints
@@ -51,8 +50,6 @@ class DegreeEvents:
     saccade_amplitude_deg: Floats
     saccade_peak_deg_s: Floats
     saccade_window: Ints
-    fixations_per_s: Floats
-    saccades_per_s: Floats
     microsaccades_per_s: Floats
 
 
@@ -92,11 +89,7 @@ def degree_events(
             events[:, 0] += first
     fixations, saccades, is_noisy = (np.concatenate(part) for part in zip(*found, strict=True))
     saccade, amplitude = saccades[:, 0].astype(np.int64), saccades[:, 1]
-    unknown = np.where(is_noisy, 0.0, np.nan)
-
-    def per_second(events: Ints) -> Floats:
-        return np.asarray(np.bincount(events, minlength=len(window)) / (length / rate_hz))
-
+    n_small = np.bincount(saccade[amplitude < MICROSACCADE_DEG], minlength=len(window))
     return DegreeEvents(
         window=window,
         fixation_duration_s=fixations[:, 1] / rate_hz,
@@ -104,9 +97,7 @@ def degree_events(
         saccade_amplitude_deg=amplitude,
         saccade_peak_deg_s=saccades[:, 2],
         saccade_window=window[saccade],
-        fixations_per_s=per_second(fixations[:, 0]),
-        saccades_per_s=per_second(saccade) + unknown,
-        microsaccades_per_s=per_second(saccade[amplitude < MICROSACCADE_DEG]) + unknown,
+        microsaccades_per_s=np.where(is_noisy, n_small / (length / rate_hz), np.nan),
     )
 
 
@@ -183,8 +174,6 @@ def main_sequence_fit(amplitude_deg: Floats, peak_deg_s: Floats) -> MainSequence
 
     Saccades that end where they began have no logarithm and are left out.
     """
-    if amplitude_deg.shape != peak_deg_s.shape:
-        raise GazeError("the main sequence needs one peak for each amplitude")
     has_logarithm = (amplitude_deg > 0) & (peak_deg_s > 0)
     x = np.log10(amplitude_deg[has_logarithm])
     y = np.log10(peak_deg_s[has_logarithm])
@@ -194,6 +183,5 @@ def main_sequence_fit(amplitude_deg: Floats, peak_deg_s: Floats) -> MainSequence
     slope = float(centred @ (y - y.mean()) / (centred @ centred))
     intercept = float(y.mean() - slope * x.mean())
     residual = y - intercept - slope * x
-    return MainSequence(
-        slope, intercept, float(np.sqrt(residual @ residual / (len(x) - 2))), len(x)
-    )
+    spread = float(np.sqrt(residual @ residual / (len(x) - 2)))
+    return MainSequence(slope, intercept, spread, len(x))

@@ -36,14 +36,6 @@ _SYNTHETIC_BLOCKS = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Draws:
-    """Bootstrap weights: how often each group of a set is drawn, (replicate, group)."""
-
-    real: NDArray[np.float64]
-    other: NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
 class Distance:
     """One distance with its bootstrap replicates (replicate,), empty without a bootstrap."""
 
@@ -99,46 +91,40 @@ def bins_of(a: Quantity, b: Quantity) -> Floats:
 
 
 def distances_with_intervals(
-    real: Quantity,
-    other: Quantity,
-    real_groups: NDArray[np.int64],
-    other_groups: NDArray[np.int64],
-    draws: Draws | None,
+    real: Quantity, other: Quantity, weights: tuple[Floats, Floats] | None
 ) -> dict[str, Distance]:
-    """JS, KS and W1 of a real and another quantity; groups are given per window, (window,).
+    """JS, KS and W1 of a real and another quantity.
 
-    A set without a value of the quantity has the largest distance.
+    weights: how often each group of the two is drawn, (replicate, group) each; None leaves out the
+    bootstrap. A set without a value of the quantity has the largest distance.
     """
+    n = 0 if weights is None else len(weights[0])
     if len(other.values) == 0:
-        n = 0 if draws is None else len(draws.real)
         return {name: Distance(value, np.full(n, value)) for name, value in FARTHEST.items()}
     values = distances(real, other)
-    if draws is None:
-        return {name: Distance(value, np.empty(0)) for name, value in values.items()}
-    edges = bins_of(real, other)
-    fine = histogram_edges(share(real.values), share(other.values), _FINE_BINS)
-    p, fine_p = (drawn_counts(real, one, real_groups, draws.real) for one in (edges, fine))
-    q, fine_q = (drawn_counts(other, one, other_groups, draws.other) for one in (edges, fine))
-    if not (p.any(axis=1) & q.any(axis=1)).all():
-        # Some draw has no value at all, so there is no interval.
-        return {name: Distance(value, np.full(len(p), np.nan)) for name, value in values.items()}
-    replicates = {
-        "js": js_from_counts(p, q),
-        "ks": ks_from_counts(fine_p, fine_q),
-        "w1": w1_from_counts(fine_p, fine_q, fine),
-    }
+    # Where some draw has no value at all, there is no interval.
+    replicates = dict.fromkeys(DISTANCES, np.full(n, np.nan))
+    if weights is not None:
+        edges = bins_of(real, other)
+        fine = histogram_edges(share(real.values), share(other.values), _FINE_BINS)
+        p, fine_p = (drawn_counts(real, one, weights[0]) for one in (edges, fine))
+        q, fine_q = (drawn_counts(other, one, weights[1]) for one in (edges, fine))
+        if (p.any(axis=1) & q.any(axis=1)).all():
+            replicates = {
+                "js": js_from_counts(p, q),
+                "ks": ks_from_counts(fine_p, fine_q),
+                "w1": w1_from_counts(fine_p, fine_q, fine),
+            }
     return {name: Distance(values[name], replicates[name]) for name in DISTANCES}
 
 
-def drawn_counts(
-    quantity: Quantity, edges: Floats, groups: NDArray[np.int64], weights: Floats
-) -> Floats:
+def drawn_counts(quantity: Quantity, edges: Floats, weights: Floats) -> Floats:
     """Histogram counts (replicate, bin) of drawn groups; values outside count in the end bins.
 
-    groups: of each window, (window,). weights: how often each group is drawn, (replicate, group).
+    weights: how often each group is drawn, (replicate, group).
     """
     n_groups, n_bins = weights.shape[1], len(edges) - 1
-    flat = groups[quantity.window] * n_bins + _places(quantity.values, edges)
+    flat = quantity.group * n_bins + _places(quantity.values, edges)
     counts = np.bincount(flat, minlength=n_groups * n_bins).reshape(n_groups, n_bins)
     return np.asarray(weights @ counts.astype(float))
 

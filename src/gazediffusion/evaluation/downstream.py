@@ -58,46 +58,46 @@ class CountTask:
         )
 
 
-def trtr(real: CountTask, real_groups: Ints, seed: int) -> dict[str, float]:
-    """Trained on real, tested on participants not trained on: r2 and mae with SD over the folds."""
-    return _over_folds("TRTR", real, real_groups, None, seed)
-
-
-def aug(real: CountTask, real_groups: Ints, synthetic: CountTask, seed: int) -> dict[str, float]:
-    """As `trtr`, with all the synthetic windows added to each training part."""
-    _require("AUG", synthetic)
-    return _over_folds("AUG", real, real_groups, synthetic, seed)
-
-
-def tstr(real: CountTask, synthetic: CountTask, seed: int) -> dict[str, float]:
-    """Trained on synthetic, tested on all real: r2 and mae with SD over the networks' seeds."""
-    _require("TSTR", real)
-    _require("TSTR", synthetic)
-    scores = np.array([_score(synthetic, real, seed + k) for k in range(N_SEEDS)])
-    return _summary(scores, len(synthetic), len(real))
-
-
-def _over_folds(
-    what: str, real: CountTask, groups: Ints, synthetic: CountTask | None, seed: int
+def trtr(
+    real: CountTask, real_groups: Ints, seed: int, more: CountTask | None = None
 ) -> dict[str, float]:
-    _require(what, real)
-    if len(groups) != len(real):
-        raise GazeError(f"{what}: {len(groups)} participant labels for {len(real)} real windows")
-    n_participants = len(np.unique(groups))
+    """Trained on real, tested on participants not trained on: r2 and mae with SD over the folds.
+
+    more: windows that are added to each training part.
+    """
+    what = "TRTR" if more is None else "AUG"
+    for task in filter(None, (more, real)):
+        _require(what, task)
+    if len(real_groups) != len(real):
+        few = f"{len(real_groups)} participant labels for {len(real)} real windows"
+        raise GazeError(f"{what}: {few}")
+    n_participants = len(np.unique(real_groups))
     if n_participants < MIN_PARTICIPANTS:
         few = f"{n_participants} real participants, at least {MIN_PARTICIPANTS} are needed"
         raise GazeError(f"{what} is not computable: {few}")
     n_folds = min(N_FOLDS, n_participants)
-    fold = participant_folds(groups, n_folds)
-    scores = np.zeros((n_folds, 2))
-    n_train = 0
-    for k in range(n_folds):
-        part = real[fold != k]
-        train = part if synthetic is None else part.with_more(synthetic)
-        n_train += len(train)
-        runs = [_score(train, real[fold == k], seed + j) for j in range(N_SEEDS)]
-        scores[k] = np.mean(runs, axis=0)
-    return _summary(scores, n_train // n_folds, len(real))
+    fold = participant_folds(real_groups, n_folds)
+    parts = [real[fold != k] for k in range(n_folds)]
+    trained = parts if more is None else [part.with_more(more) for part in parts]
+    scores = [_scores(train, real[fold == k], seed).mean(axis=0) for k, train in enumerate(trained)]
+    return _summary(np.array(scores), sum(map(len, trained)) // n_folds, len(real))
+
+
+def aug(real: CountTask, real_groups: Ints, synthetic: CountTask, seed: int) -> dict[str, float]:
+    """As `trtr`, with all the synthetic windows added to each training part."""
+    return trtr(real, real_groups, seed, synthetic)
+
+
+def tstr(real: CountTask, synthetic: CountTask, seed: int) -> dict[str, float]:
+    """Trained on synthetic, tested on all real: r2 and mae with SD over the networks' seeds."""
+    for task in (real, synthetic):
+        _require("TSTR", task)
+    return _summary(_scores(synthetic, real, seed), len(synthetic), len(real))
+
+
+def _scores(train: CountTask, test: CountTask, seed: int) -> Floats:
+    """R2 and MAE of N_SEEDS networks, (network, 2)."""
+    return np.array([_score(train, test, seed + k) for k in range(N_SEEDS)])
 
 
 def _score(train: CountTask, test: CountTask, seed: int) -> tuple[float, float]:
@@ -129,15 +129,9 @@ def _score(train: CountTask, test: CountTask, seed: int) -> tuple[float, float]:
 
 def _summary(scores: Floats, n_train: int, n_test: int) -> dict[str, float]:
     """Means and SDs over the rows of (run, [r2, mae]), with the numbers of windows."""
-    mean, sd = scores.mean(axis=0), scores.std(axis=0, ddof=1)
-    return {
-        "r2": float(mean[0]),
-        "r2_sd": float(sd[0]),
-        "mae": float(mean[1]),
-        "mae_sd": float(sd[1]),
-        "n_train": n_train,
-        "n_test": n_test,
-    }
+    (r2, mae), (r2_sd, mae_sd) = scores.mean(axis=0).tolist(), scores.std(axis=0, ddof=1).tolist()
+    found = {"r2": r2, "r2_sd": r2_sd, "mae": mae, "mae_sd": mae_sd}
+    return found | {"n_train": n_train, "n_test": n_test}
 
 
 def _require(what: str, task: CountTask) -> None:

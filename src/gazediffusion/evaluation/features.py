@@ -9,14 +9,15 @@ NaN where a value is not defined, so that callers can group by participant.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.data.recordings import true_segments
+from gazediffusion.data.events import MIN_FIXATION_MS, detect_ivt
 from gazediffusion.errors import GazeError
 
 Floats = NDArray[np.float64]
@@ -24,7 +25,6 @@ Ints = NDArray[np.int64]
 Gaze = NDArray[np.floating[Any]]
 
 IVT_THRESHOLD = 0.02  # normalized units per sample; paper, "Evaluation protocols"
-MIN_FIXATION_MS = 60.0  # paper, "Evaluation protocols"
 LOG_SPEED_FLOOR = 1e-3  # normalized units per second; a fortieth of 0.1 px per sample at 250 Hz
 _CHUNK = 64  # windows worked on at once: 2 MB of float64 for 2,000 samples stay in the cache
 
@@ -36,22 +36,20 @@ def kinematic_features(gaze: Gaze) -> dict[str, Floats]:
     x_range, y_range, x_std, y_std: of the positions (std with divisor n). displacement: from
     the first sample to the last. fixation_ratio: share of steps not above the I-VT threshold.
     """
-    parts = [_features_of(part) for _, part in _parts(gaze)]
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return _by_parts(gaze, _features_of)
 
 
-def _features_of(gaze: Floats) -> dict[str, Floats]:
+def _features_of(gaze: Floats, first_window: int) -> dict[str, Floats]:
     speed = _lengths(np.diff(gaze, axis=2))
-    extent = np.ptp(gaze, axis=2)
-    spread = gaze.std(axis=2)
+    (x_range, y_range), (x_std, y_std) = np.ptp(gaze, axis=2).T, gaze.std(axis=2).T
     return {
         "mean_speed": speed.mean(axis=1),
         "max_speed": speed.max(axis=1),
         "path_length": speed.sum(axis=1),
-        "x_range": extent[:, 0],
-        "y_range": extent[:, 1],
-        "x_std": spread[:, 0],
-        "y_std": spread[:, 1],
+        "x_range": x_range,
+        "y_range": y_range,
+        "x_std": x_std,
+        "y_std": y_std,
         "displacement": np.hypot(*(gaze[:, :, -1] - gaze[:, :, 0]).T),
         "fixation_ratio": (speed <= IVT_THRESHOLD).mean(axis=1),
     }
@@ -81,81 +79,49 @@ class EventStatistics:
     saccade_count: Ints
 
 
-def ivt_statistics(
-    gaze: Gaze,
-    rate_hz: float,
-    threshold: float = IVT_THRESHOLD,
-    min_fixation_ms: float = MIN_FIXATION_MS,
-) -> EventStatistics:
-    """Events by velocity threshold (I-VT, Salvucci & Goldberg 2000), as the paper counts them.
+def ivt_statistics(gaze: Gaze, rate_hz: float, threshold: float = IVT_THRESHOLD) -> EventStatistics:
+    """Events by velocity threshold (`detect_ivt`), as the paper counts them.
 
     Every run of steps above `threshold` (normalized units per sample) is a saccade, however
-    short; a run of the other steps is a fixation if it lasts `min_fixation_ms` or longer. No run
-    crosses a window's border; events cut by the border count with what is seen of them.
+    short; a run of the other steps is a fixation if it lasts 60 ms or longer. No run crosses a
+    window's border; events cut by the border count with what is seen of them.
     """
-    # A tolerance of a millionth of a step: 60 ms at 250 Hz is 15 steps, whatever floats say.
-    min_steps = min_fixation_ms * rate_hz / 1000.0 - 1e-6
-    parts = [_events_of(part, first, rate_hz, threshold, min_steps) for first, part in _parts(gaze)]
-    return EventStatistics(
-        **{
-            field.name: np.concatenate([getattr(part, field.name) for part in parts])
-            for field in fields(EventStatistics)
-        }
-    )
+    return EventStatistics(**_by_parts(gaze, partial(_events_of, rate_hz, threshold)))
 
 
 def _events_of(
-    gaze: Floats, first_window: int, rate_hz: float, threshold: float, min_steps: float
-) -> EventStatistics:
+    rate_hz: float, threshold: float, gaze: Floats, first_window: int
+) -> dict[str, NDArray[Any]]:
     n, _, length = gaze.shape
-    # The column after a window's last step is neither fast nor slow. It breaks runs at the border,
-    # and makes step i start at sample i when both are flattened.
-    padded = np.full((n, length), np.nan)
-    padded[:, :-1] = _lengths(np.diff(gaze, axis=2))
-    speed = padded.reshape(-1)
+    # A tolerance of a millionth of a step: 60 ms at 250 Hz is 15 steps, whatever floats say.
+    min_steps = MIN_FIXATION_MS * rate_hz / 1000.0 - 1e-6
+    found = detect_ivt(_lengths(np.diff(gaze, axis=2)), threshold, min_steps)
     samples = gaze.transpose(1, 0, 2).reshape(2, -1)
-    saccades = true_segments(speed > threshold)
-    slow = true_segments(speed <= threshold)
-    fixations = slow[slow[:, 1] - slow[:, 0] >= min_steps]
-
-    fast, borders = _joined(saccades[:, 0], saccades[:, 1])
-    way = samples[:, saccades[:, 1]] - samples[:, saccades[:, 0]]
-    fixation_window = fixations[:, 0] // length
-    saccade_window = saccades[:, 0] // length
-    return EventStatistics(
-        fixation_duration_s=(fixations[:, 1] - fixations[:, 0]) / rate_hz,
-        fixation_dispersion=_dispersion(samples, fixations),
-        fixation_window=fixation_window + first_window,
-        saccade_amplitude=np.hypot(way[0], way[1]),
-        saccade_peak_speed=np.maximum.reduceat(speed[fast], borders) if len(fast) else np.empty(0),
-        saccade_duration_s=(saccades[:, 1] - saccades[:, 0]) / rate_hz,
-        saccade_window=saccade_window + first_window,
-        fixation_count=np.bincount(fixation_window, minlength=n),
-        saccade_count=np.bincount(saccade_window, minlength=n),
-    )
+    (fixation, fixation_end), (saccade, saccade_end) = found.fixations.T, found.saccades.T
+    return {
+        "fixation_duration_s": (fixation_end - fixation) / rate_hz,
+        "fixation_dispersion": _dispersion(samples, found.fixations),
+        "fixation_window": fixation // length + first_window,
+        "saccade_amplitude": np.hypot(*(samples[:, saccade_end] - samples[:, saccade])),
+        "saccade_peak_speed": found.saccade_peak_speed,
+        "saccade_duration_s": (saccade_end - saccade) / rate_hz,
+        "saccade_window": saccade // length + first_window,
+        "fixation_count": np.bincount(fixation // length, minlength=n),
+        "saccade_count": np.bincount(saccade // length, minlength=n),
+    }
 
 
 def _dispersion(samples: Floats, runs: Ints) -> Floats:
     """sqrt(std_x^2 + std_y^2) over each run's samples, both ends included, (run,)."""
-    if len(runs) == 0:
-        return np.empty(0)
-    inside, borders = _joined(runs[:, 0], runs[:, 1] + 1)
     n = runs[:, 1] - runs[:, 0] + 1
+    borders = np.cumsum(n) - n  # of the runs' samples end to end
+    inside = np.arange(n.sum()) + np.repeat(runs[:, 0] - borders, n)
     variance = np.zeros(len(runs))
-    for axis in samples:
-        values = axis.take(inside)
+    for values in samples[:, inside]:
         # Two passes: the spread of a fixation is a thousandth of its distance from the centre.
-        values -= np.repeat(np.add.reduceat(values, borders) / n, n)
-        values *= values
-        variance += np.add.reduceat(values, borders) / n
+        centred = values - np.repeat(np.add.reduceat(values, borders) / n, n)
+        variance += np.add.reduceat(centred * centred, borders) / n
     return np.sqrt(variance)
-
-
-def _joined(starts: Ints, stops: Ints) -> tuple[Ints, Ints]:
-    """The indices of all the ranges [start, stop) end to end, and where each range begins."""
-    lengths = stops - starts
-    borders = np.cumsum(lengths) - lengths
-    return np.arange(lengths.sum()) + np.repeat(starts - borders, lengths), borders
 
 
 def motion_quantities(gaze: Gaze) -> dict[str, Floats]:
@@ -166,10 +132,8 @@ def motion_quantities(gaze: Gaze) -> dict[str, Floats]:
     no length has no direction: its direction and the turns into and out of it are NaN, as is the
     turn into a window's first step.
     """
-    return _motion(_steps(gaze))
-
-
-def _motion(step: Floats) -> dict[str, Floats]:
+    _require_windows(gaze)
+    step = np.diff(gaze.astype(np.float64), axis=2)
     speed = _lengths(step)
     direction = np.where(speed > 0, np.arctan2(step[:, 1], step[:, 0]), np.nan)
     turning = np.full_like(direction, np.nan)
@@ -186,13 +150,12 @@ def velocity_quantities(gaze: Gaze, rate_hz: float) -> dict[str, Floats]:
     velocity zero, has none here. The reconstructed path length is the sum of the speeds over the
     rate: `kinematic_features(gaze)["path_length"]`.
     """
-    step = _steps(gaze)
-    motion = _motion(step)
-    velocity = step * rate_hz
+    motion = motion_quantities(gaze)
+    v_x, v_y = np.diff(gaze.astype(np.float64), axis=2).swapaxes(0, 1) * rate_hz
     speed = motion["speed"] * rate_hz
     return {
-        "v_x": velocity[:, 0],
-        "v_y": velocity[:, 1],
+        "v_x": v_x,
+        "v_y": v_y,
         "speed": speed,
         "log_speed": np.log(np.maximum(speed, LOG_SPEED_FLOOR)),
         "turning_angle": motion["turning_angle"],
@@ -213,27 +176,22 @@ def autocorrelation(series: Floats, max_lag: int) -> Floats:
     """
     from scipy.fft import irfft, next_fast_len, rfft
 
-    _require_series(series)
-    length = series.shape[1]
+    length = series.shape[-1]
     if not 0 <= max_lag < length:
         raise GazeError(f"lags must be 0 to {length - 1}, not {max_lag}")
     # Zeros after the series keep its end from meeting its beginning within max_lag.
     padded = next_fast_len(length + max_lag, real=True)
-    result = np.empty((len(series), max_lag + 1))
-    for first in range(0, len(series), _CHUNK):
-        centred = _centred(series[first : first + _CHUNK])
-        power = np.abs(rfft(centred, padded)) ** 2
-        covariance = irfft(power, padded)[:, : max_lag + 1]
-        result[first : first + _CHUNK] = _divided(covariance, (centred**2).sum(axis=1))
-    return result
+    parts = []
+    for centred in _centred(series):
+        covariance = irfft(np.abs(rfft(centred, padded)) ** 2, padded)[:, : max_lag + 1]
+        parts.append(_divided(covariance, (centred**2).sum(axis=1)))
+    return np.concatenate(parts)
 
 
 def lag_one_autocorrelation(series: Floats) -> Floats:
     """r_1 of `autocorrelation` for each window's series (window, time), (window,)."""
-    _require_series(series)
     parts = []
-    for first in range(0, len(series), _CHUNK):
-        centred = _centred(series[first : first + _CHUNK])
+    for centred in _centred(series):
         covariance = np.einsum("wt,wt->w", centred[:, 1:], centred[:, :-1])
         parts.append(_divided(covariance[:, None], (centred**2).sum(axis=1))[:, 0])
     return np.concatenate(parts)
@@ -248,21 +206,25 @@ def normalized_spectra(series: Floats, rate_hz: float) -> tuple[Floats, Floats]:
     """
     from scipy.signal import periodogram
 
-    _require_series(series)
     parts = []
-    for first in range(0, len(series), _CHUNK):
-        centred = _centred(series[first : first + _CHUNK])
+    for centred in _centred(series):
         frequency, power = periodogram(centred, fs=rate_hz, detrend=False)
         power = np.where((centred != 0).any(axis=1, keepdims=True), power[:, 1:], 0.0)
         parts.append(_divided(power, power.sum(axis=1)))
     return np.asarray(frequency[1:], dtype=np.float64), np.concatenate(parts)
 
 
-def _centred(series: Floats) -> Floats:
-    """Each row less its mean; exactly zero where the row is constant."""
-    centred: Floats = series - series.mean(axis=1, keepdims=True)
-    centred[np.ptp(series, axis=1) == 0] = 0.0  # the mean of equal numbers may be off by a digit
-    return centred
+def _centred(series: Floats) -> Iterator[Floats]:
+    """Checked series (window, time) less their means, a few windows at a time."""
+    if series.ndim != 2 or series.shape[0] == 0 or series.shape[1] < 2:
+        raise GazeError(f"series must have the shape (window, time), not {series.shape}")
+    if not np.isfinite(series).all():
+        raise GazeError("a series holds NaN or infinite values")
+    for first in range(0, len(series), _CHUNK):
+        some = series[first : first + _CHUNK]
+        centred: Floats = some - some.mean(axis=1, keepdims=True)
+        centred[np.ptp(some, axis=1) == 0] = 0.0  # the mean of equal numbers may be off by a digit
+        yield centred
 
 
 def _divided(rows: Floats, total: Floats) -> Floats:
@@ -270,22 +232,21 @@ def _divided(rows: Floats, total: Floats) -> Floats:
     return np.asarray(rows / np.where(total > 0, total, np.nan)[:, None])
 
 
-def _steps(gaze: Gaze) -> Floats:
-    """Steps (window, 2, step) of checked gaze."""
-    _require_windows(gaze)
-    return np.asarray(np.diff(gaze.astype(np.float64), axis=2))
-
-
 def _lengths(step: Floats) -> Floats:
     """Lengths (window, step) of steps (window, 2, step)."""
     return np.asarray(np.sqrt(step[:, 0] ** 2 + step[:, 1] ** 2))
 
 
-def _parts(gaze: Gaze) -> Iterator[tuple[int, Floats]]:
-    """Checked gaze in float64, a few windows at a time with the first one's index."""
+def _by_parts(
+    gaze: Gaze, measured: Callable[[Floats, int], dict[str, NDArray[Any]]]
+) -> dict[str, NDArray[Any]]:
+    """What a function finds in checked gaze, a few windows at a time with the first one's index."""
     _require_windows(gaze)
-    for first in range(0, len(gaze), _CHUNK):
-        yield first, gaze[first : first + _CHUNK].astype(np.float64)
+    parts = [
+        measured(gaze[first : first + _CHUNK].astype(np.float64), first)
+        for first in range(0, len(gaze), _CHUNK)
+    ]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def _require_windows(gaze: Gaze) -> None:
@@ -296,10 +257,3 @@ def _require_windows(gaze: Gaze) -> None:
     is_finite = np.isfinite(gaze).all(axis=(1, 2))
     if not is_finite.all():
         raise GazeError(f"window {int(np.argmin(is_finite))} holds NaN or infinite positions")
-
-
-def _require_series(series: Floats) -> None:
-    if series.ndim != 2 or series.shape[0] == 0 or series.shape[1] < 2:
-        raise GazeError(f"series must have the shape (window, time), not {series.shape}")
-    if not np.isfinite(series).all():
-        raise GazeError("a series holds NaN or infinite values")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,37 +18,17 @@ from gazediffusion.data.quantization import spread_over_grid
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.distances import synthetic_groups
-from gazediffusion.evaluation.quantities import Measured
+from gazediffusion.evaluation.quantities import Measured, Protocol, measure
 from gazediffusion.geometry import Screen
 from gazediffusion.seeds import seed_for
+
+if TYPE_CHECKING:
+    from gazediffusion.evaluation.summary import Like
 
 # More windows than this change no number that is reported, and would not fit into memory.
 MAX_WINDOWS = 10_000
 # The reference without fault: a second draw of the training participants' windows.
 SECOND_DRAW = "real, second draw"
-
-
-class Like(Protocol):
-    """What sets that are compared share: length and rate; and the real ones' number and screen."""
-
-    @property
-    def length(self) -> int:
-        """Samples of a window."""
-        ...
-
-    @property
-    def rate_hz(self) -> float:
-        """Samples per second."""
-        ...
-
-    @property
-    def screen(self) -> Screen:
-        """The screen of the real windows."""
-        ...
-
-    def __len__(self) -> int:
-        """The number of windows."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +37,7 @@ class GazeSet:
 
     name: str
     gaze: NDArray[np.float32]
+    rate_hz: float
     group: NDArray[np.int64]
     screens: tuple[Screen, ...]
     described: dict[str, Any]
@@ -98,6 +79,7 @@ class GazeSet:
         return cls(
             name,
             gaze,
+            windows.rate_hz,
             synthetic_groups(len(gaze)) if is_synthetic else _dense(windows.participant),
             tuple(one if one.has_degrees else screen_otherwise or one for one in of_window),
             described,
@@ -110,6 +92,10 @@ class GazeSet:
             f"{self.name} was resampled from {rate} to the real windows' rate"
             for rate in self.described["resampled_from"]
         ]
+
+    def measure(self, protocols: tuple[Protocol, ...] = ("position", "velocity")) -> Measured:
+        """Everything that is compared."""
+        return measure(self.gaze, self.rate_hz, self.screens, protocols, self.group)
 
     def cut(self, n: int, rng: np.random.Generator) -> GazeSet:
         """n of the windows, drawn without replacement, in their order; all if there are fewer."""

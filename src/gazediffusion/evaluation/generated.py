@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.evaluation.gaze_sets import Like
 from gazediffusion.evaluation.set_tests import FeatureMap, Progress
+from gazediffusion.evaluation.summary import Like
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.models.checkpoint import Run
 from gazediffusion.models.pretrained import pretrained_models

@@ -11,8 +11,10 @@ logarithms for ratios, to have the value as their median.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -23,8 +25,8 @@ from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.degree_events import degree_events, main_sequence_fit
 from gazediffusion.evaluation.distances import draw_weights, interval_around
 from gazediffusion.evaluation.features import ivt_statistics, kinematic_features
+from gazediffusion.evaluation.gaze_sets import GazeSet
 from gazediffusion.evaluation.quantities import GroupMeans
-from gazediffusion.geometry import Screen
 
 Floats = NDArray[np.float64]
 Results = Mapping[str, Any]
@@ -78,6 +80,12 @@ def ratio_entries(results: Results, name: str) -> dict[str, float]:
     return {key: value for key, value in entries.items() if value is not None}
 
 
+def titles_of(results: Results) -> dict[str, str]:
+    """Titles of the distances in `ratio_entries`, by name."""
+    rows = [*results["quantities"], *results["scalars"]]
+    return {row["name"]: row["title"] for row in rows if row["family"] != "degrees"}
+
+
 def summarised_ratios(
     ratios: Mapping[str, float], replicates: Mapping[str, Floats], titles: Mapping[str, str]
 ) -> dict[str, Any]:
@@ -87,13 +95,7 @@ def summarised_ratios(
     values = np.array(list(ratios.values()))
     worst = max(ratios, key=lambda key: ratios[key])
     median = float(np.median(values))
-    found: dict[str, Any] = {
-        "n_distances": len(ratios),
-        "worst": titles[worst],
-        "ratio": {"value": median, "interval": None},
-        "n_above": {"value": int((values > LIMIT).sum()), "interval": None},
-        "worst_ratio": {"value": ratios[worst], "interval": None},
-    }
+    intervals: dict[str, Any] = dict.fromkeys(("ratio", "n_above", "worst_ratio"))
     drawn = {
         key: np.log(replicates[key])
         for key, value in ratios.items()
@@ -103,14 +105,16 @@ def summarised_ratios(
         logs = np.stack(list(drawn.values()), axis=1)
         medians = np.log(np.median(np.exp(logs), axis=1))
         around = interval_around(float(np.log(median)), medians)
-        found["ratio"]["interval"] = None if around is None else np.exp(around)
+        intervals["ratio"] = None if around is None else np.exp(around)
         moved = logs - np.median(logs, axis=0) + np.log([ratios[key] for key in drawn])
         n_above = np.percentile((moved > np.log(LIMIT)).sum(axis=1), [2.5, 97.5])
-        found["n_above"]["interval"] = n_above.round().astype(int)
+        intervals["n_above"] = n_above.round().astype(int)
         if worst in drawn:
             of_worst = np.percentile(moved[:, list(drawn).index(worst)], [2.5, 97.5])
-            found["worst_ratio"]["interval"] = np.exp(of_worst)
-    return found
+            intervals["worst_ratio"] = np.exp(of_worst)
+    found = {"ratio": median, "n_above": int((values > LIMIT).sum()), "worst_ratio": ratios[worst]}
+    cells = {key: {"value": one, "interval": intervals[key]} for key, one in found.items()}
+    return {"n_distances": len(ratios), "worst": titles[worst], **cells}
 
 
 def _is_positive(replicates: Floats) -> bool:
@@ -118,89 +122,71 @@ def _is_positive(replicates: Floats) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class _Line:
-    """Sums of a regression by group (group, 5): n, x, y, x^2, x y of the main sequence."""
-
-    sums: Floats
-
-    @classmethod
-    def of(
-        cls, amplitude_deg: Floats, peak_deg_s: Floats, group: NDArray[np.int64], n_groups: int
-    ) -> _Line:
-        has_logarithm = (amplitude_deg > 0) & (peak_deg_s > 0)
-        x, y = np.log10(amplitude_deg[has_logarithm]), np.log10(peak_deg_s[has_logarithm])
-        sums = [
-            np.bincount(group[has_logarithm], weights=column, minlength=n_groups)
-            for column in (np.ones_like(x), x, y, x * x, x * y)
-        ]
-        return cls(np.stack(sums, axis=1))
-
-    def slope(self, weights: Floats) -> Floats:
-        """Of drawn groups, (replicate,)."""
-        n, x, y, xx, xy = (weights @ self.sums).T
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray((n * xy - x * y) / (n * xx - x * x))
-
-
-@dataclass(frozen=True, eq=False)
 class Counted:
-    """Mean counts, path length and slope of a set, and what is needed to draw its groups."""
+    """Mean counts, path length and slope of a set, and what is needed to draw its groups.
+
+    line: sums of a regression by group (group, 5): n, x, y, x^2, x y of the main sequence.
+    """
 
     values: dict[str, float]
     means: dict[str, GroupMeans]
-    line: _Line | None
+    line: Floats | None
     n_groups: int
 
     @classmethod
-    def of(
-        cls,
-        gaze: NDArray[np.float32],
-        screens: Sequence[Screen],
-        rate_hz: float,
-        group: NDArray[np.int64],
-    ) -> Counted:
-        """Of windows (window, 2, time), each of a screen and a group (window,)."""
-        events = ivt_statistics(gaze, rate_hz)
+    def of(cls, one: GazeSet) -> Counted:
+        """Of all the windows of a set."""
+        events = ivt_statistics(one.gaze, one.rate_hz)
         found: dict[str, NDArray[Any]] = {
             "saccade_count": events.saccade_count,
             "fixation_count": events.fixation_count,
-            "path_length": kinematic_features(gaze)["path_length"],
+            "path_length": kinematic_features(one.gaze)["path_length"],
         }
         values = {name: float(rows.mean()) for name, rows in found.items()}
-        means = {name: GroupMeans.of(rows.astype(float), group) for name, rows in found.items()}
-        n_groups, line = int(group.max()) + 1, None
-        if any(screen.has_degrees for screen in screens):
-            moved = degree_events(gaze, screens, rate_hz, SLOPE_WINDOWS)
-            saccades = moved.saccade_amplitude_deg, moved.saccade_peak_deg_s
-            try:
-                values["main_sequence"] = main_sequence_fit(*saccades).slope
-                line = _Line.of(*saccades, group[moved.saccade_window], n_groups)
-            except GazeError:
-                pass  # too few saccades for a line
+        means = {name: GroupMeans.of(rows.astype(float), one.group) for name, rows in found.items()}
+        n_groups, line = int(one.group.max()) + 1, None
+        if any(screen.has_degrees for screen in one.screens):
+            moved = degree_events(one.gaze, one.screens, one.rate_hz, SLOPE_WINDOWS)
+            amplitude, peak = moved.saccade_amplitude_deg, moved.saccade_peak_deg_s
+            with contextlib.suppress(GazeError):  # too few saccades for a line
+                values["main_sequence"] = main_sequence_fit(amplitude, peak).slope
+                has_logarithm = (amplitude > 0) & (peak > 0)
+                x, y = np.log10(amplitude[has_logarithm]), np.log10(peak[has_logarithm])
+                group = one.group[moved.saccade_window][has_logarithm]
+                columns = (np.ones_like(x), x, y, x * x, x * y)
+                sums = [np.bincount(group, column, minlength=n_groups) for column in columns]
+                line = np.stack(sums, axis=1).astype(float)
         return cls(values, means, line, n_groups)
 
     def drawn(self, n_replicates: int, rng: np.random.Generator) -> dict[str, Floats]:
-        """Means and slope of drawn groups, (replicate,) each."""
+        """Means and slope of drawn groups, (replicate,) each; nothing without replicates."""
+        if n_replicates == 0:
+            return {}
         weights = draw_weights(self.n_groups, n_replicates, rng)
         found = {name: one.mean(weights)[:, 0] for name, one in self.means.items()}
-        return found | ({} if self.line is None else {"main_sequence": self.line.slope(weights)})
+        return found if self.line is None else {**found, "main_sequence": self.slope(weights)}
+
+    def slope(self, weights: Floats) -> Floats:
+        """The main sequence's slope over drawn groups, (replicate,)."""
+        assert self.line is not None
+        n, x, y, xx, xy = (weights @ self.line).T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray((n * xy - x * y) / (n * xx - x * x))
 
 
 def percentages(
     values: Mapping[str, float],
     reference: Mapping[str, float],
-    drawn: Mapping[str, Floats] | None = None,
-    reference_drawn: Mapping[str, Floats] | None = None,
+    drawn: Mapping[str, Floats] = MappingProxyType({}),
+    reference_drawn: Mapping[str, Floats] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Counts, path length and slope in percent of the reference's, with intervals where drawn."""
     found = {}
     for name in COUNTS:
-        value, of_reference = values.get(name), reference.get(name)
-        if value is None or not of_reference:
+        if name not in values or not reference.get(name):
             continue
-        percent = 100 * (value / of_reference - 1)
-        interval = None
-        if drawn and reference_drawn and name in drawn and name in reference_drawn:
+        percent, interval = 100 * (values[name] / reference[name] - 1), None
+        if name in drawn and name in reference_drawn:
             with np.errstate(divide="ignore", invalid="ignore"):
                 replicates = 100 * (drawn[name] / reference_drawn[name] - 1)
             interval = interval_around(percent, replicates)

@@ -20,7 +20,6 @@ from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.evaluation import evaluate, evaluate_windows, shown_windows
-from gazediffusion.evaluation.gaze_sets import Like
 from gazediffusion.evaluation.generated import (
     MAX_GENERATED,
     bottleneck_features,
@@ -31,7 +30,7 @@ from gazediffusion.evaluation.generated import (
 from gazediffusion.evaluation.membership import membership
 from gazediffusion.evaluation.result import ALL, Evaluation, EvaluationConfig
 from gazediffusion.evaluation.set_tests import FeatureMap, Progress
-from gazediffusion.evaluation.summary import DEFAULT, UNLABELLED, find_summary
+from gazediffusion.evaluation.summary import DEFAULT, UNLABELLED, Like, find_summary
 from gazediffusion.generation.sets import read_card
 from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import Run
@@ -160,7 +159,7 @@ def _membership(
         "training windows. 0.5 is chance; lower is better.",
         "floor": None,
         "synthetic": {
-            name: asdict(membership(load_model(path, device=device), [training], [held_out]))
+            name: asdict(membership(load_model(path, device=device), training, held_out))
             for name, path in synthetic.items()
             if is_model(path)
         },

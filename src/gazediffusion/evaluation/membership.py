@@ -8,9 +8,7 @@ participant are not independent, so the interval is a bootstrap over participant
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import torch
@@ -47,26 +45,21 @@ class Membership:
 
 
 def membership(
-    run: Run,
-    training: Sequence[Windows],
-    held_out: Sequence[Windows],
-    n_windows: int = 200,
-    n_levels: int = 8,
-    progress: Callable[[float], None] = lambda share: None,
+    run: Run, training: Windows, held_out: Windows, n_windows: int = 200, n_levels: int = 8
 ) -> Membership:
     """Attack a run with windows of its training participants and of held-out participants.
 
-    training, held_out: one part for each windows file it was trained on. Each window's loss is its
-    mean over noise levels distributed as in training, the noise the same for all windows. At most
-    `n_windows` of either side, evenly spaced.
+    Each window's loss is its mean over noise levels distributed as in training, the noise the same
+    for all windows. At most `n_windows` of either side, evenly spaced.
     """
     sides = []
-    for number, side in enumerate((training, held_out)):
-        some = [_some(part, side, n_windows) for part in side]
-        if sum(len(part) for part in some) < 2:
+    for side in (training, held_out):
+        if len(side) < 2:
             raise GazeError("membership needs windows of training and of held-out participants")
-        found = _losses(run, some, n_levels, partial(_report, progress, number))
-        sides.append((found, _participants(some)))
+        some = side.dequantized(seed=0).select(evenly_spaced(len(side), n_windows))
+        names = [some.participants[number] for number in some.participant]
+        participant = np.unique(names, return_inverse=True)[1].astype(np.int64)
+        sides.append((_losses(run, some, n_levels), participant))
     (members, of_member), (others, of_other) = sides
     rng = np.random.default_rng(0)
     draws = [
@@ -74,12 +67,11 @@ def membership(
         for _ in range(_REPLICATES)
     ]
     low, high = np.quantile(draws, [0.025, 0.975])
+    by_participant = [np.bincount(of, losses) / np.bincount(of) for losses, of in sides]
     return Membership(
         auc=auc(members, others),
         interval=(float(low), float(high)),
-        auc_participants=auc(
-            _by_participant(members, of_member), _by_participant(others, of_other)
-        ),
+        auc_participants=auc(*by_participant),
         n_members=len(members),
         n_others=len(others),
         n_levels=n_levels,
@@ -94,21 +86,12 @@ def auc(members: Floats, others: Floats) -> float:
     return float(roc_auc_score(is_other, np.concatenate([members, others])))
 
 
-def _some(part: Windows, chosen: Sequence[Windows], n: int) -> Windows:
-    """This part's share of n windows, evenly spaced."""
-    total = sum(len(one) for one in chosen)
-    at_most = round(len(part) * min(1.0, n / max(total, 1)))
-    return part.dequantized(seed=0).select(evenly_spaced(len(part), at_most))
-
-
 @torch.no_grad()
-def _losses(
-    run: Run, parts: Sequence[Windows], n_levels: int, progress: Callable[[float], None]
-) -> Floats:
+def _losses(run: Run, windows: Windows, n_levels: int) -> Floats:
     """Each window's mean loss, (window,)."""
     device = next(run.network.parameters()).device
     config = run.config
-    batches = Batches(parts, config, 0, device)
+    batches = Batches([windows], config, 0, device)
     process = config.recipe.noise().to(device)
     levels = process.stratified(n_levels).to(device)
     n = len(batches.starts)
@@ -123,22 +106,4 @@ def _losses(
             level = levels[number].expand(len(x0))
             losses = process.losses(run.network, x0, level, eps, *condition)
             result[indices.cpu().numpy()] += losses.double().cpu().numpy() / n_levels
-        progress(min(1.0, (first + _BATCH) / n))
     return result
-
-
-def _report(progress: Callable[[float], None], side: int, done: float) -> None:
-    progress((side + done) / 2)
-
-
-def _participants(parts: Sequence[Windows]) -> NDArray[np.int64]:
-    """A number for each window's participant; those of two files are different participants."""
-    names = [
-        f"{n} {part.participants[p]}" for n, part in enumerate(parts) for p in part.participant
-    ]
-    return np.unique(names, return_inverse=True)[1].astype(np.int64)
-
-
-def _by_participant(losses: Floats, participant: NDArray[np.int64]) -> Floats:
-    """The mean loss of each participant."""
-    return np.bincount(participant, losses) / np.bincount(participant)

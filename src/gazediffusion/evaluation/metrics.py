@@ -36,19 +36,15 @@ def wasserstein1(a: ArrayLike, b: ArrayLike) -> float:
 
 def ks_and_wasserstein1(a: ArrayLike, b: ArrayLike) -> tuple[float, float]:
     """Both at once: they share the sorting, which is all the work."""
-    values, gap = _cdf_gap(_values(a), _values(b))
-    # Within equal values the gap is half counted; it holds after the last of them.
-    is_last = np.append(values[1:] != values[:-1], True)
-    return float(np.abs(gap[is_last]).max()), float(np.abs(gap[:-1]) @ np.diff(values))
-
-
-def _cdf_gap(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """All values in order, and CDF of a minus CDF of b after each."""
+    a, b = _values(a), _values(b)
     joint = np.concatenate([np.sort(a), np.sort(b)])
     order = np.argsort(joint, kind="stable")  # merges the two sorted halves in linear time
     below_a = np.cumsum(order < a.size)
     below_b = np.arange(1, joint.size + 1) - below_a
-    return joint[order], below_a / a.size - below_b / b.size
+    values, gap = joint[order], below_a / a.size - below_b / b.size
+    # Within equal values the gap is half counted; it holds after the last of them.
+    is_last = np.append(values[1:] != values[:-1], True)
+    return float(np.abs(gap[is_last]).max()), float(np.abs(gap[:-1]) @ np.diff(values))
 
 
 def js(a: ArrayLike, b: ArrayLike, bins: int = JS_BINS, edges: Floats | None = None) -> float:

@@ -1,13 +1,13 @@
 """Quantities: everything that is compared, computed once per set of windows.
 
-A quantity is a sample of numbers with the window each came from: one per window (a feature, a
-count), or many (every step, every event), pooled. Distances, floors and intervals need the numbers
-only.
+A quantity is a sample of numbers, each of a group of windows (a participant): one per window (a
+feature, a count), or many (every step, every event), pooled. Distances, floors and intervals need
+the numbers only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from gazediffusion.data.subsampling import evenly_spaced
 from gazediffusion.evaluation.degree_events import DegreeEvents, degree_events
 from gazediffusion.evaluation.features import (
+    EventStatistics,
     autocorrelation,
     ivt_statistics,
     kinematic_features,
@@ -28,6 +29,7 @@ from gazediffusion.evaluation.features import (
 from gazediffusion.geometry import Screen
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 Level = Literal["window", "pooled"]
 Protocol = Literal["position", "velocity"]
 
@@ -78,9 +80,20 @@ DEGREES = {
 }
 
 
+# name -> title of each temporal distance: mean absolute difference of two sets' mean curves
+SCALARS = {
+    f"{kind}_{name}": title.format(name.replace("_", " "))
+    for name in TEMPORAL
+    for kind, title in (
+        ("rho1", "lag-one autocorrelation of {}"),
+        ("psd", "spectrum of {} (L1 per frequency)"),
+    )
+} | {"autocorrelation": "speed autocorrelation to 400 ms"}
+
+
 @dataclass(frozen=True, eq=False)
 class Quantity:
-    """Numbers of one kind: values (value,), and the window each came from (value,)."""
+    """Numbers of one kind: values (value,), and the group of the window each is of (value,)."""
 
     name: str
     title: str
@@ -88,7 +101,17 @@ class Quantity:
     unit: str
     level: Level
     values: Floats
-    window: NDArray[np.int64]
+    group: Ints
+
+    @property
+    def described(self) -> dict[str, str]:
+        """All but the numbers, as in results."""
+        return {word: getattr(self, word) for word in ("name", "title", "family", "unit", "level")}
+
+    @property
+    def mean(self) -> float | None:
+        """Over all values; None where there is none."""
+        return float(np.mean(self.values)) if len(self.values) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +122,7 @@ class GroupMeans:
     counts: Floats
 
     @classmethod
-    def of(cls, rows: Floats, group: NDArray[np.int64]) -> GroupMeans:
+    def of(cls, rows: Floats, group: Ints) -> GroupMeans:
         """Sums (group, ...) and counts (group,) over the windows whose rows are defined."""
         flat = rows.reshape(len(rows), -1)
         is_defined = np.isfinite(flat).all(axis=1)
@@ -118,23 +141,19 @@ class GroupMeans:
 
 
 @dataclass(frozen=True, eq=False)
-class Temporal:
-    """Curves of one set, by group: autocorrelation of speed, spectra, lag-one correlations."""
-
-    lag_ms: Floats
-    autocorrelation: GroupMeans
-    frequency_hz: Floats
-    spectra: dict[str, GroupMeans]
-    lag_one: dict[str, GroupMeans]
-    speed_profile: Floats
-
-
-@dataclass(frozen=True, eq=False)
 class Measured:
-    """One set of windows, measured."""
+    """One set of windows, measured.
+
+    quantities: by `family.name`. curves: means of windows by temporal distance, keys of SCALARS.
+    lag_ms, frequency_hz: of the curves. speed_profile: mean speed (step,), normalized units per
+    second. features: (window, 9). degrees: None where no screen has a size.
+    """
 
     quantities: dict[str, Quantity]
-    temporal: Temporal
+    curves: dict[str, GroupMeans]
+    lag_ms: Floats
+    frequency_hz: Floats
+    speed_profile: Floats
     features: Floats
     degrees: DegreeEvents | None
 
@@ -144,100 +163,70 @@ def measure(
     rate_hz: float,
     screens: Screen | Sequence[Screen],
     protocols: tuple[Protocol, ...],
-    group: NDArray[np.int64],
+    group: Ints,
 ) -> Measured:
     """Measure windows (window, 2, time) of normalized gaze, each of a group (window,).
 
     screens: one for all windows or one for each; degrees are left out where none has a size.
-    Keys of `quantities` are `family.name`.
     """
     chosen = evenly_spaced(len(gaze), MAX_POOLED_WINDOWS)
     features = kinematic_features(gaze)
-    known = [screens] if isinstance(screens, Screen) else screens
-    has_degrees = any(screen.has_degrees for screen in known)
-    degrees = degree_events(gaze, screens, rate_hz) if has_degrees else None
+    velocity = velocity_quantities(gaze[chosen], rate_hz)
     found: list[Quantity] = []
     if "position" in protocols:
-        found += _per_window("features", FEATURES, features)
-        found += _events(gaze, rate_hz)
-        found += _pooled("directions", DIRECTIONS, motion_quantities(gaze[chosen]), chosen)
-    velocity = velocity_quantities(gaze[chosen], rate_hz)
+        events = ivt_statistics(gaze, rate_hz)
+        found += _quantities("features", FEATURES, features, group)
+        found += _quantities("events", EVENTS, vars(events), group, _of_events(events, group))
+        motion = motion_quantities(gaze[chosen])
+        found += _quantities("directions", DIRECTIONS, motion, group[chosen])
     if "velocity" in protocols:
-        found += _pooled("velocity", VELOCITY, velocity, chosen)
+        found += _quantities("velocity", VELOCITY, velocity, group[chosen])
         path = {"path_length": ("reconstructed path length", "normalized units")}
-        found += _per_window("velocity", path, features)
-    if degrees is not None:
-        found += _degrees(degrees)
+        found += _quantities("velocity", path, features, group)
+    known = [screens] if isinstance(screens, Screen) else screens
+    degrees = None
+    if any(screen.has_degrees for screen in known):
+        degrees = degree_events(gaze, screens, rate_hz)
+        of_events = _of_events(degrees, group)
+        found += _quantities("degrees", DEGREES, vars(degrees), group[degrees.window], of_events)
+    max_lag = min(round(AUTOCORRELATION_MS * rate_hz / 1000), velocity["speed"].shape[1] - 1)
+    rows = {"autocorrelation": autocorrelation(velocity["speed"], max_lag)}
+    for name in TEMPORAL:
+        frequency_hz, rows[f"psd_{name}"] = normalized_spectra(velocity[name], rate_hz)
+        rows[f"rho1_{name}"] = lag_one_autocorrelation(velocity[name])
     return Measured(
         quantities={f"{one.family}.{one.name}": one for one in found},
-        temporal=_temporal(velocity, rate_hz, group[chosen]),
+        curves={name: GroupMeans.of(rows[name], group[chosen]) for name in SCALARS},
+        lag_ms=np.arange(max_lag + 1) * 1000.0 / rate_hz,
+        frequency_hz=frequency_hz,
+        speed_profile=velocity["speed"].mean(axis=0),
         features=np.stack([features[name] for name in FEATURES], axis=1),
         degrees=degrees,
     )
 
 
-def _per_window(
-    family: str, names: dict[str, tuple[str, str]], values: dict[str, Floats]
-) -> Iterator[Quantity]:
-    for name, (title, unit) in names.items():
-        window = np.arange(len(values[name]))
-        yield Quantity(name, title, family, unit, "window", values[name], window)
+def _of_events(events: EventStatistics | DegreeEvents, group: Ints) -> dict[str, Ints]:
+    """The group of each event, (event,), by the first word of its quantities."""
+    return {"fixation": group[events.fixation_window], "saccade": group[events.saccade_window]}
 
 
-def _pooled(
+def _quantities(
     family: str,
-    names: dict[str, tuple[str, str]],
-    values: dict[str, Floats],
-    chosen: NDArray[np.int64],
+    names: Mapping[str, tuple[str, str]],
+    values: Mapping[str, NDArray[Any]],
+    of_window: Ints,
+    of_events: Mapping[str, Ints] | None = None,
 ) -> Iterator[Quantity]:
-    """Quantities of every step (window, step), those that are not defined left out."""
+    """Quantities of windows (window,), of steps (window, step) and of events (event,).
+
+    of_window, of_events: the group of each. Values that are not defined are left out.
+    """
     for name, (title, unit) in names.items():
-        rows = values[name]
-        is_defined = ~np.isnan(rows)
-        window = np.broadcast_to(chosen[:, None], rows.shape)[is_defined]
-        yield Quantity(name, title, family, unit, "pooled", rows[is_defined], window)
-
-
-def _events(gaze: NDArray[np.float32], rate_hz: float) -> Iterator[Quantity]:
-    statistics = ivt_statistics(gaze, rate_hz)
-    for name, (title, unit) in EVENTS.items():
-        values = getattr(statistics, name).astype(np.float64)
-        if name.endswith("_count"):
-            window, level = np.arange(len(values)), "window"
-        else:
-            window, level = getattr(statistics, f"{name.split('_')[0]}_window"), "pooled"
-        yield Quantity(name, title, "events", unit, level, values, window)  # type: ignore[arg-type]
-
-
-def _degrees(events: DegreeEvents) -> Iterator[Quantity]:
-    windows = {
-        "fixation_duration_s": events.fixation_window,
-        "saccade_amplitude_deg": events.saccade_window,
-        "saccade_peak_deg_s": events.saccade_window,
-        "microsaccades_per_s": events.window,
-    }
-    for name, (title, unit) in DEGREES.items():
-        level: Level = "window" if name == "microsaccades_per_s" else "pooled"
-        values: Any = getattr(events, name)
-        is_defined = np.isfinite(values)
-        window = windows[name][is_defined]
-        yield Quantity(name, title, "degrees", unit, level, values[is_defined], window)
-
-
-def _temporal(velocity: dict[str, Floats], rate_hz: float, group: NDArray[np.int64]) -> Temporal:
-    max_lag = min(round(AUTOCORRELATION_MS * rate_hz / 1000), velocity["speed"].shape[1] - 1)
-    spectra: dict[str, GroupMeans] = {}
-    lag_one: dict[str, GroupMeans] = {}
-    frequency = np.empty(0)
-    for name in TEMPORAL:
-        frequency, rows = normalized_spectra(velocity[name], rate_hz)
-        spectra[name] = GroupMeans.of(rows, group)
-        lag_one[name] = GroupMeans.of(lag_one_autocorrelation(velocity[name]), group)
-    return Temporal(
-        lag_ms=np.arange(max_lag + 1) * 1000.0 / rate_hz,
-        autocorrelation=GroupMeans.of(autocorrelation(velocity["speed"], max_lag), group),
-        frequency_hz=frequency,
-        spectra=spectra,
-        lag_one=lag_one,
-        speed_profile=velocity["speed"].mean(axis=0),
-    )
+        found = np.asarray(values[name], dtype=np.float64)
+        is_count = name.endswith("_count")
+        of_event = None if is_count else (of_events or {}).get(name.split("_")[0])
+        level: Level = "window" if found.ndim == 1 and of_event is None else "pooled"
+        group = of_window if of_event is None else of_event
+        group = np.broadcast_to(group[:, None] if found.ndim == 2 else group, found.shape)
+        is_defined = np.isfinite(found)
+        yield Quantity(name, title, family, unit, level, found[is_defined], group[is_defined])

@@ -6,6 +6,7 @@ the same number of windows; Jensen-Shannon divergences both in the bins of the f
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,8 +23,6 @@ RATIO = (
     "is the geometric mean over families. At 1.0 a set is as close to held-out participants as the "
     "training participants are; lower is better."
 )
-
-
 # Of a family in which a set has nothing that can be compared.
 _FARTHEST = 1000.0
 
@@ -32,16 +31,13 @@ def ratios_of(
     quantities: list[dict[str, Any]], scalars: list[dict[str, Any]], names: Sequence[str]
 ) -> dict[str, Any]:
     """Ratios to the floor by family and overall, for each synthetic set."""
-    logs: dict[str, dict[str, list[float]]] = {}
-    for row in quantities:
-        for name, cell in row["distances"]["js"]["synthetic"].items():
-            logs.setdefault(row["family"], {}).setdefault(name, []).append(_log(cell["ratio"]))
-    for row in scalars:
-        for name, cell in row["synthetic"].items():
-            logs.setdefault("temporal", {}).setdefault(name, []).append(_log(cell["ratio"]))
+    cells: dict[str, list[dict[str, Any]]] = {}
+    for row in [*quantities, *scalars]:
+        found = row["distances"]["js"] if "distances" in row else row
+        cells.setdefault(row["family"], []).append(found["synthetic"])
     families = {
-        family: {name: _geometric_mean(values) for name, values in by_name.items()}
-        for family, by_name in logs.items()
+        family: {name: _geometric_mean([one[name]["ratio"] for one in found]) for name in names}
+        for family, found in cells.items()
     }
     overall = {
         name: float(np.exp(np.mean([np.log(by_name[name]) for by_name in families.values()])))
@@ -50,10 +46,11 @@ def ratios_of(
     return {"definition": RATIO, "families": families, "overall": overall}
 
 
-def _geometric_mean(logs: Sequence[float]) -> float:
+def _geometric_mean(ratios: Sequence[float | None]) -> float:
     """Of the ratios that exist; _FARTHEST where none exists."""
-    defined = [value for value in logs if np.isfinite(value)]
-    return float(np.exp(np.mean(defined))) if defined else _FARTHEST
+    # A distance of zero, as of identical sets, counts as a thousandth of the floor.
+    logs = [float(np.log(max(one, 1e-3))) for one in ratios if one is not None]
+    return float(np.exp(np.mean(logs))) if logs else _FARTHEST
 
 
 def ratio(value: float, floor: float) -> float | None:
@@ -61,58 +58,45 @@ def ratio(value: float, floor: float) -> float | None:
     return value / floor if floor > 0 and np.isfinite(value) else None
 
 
-def _log(ratio: float | None) -> float:
-    # A distance of zero, as of identical sets, counts as a thousandth of the floor.
-    return float("nan") if ratio is None else float(np.log(max(ratio, 1e-3)))
-
-
 def means_of(quantities: list[dict[str, Any]], names: Sequence[str]) -> dict[str, Any]:
-    """Means over eight features (without path length, which is mean speed again) and nine."""
+    """Means over eight features (without path length, which is mean speed again) and nine.
+
+    A ratio is of the mean distance to the mean floor, JS in the floors' bins as in every ratio.
+    """
     nine = [row for row in quantities if row["family"] == "features"]
     eight = [row for row in nine if row["name"] != "path_length"]
     means = {}
-    for kind in ("js", "ks"):
-        for label, rows in (("8", eight), ("9", nine)):
-            if rows:
-                found = [row["distances"][kind] for row in rows]
-                floor = float(np.mean([one["floor"] for one in found]))
-                means[f"{kind}_{label}"] = {
-                    "floor": floor,
-                    "synthetic": {
-                        name: float(np.mean([one["synthetic"][name]["value"] for one in found]))
-                        for name in names
-                    },
-                    "ratio": {name: _ratio_of_means(found, name, floor) for name in names},
-                }
+    for kind, n in itertools.product(("js", "ks"), (8, 9) if nine else ()):
+        found = [row["distances"][kind] for row in (eight if n == 8 else nine)]
+        floors = [one["floor"] for one in found]
+        values, ratios = (
+            {name: [one["synthetic"][name][word] for one in found] for name in names}
+            for word in ("value", "ratio")
+        )
+        floor = float(np.mean(floors))
+        means[f"{kind}_{n}"] = {
+            "floor": floor,
+            "synthetic": {name: float(np.mean(one)) for name, one in values.items()},
+            "ratio": {
+                name: None
+                if None in one
+                else ratio(float(np.mean(np.multiply(one, floors))), floor)
+                for name, one in ratios.items()
+            },
+        }
     return means
-
-
-def _ratio_of_means(distances: Sequence[dict[str, Any]], name: str, floor: float) -> float | None:
-    """The mean distance over the mean floor, JS in the floors' bins as in every ratio."""
-    found = [(one["synthetic"][name]["ratio"], one["floor"]) for one in distances]
-    defined = [value * own for value, own in found if value is not None]
-    return ratio(float(np.mean(defined)), floor) if len(defined) == len(found) else None
 
 
 def differences_of(
     replicates: dict[str, NDArray[np.float64]], means: dict[str, Any]
 ) -> list[dict[str, Any]]:
     """Whether two synthetic sets differ in their mean JS, draw by draw of the same participants."""
-    names = list(replicates)
     rows = []
-    for place, a in enumerate(names):
-        for b in names[place + 1 :]:
-            found = means["js_9"]["synthetic"]
-            value = found[a] - found[b]
-            interval = interval_around(value, replicates[a] - replicates[b])
-            rows.append(
-                {
-                    "a": a,
-                    "b": b,
-                    "quantity": "mean JS of nine features",
-                    "value": value,
-                    "interval": interval,
-                    "is_different": interval is not None and not interval[0] <= 0 <= interval[1],
-                }
-            )
+    for a, b in itertools.combinations(replicates, 2):
+        found = means["js_9"]["synthetic"]
+        value = found[a] - found[b]
+        interval = interval_around(value, replicates[a] - replicates[b])
+        is_different = interval is not None and not interval[0] <= 0 <= interval[1]
+        row = {"a": a, "b": b, "quantity": "mean JS of nine features", "value": value}
+        rows.append(row | {"interval": interval, "is_different": is_different})
     return rows

@@ -14,10 +14,10 @@ import numpy as np
 
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.evaluation.curves import curves_of, main_sequence_of, scalar_curves
+from gazediffusion.evaluation.curves import curves_of, main_sequence_of
 from gazediffusion.evaluation.distances import bins_of
-from gazediffusion.evaluation.gaze_sets import GazeSet, GazeSets, arrange
-from gazediffusion.evaluation.quantities import Measured, Protocol, Quantity, measure
+from gazediffusion.evaluation.gaze_sets import GazeSets, arrange
+from gazediffusion.evaluation.quantities import SCALARS, Quantity
 from gazediffusion.evaluation.result import ALL, plain_values
 from gazediffusion.evaluation.summary import (
     AMPLITUDE,
@@ -35,7 +35,6 @@ _SIZES = (25, 50, 100, 200, 400, 800, 1600)
 # A floor is the mean over several draws, of at most so many windows together.
 _DRAWN_WINDOWS = 1600
 DIGITS = 5  # significant digits of the numbers in a file
-_PROTOCOLS: tuple[Protocol, ...] = ("position", "velocity")
 
 
 def summarise(
@@ -107,24 +106,21 @@ def _n_participants(windows: Windows) -> int:
 def _summarise_part(windows: Windows, n_draws: int, seed: int) -> dict[str, Any]:
     sets = arrange(windows.held_out, {}, windows.train, seed)
     assert sets.train is not None
-    both_sets = {"real": sets.real, "train": sets.train}
-    measured = {name: _measure(one, windows.rate_hz) for name, one in both_sets.items()}
-    n_participants = {
-        key: min(_n_behind(measured[name].quantities[key], one) for name, one in both_sets.items())
+    measured = {"real": sets.real.measure(), "train": sets.train.measure()}
+    of = {
+        key: {who: one.quantities[key] for who, one in measured.items()}
         for key in measured["real"].quantities
     }
-    kept = {
-        key: tuple(one.quantities[key] for one in measured.values())
-        for key, n in n_participants.items()
-        if n >= MIN_PARTICIPANTS
+    n_participants = {
+        key: min(len(np.unique(one.group)) for one in both.values()) for key, both in of.items()
     }
-    edges = {key: _edges(*both) for key, both in kept.items()}
+    kept = [key for key, n in n_participants.items() if n >= MIN_PARTICIPANTS]
+    edges = {key: _edges(*of[key].values()) for key in kept}
     sketches = {name: Sketch.of(one, edges) for name, one in measured.items()}
     sizes = [*(size for size in _SIZES if size < sets.n_common), sets.n_common]
-    given = (sketches["real"], edges, n_draws, seed)
-    floors = [_floors(sets, windows.rate_hz, size, *given) for size in sizes]
+    floors = [_floors(sets, size, sketches["real"], edges, n_draws, seed) for size in sizes]
     # The participants of a small draw may have no value, for example no microsaccade.
-    kept = {key: both for key, both in kept.items() if _is_known(floors, key)}
+    kept = [key for key in kept if _is_known(floors, key)]
 
     def by_size(key: str) -> dict[str, Any]:
         return {
@@ -132,18 +128,11 @@ def _summarise_part(windows: Windows, n_draws: int, seed: int) -> dict[str, Any]
             for word in ("floor", "halves")
         }
 
-    curves = curves_of(measured)
-    fits = main_sequence_of(measured).get("sets", {})
+    fits = main_sequence_of(measured).get("sets", {}) if AMPLITUDE in kept else {}
     return {
         "sets": {
-            "real": {
-                "n_windows": len(windows.held_out),
-                "n_participants": _n_participants(windows.held_out),
-            },
-            "train": {
-                "n_windows": len(windows.train),
-                "n_participants": _n_participants(windows.train),
-            },
+            who: {"n_windows": len(one), "n_participants": _n_participants(one)}
+            for who, one in (("real", windows.held_out), ("train", windows.train))
         },
         "fewest_people": min(n_participants[key] for key in kept),
         "sizes": sizes,
@@ -152,10 +141,8 @@ def _summarise_part(windows: Windows, n_draws: int, seed: int) -> dict[str, Any]
                 "low": edges[key][0],
                 "high": edges[key][-1],
                 **{name: one.shares[key] for name, one in sketches.items()},
-                "mean": {
-                    name: np.mean(one.quantities[key].values) for name, one in measured.items()
-                },
-                "n": {name: len(one.quantities[key].values) for name, one in measured.items()},
+                "mean": {name: one.mean for name, one in of[key].items()},
+                "n": {name: len(one.values) for name, one in of[key].items()},
                 **by_size(key),
             }
             for key in kept
@@ -169,24 +156,14 @@ def _summarise_part(windows: Windows, n_draws: int, seed: int) -> dict[str, Any]
                 },
                 **by_size(name),
             }
-            for name, _, _ in scalar_curves()
+            for name in SCALARS
         },
-        "speed_profile": curves["mean_speed_profile"]["sets"],
+        "speed_profile": curves_of(measured)["mean_speed_profile"]["sets"],
         "main_sequence": {
             name: {key: fit[key] for key in ("slope", "intercept", "spread", "n")}
             for name, fit in fits.items()
-            if AMPLITUDE in kept
         },
     }
-
-
-def _measure(one: GazeSet, rate_hz: float) -> Measured:
-    return measure(one.gaze, rate_hz, one.screens, _PROTOCOLS, one.group)
-
-
-def _n_behind(quantity: Quantity, one: GazeSet) -> int:
-    """The number of participants that have values of a quantity."""
-    return len(np.unique(one.group[quantity.window]))
 
 
 def _edges(real: Quantity, train: Quantity) -> Floats:
@@ -197,13 +174,7 @@ def _edges(real: Quantity, train: Quantity) -> Floats:
 
 
 def _floors(
-    sets: GazeSets,
-    rate_hz: float,
-    size: int,
-    real: Sketch,
-    edges: Mapping[str, Floats],
-    n_draws: int,
-    seed: int,
+    sets: GazeSets, size: int, real: Sketch, edges: Mapping[str, Floats], n_draws: int, seed: int
 ) -> dict[str, Numbers]:
     """Distances of training to held-out participants, and between halves, at `size` windows."""
     assert sets.training is not None
@@ -211,20 +182,18 @@ def _floors(
     found: dict[str, list[Numbers]] = {"floor": [], "halves": []}
     for _ in range(min(n_draws, max(1, _DRAWN_WINDOWS // size))):
         train, first, second = (
-            Sketch.of(_measure(one.cut(size, rng), rate_hz), edges)
-            for one in (sets.training, *sets.halves)
+            Sketch.of(one.cut(size, rng).measure(), edges) for one in (sets.training, *sets.halves)
         )
         found["floor"].append(real.distances(train, edges))
         found["halves"].append(first.distances(second, edges))
-    return {word: _mean_of(draws) for word, draws in found.items()}
+    return {
+        word: {
+            key: {kind: float(np.mean([draw[key][kind] for draw in draws])) for kind in kinds}
+            for key, kinds in draws[0].items()
+        }
+        for word, draws in found.items()
+    }
 
 
 def _is_known(floors: list[dict[str, Numbers]], key: str) -> bool:
     return bool(np.isfinite([one[word][key]["w1"] for one in floors for word in one]).all())
-
-
-def _mean_of(draws: list[Numbers]) -> Numbers:
-    return {
-        key: {kind: float(np.mean([draw[key][kind] for draw in draws])) for kind in kinds}
-        for key, kinds in draws[0].items()
-    }

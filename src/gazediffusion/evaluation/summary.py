@@ -8,7 +8,7 @@ is kept for several numbers of windows, because histogram distances shrink with 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -20,31 +20,30 @@ from numpy.typing import NDArray
 from gazediffusion.data.recordings import UNKNOWN_TASK
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError, suggestion
-from gazediffusion.evaluation.curves import curves_of, main_sequence_of, scalar_curves
-from gazediffusion.evaluation.distances import FARTHEST, even_counts
+from gazediffusion.evaluation.comparison import Results, assemble, cell, scalar_row
+from gazediffusion.evaluation.distances import FARTHEST, Distance, even_counts
 from gazediffusion.evaluation.gaze_sets import GazeSet, require_comparable, stream, synthetic_sets
 from gazediffusion.evaluation.headline import (
     Counted,
     percentages,
     ratio_entries,
     summarised_ratios,
+    titles_of,
 )
 from gazediffusion.evaluation.metrics import js_from_counts, ks_from_counts, w1_from_counts
-from gazediffusion.evaluation.quantities import Measured, measure
-from gazediffusion.evaluation.ratios import means_of, ratio, ratios_of
-from gazediffusion.evaluation.result import ALL, FORMAT, EvaluationConfig, about_of
-from gazediffusion.evaluation.set_tests import Progress
+from gazediffusion.evaluation.quantities import SCALARS, Measured
+from gazediffusion.evaluation.ratios import ratio
+from gazediffusion.evaluation.result import ALL, EvaluationConfig
+from gazediffusion.evaluation.set_tests import TESTS, Progress
 from gazediffusion.files import read_json
 from gazediffusion.geometry import Screen
 
 Floats = NDArray[np.float64]
 Numbers = dict[str, dict[str, float]]
-Results = dict[str, Any]
 
 SUMMARY_FORMAT = "gazediffusion-real-summary"
 DEFAULT = "gazecom"
 NEEDS_RECORDINGS = "needs recordings, not a summary of them; give `real`"
-TESTS = ("coverage", "c2st", "memorisation", "tstr", "fgd")
 AMPLITUDE = "degrees.saccade_amplitude_deg"
 # The curves of a report that are kept as curves of temporal distances.
 SHOWN_CURVES = {"speed_autocorrelation": "autocorrelation", "speed_spectrum": "psd_speed"}
@@ -63,13 +62,10 @@ class Sketch:
     def of(cls, measured: Measured, edges: Mapping[str, Floats]) -> Sketch:
         """Counted between these edges; a quantity of which the set has no value is left out."""
         found = {key: measured.quantities[key].values for key in edges}
-        shares = {
-            key: even_counts(values, edges[key]) / len(values)
-            for key, values in found.items()
-            if len(values)
-        }
-        curves = {name: curve(measured.temporal).mean() for name, _, curve in scalar_curves()}
-        return cls(shares, curves)
+        return cls(
+            {k: even_counts(v, edges[k]) / len(v) for k, v in found.items() if len(v)},
+            {name: curve.mean() for name, curve in measured.curves.items()},
+        )
 
     def distances(self, other: Sketch, edges: Mapping[str, Floats]) -> Numbers:
         """JS, KS and W1 by quantity, and the mean absolute difference (l1) by curve."""
@@ -190,6 +186,9 @@ class Summary:
         }
 
 
+Like = Windows | Summary  # the real side of a comparison
+
+
 def compare_with(
     summary: Summary,
     synthetic: Mapping[str, Windows],
@@ -200,62 +199,59 @@ def compare_with(
 
     Intervals and the tests of whole sets need recordings and are left out.
     """
-    config = replace(config, n_bootstrap=0)
     require_comparable(summary, synthetic)
     uncut = synthetic_sets(synthetic, config.seed, summary.screen)
     sets = _cut_to_size(summary, uncut, config.seed)
-    n_common = len(sets[0].gaze)
+    n_common, part = len(sets[0].gaze), summary.part
     measured = {}
     for one in sets:
         progress(f"measuring {one.name}")
-        measured[one.name] = measure(
-            one.gaze, summary.rate_hz, one.screens, config.protocols, one.group
-        )
+        measured[one.name] = one.measure(config.protocols)
     progress("distances")
-    keys = [key for key in measured[sets[0].name].quantities if key in summary.part["quantities"]]
+    keys = [key for key in measured[sets[0].name].quantities if key in part["quantities"]]
     edges = {key: summary.edges(key) for key in keys}
-    real = summary.sketch
     sketches = {name: Sketch.of(one, edges) for name, one in measured.items()}
-    apart = {name: real.distances(one, edges) for name, one in sketches.items()}
-    quantities = [
-        {
-            **_described(summary, measured, key),
-            "distances": _cells(summary, apart, key, n_common),
-            "histogram": _histogram(summary, sketches, key),
-        }
-        for key in keys
-    ]
-    scalars = [
-        {"name": name, "title": title, "family": "temporal", "unit": ""}
-        | _cells(summary, apart, name, n_common)["l1"]
-        for name, title, _ in scalar_curves()
-    ]
-    names = list(measured)
+    apart = {name: summary.sketch.distances(one, edges) for name, one in sketches.items()}
+    quantities = []
+    for key in keys:
+        of = {name: one.quantities[key] for name, one in measured.items()}
+        row, width = part["quantities"][key], edges[key][1] - edges[key][0]
+        shares = {who: np.asarray(row[who]) for who in ("real", "train")}
+        shares |= {name: one.shares[key] for name, one in sketches.items() if key in one.shares}
+        densities = {name: (share / width).tolist() for name, share in shares.items()}
+        quantities.append(
+            {
+                **of[sets[0].name].described,
+                "mean": {**row["mean"], **{name: one.mean for name, one in of.items()}},
+                "distances": _cells(summary, apart, key, n_common),
+                "histogram": {"edges": edges[key].tolist(), **densities},
+            }
+        )
+    scalars = [scalar_row(name, _cells(summary, apart, name, n_common)["l1"]) for name in SCALARS]
     described = {
         who: {"name": f"summary {summary.name}", **found, "sha256": summary.content["data_sha256"]}
-        for who, found in summary.part["sets"].items()
+        for who, found in part["sets"].items()
     }
-    results: Results = {
-        "format": FORMAT,
-        "format_version": 1,
-        "about": about_of(config, n_common, _compared(summary, n_common), _notes(summary, sets)),
-        "sets": {**described, "synthetic": {one.name: one.described for one in sets}},
-        "headline": {},
-        "quantities": quantities,
-        "scalars": scalars,
-        "curves": _curves(summary, measured),
-        "main_sequence": _main_sequence(summary, measured),
-        "ratios": ratios_of(quantities, scalars, names),
-        "means": means_of(quantities, names),
-        "differences": [],
-        "tests": {name: {"not_computable": NEEDS_RECORDINGS} for name in TESTS},
-    }
-    titles = {row["name"]: row["title"] for row in [*quantities, *scalars]}
+    described["synthetic"] = {one.name: one.described for one in sets}
+    notes = [
+        *(note for one in sets for note in one.notes),
+        f"real gaze is that of the summary {summary.name}; please cite: "
+        f"{summary.content['citation']}",
+        "all sets are counted in the bins of the real gaze: KS and W1 resolve no finer, and values "
+        "beyond the bins count in the end bins",
+        "intervals need recordings, and are left out",
+    ]
+    results = assemble(
+        replace(config, n_bootstrap=0), n_common, described, notes, quantities, scalars, measured,
+        summary.name,
+    )  # fmt: skip
+    _add_real_curves(results, summary)
+    results["tests"] = {name: {"not_computable": NEEDS_RECORDINGS} for name in TESTS}
     for one in uncut:
-        counted = Counted.of(one.gaze, one.screens, summary.rate_hz, one.group)
+        ratios = ratio_entries(results, one.name)
         results["headline"][one.name] = {
-            **summarised_ratios(ratio_entries(results, one.name), {}, titles),
-            **percentages(counted.values, summary.counts),
+            **summarised_ratios(ratios, {}, titles_of(results)),
+            **percentages(Counted.of(one).values, summary.counts),
             "n_windows": n_common,
         }
     return results
@@ -274,87 +270,39 @@ def _cut_to_size(summary: Summary, uncut: list[GazeSet], seed: int) -> list[Gaze
     return [one.cut(n_common, stream(seed, one.name)) for one in uncut]
 
 
-def _compared(summary: Summary, n: int) -> str:
-    real, train = (summary.part["sets"][who] for who in ("real", "train"))
-    return (
-        f"Each synthetic set is compared with the summary {summary.name}: {real['n_windows']:,} "
-        f"windows of {real['n_participants']} held-out participants, at {n:,} windows a set; the "
-        f"floor is the same distance for {n:,} of the {train['n_windows']:,} windows of "
-        f"{train['n_participants']} training participants."
-    )
-
-
-def _notes(summary: Summary, sets: list[GazeSet]) -> list[str]:
-    return [
-        *(note for one in sets for note in one.notes),
-        f"real gaze is that of the summary {summary.name}; please cite: "
-        f"{summary.content['citation']}",
-        "all sets are counted in the bins of the real gaze: KS and W1 resolve no finer, and values "
-        "beyond the bins count in the end bins",
-        "intervals need recordings, and are left out",
-    ]
-
-
-def _described(summary: Summary, measured: Mapping[str, Measured], key: str) -> dict[str, Any]:
-    """What the quantity is, and its mean in each set."""
-    of = {name: one.quantities[key] for name, one in measured.items()}
-    first = next(iter(of.values()))
-    means = {name: float(np.mean(q.values)) if len(q.values) else None for name, q in of.items()}
-    words = {word: getattr(first, word) for word in ("name", "title", "family", "unit", "level")}
-    return {**words, "mean": {**summary.part["quantities"][key]["mean"], **means}}
-
-
-def _cells(
-    summary: Summary, apart: Mapping[str, Numbers], key: str, n: int
-) -> dict[str, dict[str, Any]]:
+def _cells(summary: Summary, apart: Mapping[str, Numbers], key: str, n: int) -> Results:
     """By kind of distance: floor, halves, and each set's value and ratio."""
     floors = summary.floors(key, n)
+    values = {
+        kind: {name: found[key][kind] for name, found in apart.items()} for kind in floors["floor"]
+    }
     return {
         kind: {
-            "floor": floor,
+            "floor": (floor := floors["floor"][kind]),
             "halves": floors["halves"][kind],
             "synthetic": {
-                name: {
-                    "value": found[key][kind],
-                    "interval": None,
-                    "ratio": ratio(found[key][kind], floor),
-                }
-                for name, found in apart.items()
+                name: cell(Distance(value, np.empty(0)), ratio(value, floor))
+                for name, value in of.items()
             },
         }
-        for kind, floor in floors["floor"].items()
+        for kind, of in values.items()
     }
 
 
-def _histogram(
-    summary: Summary, sketches: Mapping[str, Sketch], key: str
-) -> dict[str, list[float]]:
-    """Densities for the figures."""
-    edges, row = summary.edges(key), summary.part["quantities"][key]
-    shares = {who: np.asarray(row[who]) for who in ("real", "train")}
-    shares |= {name: one.shares[key] for name, one in sketches.items() if key in one.shares}
-    width = edges[1] - edges[0]
-    return {"edges": edges.tolist()} | {name: (p / width).tolist() for name, p in shares.items()}
-
-
-def _curves(summary: Summary, measured: Mapping[str, Measured]) -> dict[str, Any]:
-    curves = curves_of(measured)
+def _add_real_curves(results: Results, summary: Summary) -> None:
+    """Add the real curves and fits; of the main sequence only the ends of the line are known."""
     kept = {name: summary.part["temporal"][key] for name, key in SHOWN_CURVES.items()}
     kept["mean_speed_profile"] = summary.part["speed_profile"]
     for name, row in kept.items():
-        curves[name]["sets"] = {who: row[who] for who in ("real", "train")} | curves[name]["sets"]
-    return curves
-
-
-def _main_sequence(summary: Summary, measured: Mapping[str, Measured]) -> dict[str, Any]:
-    """The fits; of the real gaze only the ends of the line are known, no saccades."""
-    found = main_sequence_of(measured)
+        real = {who: row[who] for who in ("real", "train")}
+        results["curves"][name]["sets"] = real | results["curves"][name]["sets"]
     rows = {}
     for who, fit in summary.part["main_sequence"].items():
         ends = summary.edges(AMPLITUDE)[[1, -1]]
         peaks = 10.0 ** (fit["intercept"] + fit["slope"] * np.log10(ends))
         rows[who] = {**fit, "amplitude_deg": ends.tolist(), "peak_deg_s": peaks.tolist()}
-    return {"sets": {**rows, **found.get("sets", {})}} if rows else found
+    if rows:
+        results["main_sequence"] = {"sets": rows | results["main_sequence"].get("sets", {})}
 
 
 def summaries_folder() -> Path:
@@ -381,9 +329,7 @@ def find_summary(name: str) -> Summary:
 
 def summary_of_task(task: str) -> Summary | None:
     """The packaged summary that holds a task, if any does."""
-    matching: Iterator[Summary] = (
-        Summary(summary.content, task)
-        for summary in map(find_summary, packaged_summaries())
-        if task in summary.content["parts"]
-    )
-    return next(matching, None)
+    for summary in map(find_summary, packaged_summaries()):
+        if task in summary.content["parts"]:
+            return Summary(summary.content, task)
+    return None
