@@ -58,15 +58,11 @@ def noise_levels(artefacts: Artefacts) -> Figure | None:
     shares = np.concatenate([xy[xy[:, 0] <= _LARGEST_SIGMA, 1] for xy in drawn])
     share_axes.set_ylim(0.8 * min(0.5, np.nanmin(shares)), 1.25 * max(2.0, np.nanmax(shares)))
     share_axes.set_xlim(0.8 * smallest, 1.25 * _LARGEST_SIGMA)
-    share_axes.axhline(1.0, color="black", linewidth=0.9, linestyle=":")
-    loss, share = (
-        "mean squared error of predicted noise",
-        "share of fixational motion left unexplained",
-    )
     dashed = f"dashed: smallest noise, $\\sqrt{{\\beta_1}}$ = {smallest:g}"
+    recovered = "dotted: nothing recovered"
     for axes, letter, right, label in (
-        (loss_axes, "(a)", dashed, loss),
-        (share_axes, "(b)", "dotted: nothing recovered", f"{share} unexplained"),
+        (loss_axes, "(a)", dashed, "mean squared error of predicted noise"),
+        (share_axes, "(b)", recovered, "share of fixational motion left unexplained"),
     ):
         axes.axvline(smallest, color=GREY, linewidth=0.9, linestyle="--")
         noise = "noise $\\sigma = \\sqrt{(1 - \\bar\\alpha_t) / \\bar\\alpha_t}$"
