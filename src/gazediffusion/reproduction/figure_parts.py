@@ -1,42 +1,61 @@
-"""Titles, legends and ticks that the figures of a reproduction share."""
+"""Panels, titles, legends and ticks that the figures of a reproduction share."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any
 
-from gazediffusion.plotting.evaluation import Results
 from gazediffusion.plotting.style import BLUE, GREEN
+from gazediffusion.reproduction.artefacts import Artefacts
+from gazediffusion.reproduction.measures import Comparison
+from gazediffusion.reproduction.plan import Plan
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 # The same colours, for the seeds beside the one in full colour.
 FAINT = {BLUE: "#9CC9E3", GREEN: "#9AD9C5"}
+Draw = Callable[[Artefacts], "Figure | None"]
 
 
-def add_title(figure: Figure, title: str, detail: str = "") -> Figure:
-    """A title in one or two lines."""
-    figure.suptitle(f"{title}\n{detail}".strip(), fontsize=10)
+def of_evaluation(name: str) -> Callable[[Callable[[Plan, Comparison], Figure]], Draw]:
+    """A figure of an evaluation: None where it is not there, and counts of windows if it is."""
+
+    def decorate(draw: Callable[[Plan, Comparison], Figure]) -> Draw:
+        @wraps(draw)
+        def draw_of(artefacts: Artefacts) -> Figure | None:
+            if (results := artefacts.evaluations.get(name)) is None:
+                return None
+            figure = draw(artefacts.plan, Comparison(results))
+            real, n = results["sets"]["real"], results["about"]["n_common"]
+            counts = (
+                f"held-out participants: n = {real['n_windows']:,} windows of "
+                f"{real['n_participants']} participants; every other set: n = {n:,} windows"
+            )
+            return add_title(figure, f"{figure.get_suptitle()}\n{counts}")
+
+        return draw_of
+
+    return decorate
+
+
+def panels(n_rows: int, n_columns: int, width: float, height: float, **shared: Any) -> Any:
+    """A figure and the grid of its axes (row, column)."""
+    import matplotlib.pyplot as plt
+
+    size = (width, height)
+    return plt.subplots(n_rows, n_columns, figsize=size, squeeze=False, **shared)
+
+
+def add_title(figure: Figure, title: str, has_legend: bool = False) -> Figure:
+    """A title in one or two lines; below, the sets of the first panel, which are those of all."""
+    figure.suptitle(title, fontsize=10)
+    if has_legend:
+        handles, labels = figure.axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
     return figure
-
-
-def add_counts(figure: Figure, title: str, results: Results) -> Figure:
-    """A title, and how many windows an evaluation compared."""
-    real, n_common = results["sets"]["real"], results["about"]["n_common"]
-    counts = (
-        f"held-out participants: n = {real['n_windows']:,} windows of {real['n_participants']} "
-        f"participants; every other set: n = {n_common:,} windows"
-    )
-    return add_title(figure, title, counts)
-
-
-def add_legend(axes: Axes, figure: Figure) -> None:
-    """The sets of one panel, which are those of all, in a row below."""
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
 
 
 def set_plain_ticks(axis: Axis, digits: Sequence[float] = (1.0, 2.0, 5.0)) -> None:

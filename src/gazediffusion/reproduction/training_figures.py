@@ -13,13 +13,13 @@ from gazediffusion.reproduction import paper
 from gazediffusion.reproduction.artefacts import Artefacts
 from gazediffusion.reproduction.figure_parts import (
     FAINT,
-    add_counts,
-    add_legend,
     add_title,
+    of_evaluation,
+    panels,
     set_plain_ticks,
 )
 from gazediffusion.reproduction.measures import Comparison, Measure
-from gazediffusion.reproduction.plan import ETAS, STEPS
+from gazediffusion.reproduction.plan import ETAS, STEPS, Plan
 from gazediffusion.reproduction.table_rows import EIGHT
 
 if TYPE_CHECKING:
@@ -38,14 +38,12 @@ _SHAPE: Any = {"position": (BLUE, "o"), "velocity": (GREEN, "s")}
 
 def noise_levels(artefacts: Artefacts) -> Figure | None:
     """The error of the predicted noise, and the fixational motion left, by noise level."""
-    import matplotlib.pyplot as plt
-
     plan, levels = artefacts.plan, artefacts.levels
     sets = {"position": plan.position_sets, "velocity": plan.velocity_sets}
     runs = {kind: [name for name in names if name in levels] for kind, names in sets.items()}
     if not any(runs.values()):
         return None
-    figure, (loss_axes, share_axes) = plt.subplots(1, 2, figsize=(10.0, 4.4))
+    figure, ((loss_axes, share_axes),) = panels(1, 2, 10.0, 4.4)
     counts, smallest = [], float(np.sqrt(plan.position.beta_first))
     for kind, names in runs.items():
         found = [levels[name] for name in names]
@@ -60,18 +58,20 @@ def noise_levels(artefacts: Artefacts) -> Figure | None:
     shares = np.concatenate([xy[xy[:, 0] <= _LARGEST_SIGMA, 1] for xy in drawn])
     share_axes.set_ylim(0.8 * min(0.5, np.nanmin(shares)), 1.25 * max(2.0, np.nanmax(shares)))
     share_axes.set_xlim(0.8 * smallest, 1.25 * _LARGEST_SIGMA)
-    for letter, axes in zip("ab", (loss_axes, share_axes), strict=True):
+    dashed = f"dashed: smallest noise, $\\sqrt{{\\beta_1}}$ = {smallest:g}"
+    recovered = "dotted: nothing recovered"
+    for axes, letter, right, label in (
+        (loss_axes, "(a)", dashed, "mean squared error of predicted noise"),
+        (share_axes, "(b)", recovered, "share of fixational motion left unexplained"),
+    ):
         axes.axvline(smallest, color=GREY, linewidth=0.9, linestyle="--")
-        axes.set(xscale="log", yscale="log")
-        axes.set_xlabel("noise $\\sigma = \\sqrt{(1 - \\bar\\alpha_t) / \\bar\\alpha_t}$")
-        axes.set_title(f"({letter})", loc="left")
-    loss_axes.set_ylabel("mean squared error of predicted noise")
-    loss_axes.set_title(f"dashed: smallest noise, $\\sqrt{{\\beta_1}}$ = {smallest:g}", loc="right")
-    share_axes.set_ylabel("share of fixational motion left unexplained")
-    share_axes.set_title("dotted: nothing recovered", loc="right")
+        noise = "noise $\\sigma = \\sqrt{(1 - \\bar\\alpha_t) / \\bar\\alpha_t}$"
+        axes.set(xscale="log", yscale="log", xlabel=noise, ylabel=label)
+        axes.set_title(letter, loc="left")
+        axes.set_title(right, loc="right")
     share_axes.axhline(1.0, color="black", linewidth=0.9, linestyle=":")
-    add_legend(loss_axes, figure)
-    return add_title(figure, "what the networks learn at each noise level", "; ".join(counts))
+    title = "what the networks learn at each noise level"
+    return add_title(figure, f"{title}\n{'; '.join(counts)}", has_legend=True)
 
 
 def _draw_levels(runs: Sequence[Results], key: str, kind: str, axes: Axes) -> None:
@@ -88,13 +88,11 @@ def _draw_levels(runs: Sequence[Results], key: str, kind: str, axes: Axes) -> No
 
 def training_curves(artefacts: Artefacts) -> Figure | None:
     """Validation and training loss of every run by epoch, in logarithms."""
-    import matplotlib.pyplot as plt
-
     plan, histories = artefacts.plan, artefacts.histories
     eps, x0 = paper.TEXT["best_validation_loss"][0], paper.NUMBERS["objective"]["x0"]["loss"].mean
     is_papers = plan.position.objective == "eps"
     ablation = f"position model, predicting {'x0' if is_papers else 'eps'}"
-    panels = [
+    shown = [
         (title, found, best)
         for title, names, best in (
             ("position model", plan.position_sets, eps if is_papers else None),
@@ -103,11 +101,10 @@ def training_curves(artefacts: Artefacts) -> Figure | None:
         )
         if (found := [histories[name] for name in names if name in histories])
     ]
-    if not panels:
+    if not shown:
         return None
-    size = (3.5 * len(panels) + 0.5, 4.2)
-    figure, grid = plt.subplots(1, len(panels), figsize=size, squeeze=False)
-    for axes, (title, found, best) in zip(grid.flat, panels, strict=True):
+    figure, grid = panels(1, len(shown), 3.5 * len(shown) + 0.5, 4.2)
+    for axes, (title, found, best) in zip(grid.flat, shown, strict=True):
         for number, history in enumerate(found):
             _draw_history(history, number, axes)
         if best is not None:
@@ -145,17 +142,12 @@ def _draw_history(history: Results, number: int, axes: Axes) -> None:
     axes.plot(epoch[best], validation[best], "o", color=colour, markersize=6, fillstyle="none")
 
 
-def sampling_ablation(artefacts: Artefacts) -> Figure | None:
+@of_evaluation("sampling")
+def sampling_ablation(plan: Plan, compared: Comparison) -> Figure:
     """KS and JS by DDIM steps (mean speed) and by eta (mean of eight features), and the paper's."""
-    import matplotlib.pyplot as plt
-
-    results, plan = artefacts.evaluations.get("sampling"), artefacts.plan
-    if results is None:
-        return None
-    compared = Comparison(results)
     by_steps = {float(n): (plan.with_steps(n), f"steps {n}") for n in STEPS}
     by_eta = {eta: (plan.with_eta(eta), f"eta {eta:g}") for eta in ETAS}
-    figure, grid = plt.subplots(2, 2, figsize=(8.6, 6.0), sharex="col")
+    figure, grid = panels(2, 2, 8.6, 6.0, sharex="col")
     for row, kind in zip(grid, ("ks", "js"), strict=True):
         _draw_ablation(kind, by_steps, compared.distance("features", "mean_speed", kind), row[0])
         _draw_ablation(kind, by_eta, compared.mean("features", EIGHT, kind), row[1])
@@ -166,16 +158,14 @@ def sampling_ablation(artefacts: Artefacts) -> Figure | None:
                 set_plain_ticks(axes.yaxis)
             else:
                 axes.set_ylim(bottom=0)
-    grid[0, 0].set_title("mean speed", loc="left")
-    grid[0, 1].set_title("mean of eight features", loc="left")
+    for axes, title in zip(grid[0], ("mean speed", "mean of eight features"), strict=True):
+        axes.set_title(title, loc="left")
     grid[1, 0].set_xlabel("DDIM steps")
     grid[1, 0].set_xticks(STEPS, [str(steps) for steps in STEPS])
     grid[1, 0].minorticks_off()
-    grid[1, 1].set_xlabel("$\\eta$ (0: deterministic, 1: DDPM)")
-    grid[1, 1].set_xticks(ETAS)
-    add_legend(grid.flat[0], figure)
+    grid[1, 1].set(xlabel="$\\eta$ (0: deterministic, 1: DDPM)", xticks=ETAS)
     title = f"sampling ablations, position model, seed {plan.reference_seed}"
-    return add_counts(figure, title, results)
+    return add_title(figure, title, has_legend=True)
 
 
 def _draw_ablation(
