@@ -21,22 +21,12 @@ import numpy as np
 import gazediffusion as gd
 
 
-def of_tasks(windows: gd.Windows, tasks: list[str]) -> gd.Windows | None:
-    """The windows of these tasks, without the names of others; None where there are none."""
-    kept = [task for task in windows.tasks if task in tasks]
-    if not kept:
-        return None
-    places = np.array([kept.index(task) if task in kept else -1 for task in windows.tasks])
-    chosen = windows.select(np.isin(windows.task, [windows.tasks.index(task) for task in kept]))
+def of_tasks(windows: gd.Windows, tasks: list[str]) -> gd.Windows:
+    """The windows of these tasks, without the names of others."""
+    places = np.array([tasks.index(task) if task in tasks else -1 for task in windows.tasks])
+    chosen = windows.select(places[windows.task] >= 0)
     number = np.maximum(places[windows.segment_task], 0).astype(np.int32)
-    return replace(chosen, tasks=tuple(kept), segment_task=number)
-
-
-def with_participants(windows: gd.Windows, n: int, seed: int) -> gd.Windows:
-    """The held-out participants, and n of the training participants."""
-    train = np.unique(windows.train.participant)
-    chosen = np.random.default_rng(seed).permutation(train)[:n]
-    return windows.select(windows.is_validation | np.isin(windows.participant, chosen))
+    return replace(chosen, tasks=tuple(tasks), segment_task=number)
 
 
 def main() -> None:
@@ -52,16 +42,18 @@ def main() -> None:
     parser.add_argument("--rate", type=float, help="learning rate of all three models")
     parser.add_argument("-n", type=int, default=800)
     given = parser.parse_args()
-    files = [gd.Windows.load(path) for path in given.windows]
-    others = [
-        part
-        for windows in files
-        if (part := of_tasks(windows, [task for task in windows.tasks if task != given.task]))
-    ]
-    of_task = [part for windows in files if (part := of_tasks(windows, [given.task]))]
+    others, of_task = [], []
+    for windows in map(gd.Windows.load, given.windows):
+        if rest := [task for task in windows.tasks if task != given.task]:
+            others.append(of_tasks(windows, rest))
+        if given.task in windows.tasks:
+            of_task.append(of_tasks(windows, [given.task]))
     if not of_task:
         raise gd.GazeError(f"no task {given.task!r} in these files")
-    few = with_participants(of_task[0], given.participants, seed=0)
+    train = np.unique(of_task[0].train.participant)
+    chosen = np.random.default_rng(0).permutation(train)[: given.participants]
+    is_chosen = np.isin(of_task[0].participant, chosen)
+    few = of_task[0].select(of_task[0].is_validation | is_chosen)
     settings: dict[str, Any] = {"seed": 0} | ({"learning_rate": given.rate} if given.rate else {})
     before = {"epochs": given.before} if given.before else {}
     model = gd.train(others, given.output / "others", given.recipe, **settings, **before)

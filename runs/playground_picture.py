@@ -30,12 +30,9 @@ def main() -> None:
     parser.add_argument("--browser", default="/usr/bin/chromium")
     given = parser.parse_args()
     words = [sys.executable, "-m", "gazediffusion", "serve", "--port", "0", "--no-open"]
-    with subprocess.Popen(
-        [*words, "--model", given.model],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as server:
+    words += ["--model", given.model]
+    pipe, same = subprocess.PIPE, subprocess.STDOUT
+    with subprocess.Popen(words, stdout=pipe, stderr=same, text=True) as server:
         try:
             with sync_playwright() as playwright:
                 browser = playwright.chromium.launch(

@@ -36,55 +36,50 @@ def score(recording: Recording, label: np.ndarray, config: CleaningConfig) -> Co
     cleaned = clean(recording, config)
     gaze = recording.gaze_px[cleaned.eye]
     is_seen = np.isfinite(gaze).all(axis=0)
-    is_noise = (label == "B") & is_seen
-    is_good = (label != "B") & is_seen
+    is_noise, is_good = (label == "B") & is_seen, (label != "B") & is_seen
     is_on_screen = (np.abs(SCREEN.to_normalized(gaze)) <= 1).all(axis=0)
     in_window = np.zeros(len(label), dtype=bool)
     length, stride = PrepareConfig().length, PrepareConfig().step
-    clock = read_clock(cleaned.time_ms)
-    for segment in clean_segments(cleaned, clock, 250.0, length):
+    for segment in clean_segments(cleaned, read_clock(cleaned.time_ms), 250.0, length):
         first = int(np.searchsorted(cleaned.time_ms, segment.onset_ms))
         for start in window_starts(SCREEN.to_normalized(segment.gaze_px), length, stride)[0]:
             in_window[first + start : first + start + length] = True
-    return Counter(
-        noise=int(is_noise.sum()),
-        noise_kept=int((is_noise & cleaned.is_valid).sum()),
-        noise_kept_on_screen=int((is_noise & cleaned.is_valid & is_on_screen).sum()),
-        good=int(is_good.sum()),
-        good_lost=int((is_good & ~cleaned.is_valid).sum()),
-        in_windows=int(in_window.sum()),
-        noise_in_windows=int((is_noise & in_window).sum()),
-        noise_in_windows_on_screen=int((is_noise & in_window & is_on_screen).sum()),
-    )
+    chosen = {
+        "noise": is_noise,
+        "noise_kept": is_noise & cleaned.is_valid,
+        "noise_kept_on_screen": is_noise & cleaned.is_valid & is_on_screen,
+        "good": is_good,
+        "good_lost": is_good & ~cleaned.is_valid,
+        "in_windows": in_window,
+        "noise_in_windows": is_noise & in_window,
+        "noise_in_windows_on_screen": is_noise & in_window & is_on_screen,
+    }
+    return Counter({name: int(mask.sum()) for name, mask in chosen.items()})
 
 
 def main(path: Path) -> None:
     """Print the counts of each setting."""
     table = pl.read_parquet(path, columns=["task", "label"])
     labels = table.filter(pl.col("task") == "natural_movies")["label"].to_numpy().astype(str)
-    recordings = [
-        recording
-        for recording in gd.read(path, screen=SCREEN)
-        if recording.task == "natural_movies"
-    ]
-    assert sum(len(recording) for recording in recordings) == len(labels)
+    recordings = [one for one in gd.read(path, screen=SCREEN) if one.task == "natural_movies"]
+    ends = np.cumsum([len(one) for one in recordings])
+    assert ends[-1] == len(labels)
     for name, config in SETTINGS.items():
         total: Counter[str] = Counter()
-        offset = 0
-        for recording in recordings:
-            total.update(score(recording, labels[offset : offset + len(recording)], config))
-            offset += len(recording)
+        for recording, label in zip(recordings, np.split(labels, ends[:-1]), strict=True):
+            total.update(score(recording, label, config))
         print(
-            f"{name}\n"
-            f"  B samples kept: {total['noise_kept']:,} of {total['noise']:,} "
-            f"({total['noise_kept'] / total['noise']:.1%}), "
+            f"{name}\n  B samples kept: {said(total, 'noise_kept', 'noise')}, "
             f"{total['noise_kept_on_screen']:,} of them on the screen\n"
-            f"  good samples lost: {total['good_lost']:,} of {total['good']:,} "
-            f"({total['good_lost'] / total['good']:.2%})\n"
-            f"  in windows: {total['in_windows']:,} samples, of which B "
-            f"{total['noise_in_windows'] / total['in_windows']:.2%}, B on the screen "
-            f"{total['noise_in_windows_on_screen'] / total['in_windows']:.2%}"
+            f"  good samples lost: {said(total, 'good_lost', 'good')}\n  in windows: B "
+            f"{said(total, 'noise_in_windows', 'in_windows')}, B on the screen "
+            f"{said(total, 'noise_in_windows_on_screen', 'in_windows')}"
         )
+
+
+def said(total: Counter[str], part: str, whole: str) -> str:
+    """A part of a whole in words."""
+    return f"{total[part]:,} of {total[whole]:,} ({total[part] / total[whole]:.2%})"
 
 
 if __name__ == "__main__":

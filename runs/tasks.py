@@ -53,18 +53,13 @@ def signature(gaze: NDArray[np.float32], screen: gd.Screen, rate_hz: float) -> l
     ]
 
 
-def described(windows: gd.Windows) -> Floats:
-    """What the classifier is given of each window: the nine features and the signature."""
-    gaze = windows.cut()
+def described(windows: gd.Windows, n: int) -> Floats:
+    """What the classifier is given of at most n windows: the nine features and the signature."""
+    order = np.random.default_rng(0).permutation(len(windows))[:n]
+    gaze = windows.cut(np.sort(order))
     features = np.stack(list(kinematic_features(gaze).values()), axis=1)
     signatures = [signature(one, windows.screen, windows.rate_hz) for one in gaze]
     return np.concatenate([features, np.array(signatures)], axis=1)
-
-
-def subsample(windows: gd.Windows, n: int) -> gd.Windows:
-    """At most n windows, drawn."""
-    order = np.random.default_rng(0).permutation(len(windows))[:n]
-    return windows.select(np.sort(order))
 
 
 def main() -> None:
@@ -75,7 +70,6 @@ def main() -> None:
     parser.add_argument("model")
     parser.add_argument("windows", type=Path, nargs="+")
     parser.add_argument("-n", type=int, default=200)
-    parser.add_argument("--quality", default="default")
     parser.add_argument("-o", "--output", type=Path)
     given = parser.parse_args()
     model = gd.load(given.model)
@@ -85,25 +79,24 @@ def main() -> None:
         for task in windows.tasks:
             of_task = windows.of_task(task)
             sets[task] = {
-                "train": described(subsample(of_task.train, 2 * given.n)),
-                "real": described(subsample(of_task.held_out, given.n)),
-                "model": described(model.sample(given.n, task=task, quality=given.quality)),
+                "train": described(of_task.train, 2 * given.n),
+                "real": described(of_task.held_out, given.n),
+                "model": described(model.sample(given.n, task=task), given.n),
             }
     classifier = HistGradientBoostingClassifier(random_state=0).fit(
         np.concatenate([one["train"] for one in sets.values()]),
         np.repeat(list(sets), [len(one["train"]) for one in sets.values()]),
     )
-    found: dict[str, Any] = {}
-    for task, of_side in sets.items():
-        found[task] = {}
-        for side, values in of_side.items():
-            means = np.nanmean(values[:, -len(NAMES) :], axis=0).tolist()
-            numbers = dict(zip(NAMES, means, strict=True))
-            if side != "train":
-                numbers["recognised"] = float((classifier.predict(values) == task).mean())
-            found[task][side] = {**numbers, "n": len(values)}
-            said = "  ".join(f"{key} {value:.3g}" for key, value in found[task][side].items())
-            print(f"{task:12} {side:6} {said}", flush=True)
+    found: dict[str, Any] = {task: {} for task in sets}
+    triples = [(task, side, one) for task in sets for side, one in sets[task].items()]
+    for task, side, values in triples:
+        means = np.nanmean(values[:, -len(NAMES) :], axis=0).tolist()
+        numbers = dict(zip(NAMES, means, strict=True))
+        if side != "train":
+            numbers["recognised"] = float((classifier.predict(values) == task).mean())
+        found[task][side] = {**numbers, "n": len(values)}
+        said = "  ".join(f"{key} {value:.3g}" for key, value in found[task][side].items())
+        print(f"{task:12} {side:6} {said}", flush=True)
     if given.output:
         write_json(given.output, found)
         print(f"wrote {given.output}")

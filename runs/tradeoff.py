@@ -45,8 +45,7 @@ def measure(
     list(generator.pieces(0, n_timed, 0))
     seconds = (time.perf_counter() - started) / n_timed
     found = [
-        evaluate_model(model.run, windows, n, QUICK, sampler=sampler, steps=steps)
-        for windows in files
+        evaluate_model(model.run, one, n, QUICK, sampler=sampler, steps=steps) for one in files
     ]
     headlines = [one.headlines["model"] for one in found]
     return {
@@ -70,17 +69,15 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
         figure, all_axes = plt.subplots(1, 2, figsize=(9, 3.6))
         for axes, (key, label) in zip(all_axes, PANELS.items(), strict=True):
             for sampler, colour in COLOURS.items():
-                chosen = [row for row in rows if row["sampler"] == sampler]
-                x, y = ([row[one] for row in chosen] for one in ("seconds", key))
-                axes.plot(x, y, "o-", color=colour, label=sampler)
+                points = [(row["seconds"], row[key]) for row in rows if row["sampler"] == sampler]
+                axes.plot(*zip(*points, strict=True), "o-", color=colour, label=sampler)
             for row in rows:
                 text = f"{row['evaluations']}{names.get((row['sampler'], row['steps']), '')}"
-                place = (row["seconds"], row[key])
-                above = row["sampler"] != "multistep"
-                axes.annotate(
-                    text, place, xytext=(2, 6 if above else -12), textcoords="offset points",
-                    ha="left" if above else "right", fontsize=8,
-                )  # fmt: skip
+                shift, side = (
+                    ((2, -12), "right") if row["sampler"] == "multistep" else ((2, 6), "left")
+                )
+                place = {"xytext": shift, "textcoords": "offset points", "ha": side}
+                axes.annotate(text, (row["seconds"], row[key]), fontsize=8, **place)
             axes.axhline(1, color=GREY, linewidth=0.8)
             axes.set(xlabel="seconds per window", ylabel=label, yscale="log", xlim=(0, None))
             axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")

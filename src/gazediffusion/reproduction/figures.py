@@ -18,27 +18,17 @@ from numpy.typing import NDArray
 
 from gazediffusion.evaluation.quantities import DIRECTIONS, FEATURES, VELOCITY
 from gazediffusion.geometry import Screen
+from gazediffusion.plotting import evaluation as plots
 from gazediffusion.plotting import style
-from gazediffusion.plotting.evaluation import (
-    Results,
-    SetStyle,
-    draw_curve,
-    draw_histogram,
-    numbers,
-    set_styles,
-)
+from gazediffusion.plotting.evaluation import Results, SetStyle, numbers
 from gazediffusion.plotting.style import BLUE, GREEN, ORANGE
+from gazediffusion.reproduction import training_figures
 from gazediffusion.reproduction.artefacts import Artefacts
 from gazediffusion.reproduction.figure_parts import FAINT, Draw, add_title, of_evaluation, panels
 from gazediffusion.reproduction.measures import Comparison, Measure
 from gazediffusion.reproduction.plan import Plan
 from gazediffusion.reproduction.schematic import draw_architecture
 from gazediffusion.reproduction.table_rows import MARKOV
-from gazediffusion.reproduction.training_figures import (
-    noise_levels,
-    sampling_ablation,
-    training_curves,
-)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -122,15 +112,15 @@ def four_metrics(plan: Plan, compared: Comparison) -> Figure:
     figure, grid = panels(2, 2, 9.0, 6.2)
     for letter, axes, name in zip("acd", grid.flat[[0, 2, 3]], DIRECTIONS, strict=True):
         quantity = _quantity(compared, "directions", name)
-        draw_histogram(quantity, styles, axes, is_log=name == "speed")
-        gaps = _gaps("JS", compared.distance("directions", name, "js"), plan.reference)
-        _panel_title(axes, f"({letter}) {quantity['title']}", gaps)
+        plots.draw_histogram(quantity, styles, axes, is_log=name == "speed")
+        js = compared.distance("directions", name, "js")
+        _panel_title(axes, f"({letter}) {quantity['title']}", "JS", js, plan.reference)
         if quantity["unit"] == "rad":
             ticks = ["$-π$", "$-π/2$", "0", "$π/2$", "$π$"]
             axes.set_xticks(np.pi * np.arange(-1, 1.5, 0.5), ticks)
     curve = compared.evaluation["curves"]["speed_autocorrelation"]
-    gaps = _gaps("mean gap", compared.scalar("autocorrelation"), plan.reference)
-    _panel_title(draw_curve(curve, styles, grid[0, 1]), "(b) autocorrelation of speed", gaps)
+    axes, gap = plots.draw_curve(curve, styles, grid[0, 1]), compared.scalar("autocorrelation")
+    _panel_title(axes, "(b) autocorrelation of speed", "mean gap", gap, plan.reference)
     return add_title(figure, "four-metric framework; end bins hold the tails", has_legend=True)
 
 
@@ -142,9 +132,9 @@ def velocity_marginals(plan: Plan, compared: Comparison) -> Figure:
     styles[first] = SetStyle(label, GREEN, (0, (4, 1)), "s", 1.3)
     figure, grid = panels(1, 3, 10.0, 3.9)
     for letter, axes, name in zip("abc", grid.flat, ("v_x", "v_y", "speed"), strict=True):
-        draw_histogram(_quantity(compared, "velocity", name), styles, axes, is_log=True)
-        gaps = _gaps("JS", compared.distance("velocity", name, "js"), first)
-        _panel_title(axes, f"({letter})", gaps)
+        plots.draw_histogram(_quantity(compared, "velocity", name), styles, axes, is_log=True)
+        js = compared.distance("velocity", name, "js")
+        _panel_title(axes, f"({letter})", "JS", js, first)
     title = "velocities pooled over all windows and samples; end bins hold the tails"
     return add_title(figure, title, has_legend=True)
 
@@ -156,7 +146,7 @@ def feature_marginals(plan: Plan, compared: Comparison) -> Figure:
     styles = _with_seeds(compared, plan.position_sets, reference, "position model", BLUE)
     figure, grid = panels(3, 3, 10.0, 8.4)
     for name, axes in zip(FEATURES, grid.flat, strict=True):
-        draw_histogram(_coarser(_quantity(compared, "features", name)), styles, axes)
+        plots.draw_histogram(_coarser(_quantity(compared, "features", name)), styles, axes)
         ks, js = (compared.distance("features", name, kind) for kind in ("ks", "js"))
         distances = f"KS {_value(ks, reference):.3f}   JS {_value(js, reference):.4f}   "
         axes.set_title(f"{distances}(floor JS {js.floor:.4f})", fontsize=8)
@@ -178,7 +168,7 @@ def temporal_diagnostics(plan: Plan, compared: Comparison) -> Figure:
         "(c) normalized spectrum of speed": curves["speed_spectrum"],
     }
     for (title, curve), axes in zip(titles.items(), (first, *others), strict=True):
-        draw_curve(curve, styles, axes).set_title(title, loc="left")
+        plots.draw_curve(curve, styles, axes).set_title(title, loc="left")
     first.set(ylim=(0, None), xlabel=smooth["x_label"])
     frequency = numbers(curves["speed_spectrum"]["x"])
     axes.set(xscale="log", yscale="log", xlim=(frequency[frequency > 0].min(), frequency.max()))
@@ -190,7 +180,8 @@ FIGURES: dict[str, Draw] = {
     for figure in (
         *(dataset_overview, architecture, generated_trajectories, four_metrics),
         *(velocity_marginals, feature_marginals, temporal_diagnostics),
-        *(noise_levels, training_curves, sampling_ablation),
+        *(training_figures.noise_levels, training_figures.training_curves),
+        training_figures.sampling_ablation,
     )
 }
 
@@ -209,7 +200,7 @@ def _screen(artefacts: Artefacts) -> Screen:
 
 def _participants(compared: Comparison) -> dict[str, SetStyle]:
     """The styles of the training participants and of those held out."""
-    styles = set_styles(compared.evaluation)
+    styles = plots.set_styles(compared.evaluation)
     labels = {"train": "training participants (floor)", "real": "held-out participants"}
     return {name: replace(styles[name], label=label) for name, label in labels.items()}
 
@@ -241,18 +232,13 @@ def _value(measure: Measure, name: str) -> float:
     return float("nan") if value is None else value
 
 
-def _gaps(kind: str, measure: Measure, model: str) -> str:
-    """Distances of the model, of the Markov baseline where compared, and the floor."""
-    parts = [f"model {_value(measure, model):.4f}"]
-    if MARKOV in measure.values:
-        parts.append(f"Markov {_value(measure, MARKOV):.4f}")
-    return f"{kind}: {', '.join(parts)}, floor {measure.floor:.4f}"
-
-
-def _panel_title(axes: Axes, left: str, right: str) -> None:
-    """A panel's name, and its numbers in a line of their own above the axes."""
-    axes.set_title(f"{left}\n", loc="left", fontsize=9)
-    axes.set_title(right, loc="right", fontsize=8, color="#444444")
+def _panel_title(axes: Axes, name: str, kind: str, measure: Measure, model: str) -> None:
+    """A panel's name and, in a line of its own, distances of model and Markov, and the floor."""
+    sets = {"model": model, **({"Markov": MARKOV} if MARKOV in measure.values else {})}
+    parts = [f"{word} {_value(measure, one):.4f}" for word, one in sets.items()]
+    said = f"{kind}: {', '.join(parts)}, floor {measure.floor:.4f}"
+    axes.set_title(f"{name}\n", loc="left", fontsize=9)
+    axes.set_title(said, loc="right", fontsize=8, color="#444444")
 
 
 def _smoothed(curve: Results) -> Results:

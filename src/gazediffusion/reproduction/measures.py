@@ -66,21 +66,18 @@ class Comparison:
 
     def quantity(self, family: str, name: str) -> Mapping[str, Any] | None:
         """A quantity's entry."""
-        for row in self.evaluation["quantities"]:
-            if (row["family"], row["name"]) == (family, name):
-                found: Mapping[str, Any] = row
-                return found
-        return None
+        rows = self.evaluation["quantities"]
+        return next((row for row in rows if (row["family"], row["name"]) == (family, name)), None)
 
     def distance(self, family: str, name: str, kind: str) -> Measure:
         """The distance `kind` (ks, js, w1) of a quantity to the held-out participants."""
         row = self.quantity(family, name)
-        return Measure({}) if row is None else self._measure(row["distances"][kind])
+        return self._measure(None if row is None else row["distances"][kind])
 
     def scalar(self, name: str) -> Measure:
         """A temporal distance."""
-        rows = [row for row in self.evaluation["scalars"] if row["name"] == name]
-        return self._measure(rows[0]) if rows else Measure({})
+        rows = self.evaluation["scalars"]
+        return self._measure(next((row for row in rows if row["name"] == name), None))
 
     def mean(self, family: str, names: Sequence[str], kind: str) -> Measure:
         """The mean distance over quantities.
@@ -120,19 +117,17 @@ class Comparison:
     def ratio(self, family: str | None) -> Measure:
         """Ratios to the floor in a family, or overall."""
         ratios = self.evaluation["ratios"]
-        return Measure(
-            ratios["overall"] if family is None else ratios["families"].get(family, {}), n=self.n
-        )
+        of_family = ratios["overall"] if family is None else ratios["families"].get(family, {})
+        return Measure(of_family, n=self.n)
 
-    def _measure(self, distance: Mapping[str, Any]) -> Measure:
-        of = distance["synthetic"]
-        return Measure(
-            {one: cell["value"] for one, cell in of.items()},
-            distance["floor"],
-            {one: cell["ratio"] for one, cell in of.items()},
-            {one: cell["interval"] for one, cell in of.items()},
-            self.n,
+    def _measure(self, distance: Mapping[str, Any] | None) -> Measure:
+        if distance is None:
+            return Measure({})
+        values, ratios, intervals = (
+            {one: cell[key] for one, cell in distance["synthetic"].items()}
+            for key in ("value", "ratio", "interval")
         )
+        return Measure(values, distance["floor"], ratios, intervals, self.n)
 
 
 def frechet_measure(made: Artefacts, sets: Sequence[str]) -> Measure:
@@ -140,6 +135,5 @@ def frechet_measure(made: Artefacts, sets: Sequence[str]) -> Measure:
     real, train = made.features["real"], made.features["train"]
     floor = frechet_of(real, train)
     values = {one: frechet_of(real, made.features[one]) for one in sets}
-    return Measure(
-        values, floor, {one: over(value, floor) for one, value in values.items()}, n=len(train)
-    )
+    ratios = {one: over(value, floor) for one, value in values.items()}
+    return Measure(values, floor, ratios, n=len(train))

@@ -27,7 +27,6 @@ LEVELS = (127, 31, 15)
 class RunPlan:
     """A network to be trained."""
 
-    name: str
     recipe: Recipe
     seed: int
 
@@ -109,26 +108,21 @@ class Plan:
         """Every network, by name."""
         other: Objective = "x0" if self.position.objective == "eps" else "eps"
         ablation = replace(self.position, name=f"{self.position.name}-{other}", objective=other)
-        plans = [
-            *(RunPlan(f"position-{seed}", self.position, seed) for seed in self.position.seeds),
-            RunPlan(self.x0, ablation, self.reference_seed),
-            *(RunPlan(f"velocity-{seed}", self.velocity, seed) for seed in self.velocity.seeds),
-        ]
-        return {plan.name: plan for plan in plans}
+        return {
+            **{f"position-{seed}": RunPlan(self.position, seed) for seed in self.position.seeds},
+            self.x0: RunPlan(ablation, self.reference_seed),
+            **{f"velocity-{seed}": RunPlan(self.velocity, seed) for seed in self.velocity.seeds},
+        }
 
     @property
     def sets(self) -> dict[str, SetPlan]:
         """Every set of windows, by name."""
-        reference = self.reference
+        reference, rounded = self.reference, (self.reference, self.velocity_sets[0])
         plans = [
             *(SetPlan(self.with_steps(n), reference, steps=n) for n in STEPS),
             *(SetPlan(self.with_eta(eta), reference, eta=eta) for eta in ETAS),
             SetPlan(self.raw, reference, weights="raw"),
-            *(
-                SetPlan(self.with_levels(run, levels), run, levels=levels)
-                for run in (reference, self.velocity_sets[0])
-                for levels in LEVELS
-            ),
+            *(SetPlan(self.with_levels(run, n), run, levels=n) for run in rounded for n in LEVELS),
             *(SetPlan(name) for name in BASELINES),
             # Last, since the reference run's own settings are those of some ablations.
             *(SetPlan(name, name) for name in self.runs),

@@ -6,7 +6,7 @@ those of what the paper did not measure. The paper's numbers are joined to the r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,13 +34,14 @@ TESTS = {
 }
 
 Rows = Iterator[Row]
+Measures = dict[str, Measure]
 
 
 def _labelled(title: str, unit: str) -> str:
     return f"{title} ({unit})" if unit else title
 
 
-def _distances(name: str, label: str, of: Mapping[str, Measure], sets: Sequence[str]) -> Rows:
+def _distances(name: str, label: str, of: Measures, sets: Sequence[str]) -> Rows:
     """KS and JS of one quantity."""
     for kind, unit in KINDS.items():
         yield Row(name, kind, label, unit=unit, **of[kind].of(sets))
@@ -50,21 +51,23 @@ def _position(made: Artefacts) -> Comparison:
     return Comparison(made.evaluations["position"])
 
 
-def _of_quantity(compared: Comparison, family: str, name: str) -> dict[str, Measure]:
-    return {kind: compared.distance(family, name, kind) for kind in KINDS}
-
-
-def _of_features(compared: Comparison, names: Sequence[str]) -> dict[str, Measure]:
-    return {kind: compared.mean("features", names, kind) for kind in KINDS}
+def _measures(compared: Comparison, family: str, *names: str, column: str = "{}") -> Measures:
+    """KS and JS of a quantity, or the means over several, by column."""
+    return {
+        column.format(kind): compared.distance(family, names[0], kind)
+        if len(names) == 1
+        else compared.mean(family, names, kind)
+        for kind in KINDS
+    }
 
 
 def features(made: Artefacts) -> Rows:
     """KS and JS of the nine kinematic features, and their means."""
     compared, sets = _position(made), made.plan.position_sets
     for name, (title, _) in FEATURES.items():
-        yield from _distances(name, title, _of_quantity(compared, "features", name), sets)
+        yield from _distances(name, title, _measures(compared, "features", name), sets)
     for name, names in {"mean of eight": EIGHT, "mean of nine": list(FEATURES)}.items():
-        yield from _distances(name, name, _of_features(compared, names), sets)
+        yield from _distances(name, name, _measures(compared, "features", *names), sets)
 
 
 def w1(made: Artefacts) -> Rows:
@@ -78,17 +81,15 @@ def w1(made: Artefacts) -> Rows:
 def markov(made: Artefacts) -> Rows:
     """The kinematic Markov baseline by feature, beside the diffusion model."""
     compared, sets = _position(made), made.plan.position_sets
-    of = {name: _of_quantity(compared, "features", name) for name in EIGHT}
-    of["mean of eight"] = _of_features(compared, EIGHT)
+    of = {name: _measures(compared, "features", name) for name in EIGHT}
+    of["mean of eight"] = _measures(compared, "features", *EIGHT)
     for name, measures in of.items():
         title, unit = FEATURES.get(name, (name, ""))
         yield Row(name, "real", title, compared.set_means("features", name).get("real"), unit=unit)
         for kind, unit in KINDS.items():
-            of_markov, of_model = (
-                measures[kind].of(one, with_floor=False) for one in ([MARKOV], sets)
-            )
-            yield Row(name, kind, title, unit=unit, **of_markov)
-            yield Row(name, f"{kind}_model", title, unit=unit, **of_model)
+            for column, of_column in {kind: [MARKOV], f"{kind}_model": sets}.items():
+                fields = measures[kind].of(of_column, with_floor=False)
+                yield Row(name, column, title, unit=unit, **fields)
 
 
 def fgd(made: Artefacts) -> Rows:
@@ -125,7 +126,7 @@ def event_distances(made: Artefacts) -> Rows:
     """KS and JS of the I-VT statistics of the reference run."""
     compared, sets = _position(made), [made.plan.reference]
     for name, (title, _) in EVENTS.items():
-        yield from _distances(name, title, _of_quantity(compared, "events", name), sets)
+        yield from _distances(name, title, _measures(compared, "events", name), sets)
 
 
 def panel(made: Artefacts) -> Rows:
@@ -146,19 +147,17 @@ def panel(made: Artefacts) -> Rows:
 def sampling(made: Artefacts) -> Rows:
     """DDIM steps, eta and weights of the reference run."""
     compared, plan = Comparison(made.evaluations["sampling"]), made.plan
-    speed = _of_quantity(compared, "features", "mean_speed")
-    eight = _of_features(compared, EIGHT)
-    for n in STEPS:
-        label = f"{n} DDIM steps, mean speed"
-        yield from _distances(f"steps {n}", label, speed, [plan.with_steps(n)])
-    for eta in ETAS:
-        label = f"eta = {eta:.1f}, mean of eight"
-        yield from _distances(f"eta {eta:g}", label, eight, [plan.with_eta(eta)])
-    yield from _distances("raw", "raw weights, mean speed", speed, [plan.raw])
-    label = "averaged weights (EMA), mean speed"
-    yield from _distances("ema", label, speed, [plan.reference])
-    label = f"trained to predict {plan.runs[plan.x0].recipe.objective}, mean of eight"
-    yield from _distances("other", label, eight, [plan.x0])
+    speed = _measures(compared, "features", "mean_speed")
+    eight = _measures(compared, "features", *EIGHT)
+    other = f"trained to predict {plan.runs[plan.x0].recipe.objective}, mean of eight"
+    for name, label, measures, one in (
+        *((f"steps {n}", f"{n} DDIM steps, mean speed", speed, plan.with_steps(n)) for n in STEPS),
+        *((f"eta {e:g}", f"eta = {e:.1f}, mean of eight", eight, plan.with_eta(e)) for e in ETAS),
+        ("raw", "raw weights, mean speed", speed, plan.raw),
+        ("ema", "averaged weights (EMA), mean speed", speed, plan.reference),
+        ("other", other, eight, plan.x0),
+    ):
+        yield from _distances(name, label, measures, [one])
 
 
 def objective(made: Artefacts) -> Rows:
@@ -175,11 +174,10 @@ def objective(made: Artefacts) -> Rows:
 def seeds(made: Artefacts) -> Rows:
     """Each seed of the position model: its loss and the distances of what it generates."""
     compared, sets = _position(made), made.plan.position_sets
-    measures = {f"{kind}_8": one for kind, one in _of_features(compared, EIGHT).items()}
+    measures = _measures(compared, "features", *EIGHT, column="{}_8")
     measures["fgd"] = frechet_measure(made, sets)
     for name in ("x_std", "y_std"):
-        of_name = _of_quantity(compared, "features", name)
-        measures |= {f"{name}_{kind}": one for kind, one in of_name.items()}
+        measures |= _measures(compared, "features", name, column=f"{name}_{{}}")
     for one in sets:
         loss = made.histories[one]["best_validation_loss"]
         yield Row(one, "loss", one, loss, seeds=seeds_of([one]))
@@ -295,7 +293,7 @@ def weights(made: Artefacts) -> Rows:
     frechet = frechet_measure(made, plan.evaluations["weights"])
     for run, name in ((plan.reference, "weights"), (plan.velocity_sets[0], "velocity-weights")):
         compared = Comparison(made.evaluations[name])
-        measures = {f"{kind}_8": one for kind, one in _of_features(compared, EIGHT).items()}
+        measures = _measures(compared, "features", *EIGHT, column="{}_8")
         measures["overall"] = compared.ratio(None)
         measures |= {"fgd": frechet} if run == plan.reference else {}
         sets = {run: "full weights"}

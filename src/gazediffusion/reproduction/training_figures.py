@@ -9,15 +9,9 @@ import numpy as np
 
 from gazediffusion.plotting.evaluation import Results, numbers
 from gazediffusion.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE
-from gazediffusion.reproduction import paper
+from gazediffusion.reproduction import figure_parts, paper
 from gazediffusion.reproduction.artefacts import Artefacts
-from gazediffusion.reproduction.figure_parts import (
-    FAINT,
-    add_title,
-    of_evaluation,
-    panels,
-    set_plain_ticks,
-)
+from gazediffusion.reproduction.figure_parts import FAINT, add_title, of_evaluation, panels
 from gazediffusion.reproduction.measures import Comparison, Measure
 from gazediffusion.reproduction.plan import ETAS, STEPS, Plan
 from gazediffusion.reproduction.table_rows import EIGHT
@@ -112,7 +106,7 @@ def training_curves(artefacts: Artefacts) -> Figure | None:
             axes.axhline(best, color="black", linestyle="--", linewidth=0.9, label=label)
         axes.set(yscale="log", xlabel="epoch", title=title)
         _show_plateau(found, best, axes)
-        set_plain_ticks(axes.yaxis, (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0))
+        figure_parts.set_plain_ticks(axes.yaxis, (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0))
         axes.legend(loc="upper right", fontsize=7.5)
     grid[0, 0].set_ylabel("loss")
     return add_title(figure, "validation loss (circle: best epoch), training loss faint")
@@ -155,7 +149,7 @@ def sampling_ablation(plan: Plan, compared: Comparison) -> Figure:
         for axes in row:
             if kind == "js":
                 axes.set_yscale("log")
-                set_plain_ticks(axes.yaxis)
+                figure_parts.set_plain_ticks(axes.yaxis)
             else:
                 axes.set_ylim(bottom=0)
     for axes, title in zip(grid[0], ("mean speed", "mean of eight features"), strict=True):

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+import numpy as np
+
 from gazediffusion.document import as_text
 from gazediffusion.evaluation.quantities import EVENTS, FEATURES, TEMPORAL, VELOCITY
 from gazediffusion.reproduction import paper
@@ -167,16 +169,14 @@ def _saccade_undercount(rows: Rows, above_real: Row, above_train: Row, **shown: 
 
 @rule("x-std harder than y-std")
 def _x_std_is_harder(rows: Rows, x: Row, y: Row) -> Finding:
+    def is_harder(run: str, kind: str) -> bool:
+        of_x, of_y = (rows.number("seeds", run, f"{axis}_std_{kind}") for axis in "xy")
+        return of_x > of_y
+
     runs = position_seeds(rows, "seeds", "js_8", 2)
-    harder = [
-        all(
-            rows.number("seeds", run, f"x_std_{kind}") > rows.number("seeds", run, f"y_std_{kind}")
-            for kind in ("ks", "js")
-        )
-        for run in runs
-    ]
-    values = {"n_harder": sum(harder), "n": len(runs)}
-    return verdict(all(harder), sum(harder) > len(runs) / 2), values
+    n_harder = sum(is_harder(run, "ks") and is_harder(run, "js") for run in runs)
+    holds = verdict(n_harder == len(runs), n_harder > len(runs) / 2)
+    return holds, {"n_harder": n_harder, "n": len(runs)}
 
 
 @rule("validation loss does not rank seeds")
@@ -194,12 +194,12 @@ def _loss_does_not_rank(rows: Rows) -> Finding:
 
 @rule("little overfitting")
 def _little_overfitting(rows: Rows) -> Finding:
-    runs = position_seeds(rows, "training", "epoch", 1)
-    best, last = (
-        [rows.number("training", run, one) for run in runs] for one in ("epoch", "epochs")
-    )
-    said = [f"{run} at {b:g} of {n:g}" for run, b, n in zip(runs, best, last, strict=True)]
-    is_late = [b >= 0.75 * n for b, n in zip(best, last, strict=True)]
+    epochs = {
+        run: [rows.number("training", run, column) for column in ("epoch", "epochs")]
+        for run in position_seeds(rows, "training", "epoch", 1)
+    }
+    said = [f"{run} at {best:g} of {last:g}" for run, (best, last) in epochs.items()]
+    is_late = [best >= 0.75 * last for best, last in epochs.values()]
     return verdict_of(*is_late), {"lowest": ", ".join(said)}
 
 
@@ -224,12 +224,9 @@ def _better_than_markov(rows: Rows) -> Finding:
     return verdict(all(is_better.values()), in_mean), values
 
 
-@rule("speed and turning angle nearer than the Markov")
-def _four_metrics(
-    rows: Rows, speed: Row, speed_markov: Row, turning: Row, turning_markov: Row
-) -> Finding:
-    is_nearer = speed.number < speed_markov.number, turning.number < turning_markov.number
-    return verdict_of(*is_nearer), {}
+@rule("speed and turning angle nearer than the Markov", "averaged weights better than raw")
+def _first_of_pairs_is_lower(rows: Rows, a: Row, a_other: Row, b: Row, b_other: Row) -> Finding:
+    return verdict_of(a.number < a_other.number, b.number < b_other.number), {}
 
 
 @rule("eps better than x0")
@@ -237,33 +234,22 @@ def _eps_beats_x0(rows: Rows, eps: Row, x0: Row) -> Finding:
     return verdict(10.0 * eps.number <= x0.number, eps.number < x0.number), {}
 
 
-@rule("averaged weights better than raw")
-def _averaged_weights(rows: Rows, ema_ks: Row, ema_js: Row, raw_ks: Row, raw_js: Row) -> Finding:
-    return verdict_of(ema_ks.number < raw_ks.number, ema_js.number < raw_js.number), {}
+def _sampling(rows: Rows, names: Sequence[str]) -> dict[str, list[Row]]:
+    """Rows of the table of sampling by distance."""
+    return {kind: [rows.find("sampling", name, kind) for name in names] for kind in ("ks", "js")}
 
 
 @rule("eta = 0 is best")
 def _eta_zero_is_best(rows: Rows) -> Finding:
-    of = {
-        kind: [rows.find("sampling", f"eta {eta:g}", kind) for eta in ETAS] for kind in ("ks", "js")
-    }
-    best = [
-        min(zip(ETAS, found, strict=True), key=lambda pair: pair[1].number)[0]
-        for found in of.values()
-    ]
+    of = _sampling(rows, [f"eta {eta:g}" for eta in ETAS])
+    best = [ETAS[int(np.argmin([row.number for row in found]))] for found in of.values()]
     return verdict_of(*(eta == 0.0 for eta in best)), {**of, "best": best}
 
 
 @rule("saturation near 100 steps")
 def _saturates_near_100_steps(rows: Rows) -> Finding:
-    of = {
-        kind: [rows.find("sampling", f"steps {n}", kind) for n in (10, 100, 200)]
-        for kind in ("ks", "js")
-    }
-    gains = [
-        (few.number - chosen.number, chosen.number - many.number)
-        for few, chosen, many in of.values()
-    ]
+    of = _sampling(rows, ["steps 10", "steps 100", "steps 200"])
+    gains = [(a.number - b.number, b.number - c.number) for a, b, c in of.values()]
     return verdict_of(*(gain > 0 and more <= 0.25 * gain for gain, more in gains)), {**of}
 
 
