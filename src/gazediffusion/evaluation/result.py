@@ -167,8 +167,7 @@ class Evaluation:
     @property
     def warnings(self) -> list[str]:
         """What limits the results, such as few windows or tasks that do not match."""
-        found = (one for results in self.parts.values() for one in results["about"]["warnings"])
-        return list(dict.fromkeys(found))
+        return report.warnings_of(self.parts)
 
     def __repr__(self) -> str:
         ratios = ", ".join(f"{name} {ratio:.2f}" for name, ratio in self.ratios.items())
@@ -199,10 +198,7 @@ class Evaluation:
         """All results as JSON; written to a file where one is named."""
         values = {"format": FORMAT, "format_version": 2, "parts": self.parts}
         text = json.dumps(plain_values(values), indent=1, ensure_ascii=False, allow_nan=False)
-        if path is not None:
-            with written_whole(Path(path)) as temporary:
-                temporary.write_text(text, encoding="utf-8")
-        return text
+        return _written(text, path)
 
     def to_markdown(self) -> str:
         """The report in Markdown, without figures."""
@@ -212,11 +208,7 @@ class Evaluation:
         """The report as one page with its figures; written to a file where one is named."""
         with tempfile.TemporaryDirectory(prefix="gazediffusion-") as folder:
             figures = report.draw_figures(self.parts, Path(folder), self.shown)
-            text = report.html_report(self.parts, figures)
-        if path is not None:
-            with written_whole(Path(path)) as temporary:
-                temporary.write_text(text, encoding="utf-8")
-        return text
+            return _written(report.html_report(self.parts, figures), path)
 
     def save(self, folder: Path | str) -> list[Path]:
         """Write report.html, report.md, results.json and figures/ into a new folder."""
@@ -233,6 +225,14 @@ class Evaluation:
                 (temporary / name).write_text(text, encoding="utf-8")
             pictures = [one.relative_to(temporary) for both in figures.values() for one in both]
         return [*(folder / name for name in texts), *(folder / picture for picture in pictures)]
+
+
+def _written(text: str, path: Path | str | None) -> str:
+    """The text, written to a file where one is named."""
+    if path is not None:
+        with written_whole(Path(path)) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    return text
 
 
 def _rows(part: str, results: Results) -> Iterator[tuple[Any, ...]]:
