@@ -27,7 +27,6 @@ from gazediffusion.evaluation.distances import (
     distances_with_intervals,
     draw_weights,
     drawn_counts,
-    even_counts,
 )
 from gazediffusion.evaluation.gaze_sets import SECOND_DRAW, GazeSet, GazeSets, arrange, stream
 from gazediffusion.evaluation.headline import (
@@ -38,7 +37,7 @@ from gazediffusion.evaluation.headline import (
     summarised_ratios,
     titles_of,
 )
-from gazediffusion.evaluation.metrics import js_from_counts
+from gazediffusion.evaluation.metrics import histogram_counts, js_from_counts
 from gazediffusion.evaluation.quantities import FEATURES, SCALARS, Measured, Quantity
 from gazediffusion.evaluation.ratios import differences_of, means_of, ratio, ratios_of
 from gazediffusion.evaluation.result import FORMAT, EvaluationConfig, about_of
@@ -204,7 +203,7 @@ class _Comparison:
         # velocities do, JS depends on where exactly that bin ends.
         bins = bins_of(*below)
         counts = {
-            name: even_counts(one.values, bins) for name, one in of.items() if len(one.values)
+            name: histogram_counts(one.values, bins) for name, one in of.items() if len(one.values)
         }
         ratios = {}
         for name in (one.name for one in self._evaluated):

@@ -21,7 +21,7 @@ from gazediffusion.data.recordings import UNKNOWN_TASK
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.evaluation.comparison import Results, assemble, cell, scalar_row
-from gazediffusion.evaluation.distances import FARTHEST, Distance, even_counts
+from gazediffusion.evaluation.distances import FARTHEST, Distance
 from gazediffusion.evaluation.gaze_sets import GazeSet, require_comparable, stream, synthetic_sets
 from gazediffusion.evaluation.headline import (
     Counted,
@@ -30,7 +30,12 @@ from gazediffusion.evaluation.headline import (
     summarised_ratios,
     titles_of,
 )
-from gazediffusion.evaluation.metrics import js_from_counts, ks_from_counts, w1_from_counts
+from gazediffusion.evaluation.metrics import (
+    histogram_counts,
+    js_from_counts,
+    ks_from_counts,
+    w1_from_counts,
+)
 from gazediffusion.evaluation.quantities import SCALARS, Measured
 from gazediffusion.evaluation.ratios import ratio
 from gazediffusion.evaluation.result import ALL, EvaluationConfig
@@ -63,7 +68,7 @@ class Sketch:
         """Counted between these edges; a quantity of which the set has no value is left out."""
         found = {key: measured.quantities[key].values for key in edges}
         return cls(
-            {k: even_counts(v, edges[k]) / len(v) for k, v in found.items() if len(v)},
+            {k: histogram_counts(v, edges[k]) / len(v) for k, v in found.items() if len(v)},
             {name: curve.mean() for name, curve in measured.curves.items()},
         )
 
