@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.windows import Windows
-from gazediffusion.evaluation.curves import curves_of, main_sequence_of
 from gazediffusion.evaluation.distances import (
     DISTANCES,
     FARTHEST,
@@ -32,14 +31,24 @@ from gazediffusion.evaluation.gaze_sets import SECOND_DRAW, GazeSet, GazeSets, a
 from gazediffusion.evaluation.headline import (
     FAMILIES,
     Counted,
+    differences_of,
+    means_of,
     percentages,
+    ratio,
     ratio_entries,
+    ratios_of,
     summarised_ratios,
     titles_of,
 )
 from gazediffusion.evaluation.metrics import histogram_counts, js_from_counts
-from gazediffusion.evaluation.quantities import FEATURES, SCALARS, Measured, Quantity
-from gazediffusion.evaluation.ratios import differences_of, means_of, ratio, ratios_of
+from gazediffusion.evaluation.quantities import (
+    FEATURES,
+    SCALARS,
+    Measured,
+    Quantity,
+    curves_of,
+    main_sequence_of,
+)
 from gazediffusion.evaluation.result import FORMAT, EvaluationConfig, about_of
 from gazediffusion.evaluation.set_tests import FeatureMap, Progress, compute_tests
 

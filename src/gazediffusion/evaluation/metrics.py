@@ -75,7 +75,7 @@ def bin_numbers(values: ArrayLike, edges: Floats) -> NDArray[np.int64]:
     """The bin of each value, by arithmetic: faster than a search for millions of values."""
     n_bins = len(edges) - 1
     width = (edges[-1] - edges[0]) / n_bins
-    if not width > 0:
+    if width < np.finfo(np.float64).tiny:  # its inverse would overflow
         return np.zeros(np.size(values), dtype=np.int64)
     scaled = (np.asarray(values) - edges[0]) * (1 / width)
     return np.asarray(np.clip(scaled, 0, n_bins - 1, out=scaled), dtype=np.int64)

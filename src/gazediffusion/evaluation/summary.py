@@ -26,6 +26,7 @@ from gazediffusion.evaluation.gaze_sets import GazeSet, require_comparable, stre
 from gazediffusion.evaluation.headline import (
     Counted,
     percentages,
+    ratio,
     ratio_entries,
     summarised_ratios,
     titles_of,
@@ -37,7 +38,6 @@ from gazediffusion.evaluation.metrics import (
     w1_from_counts,
 )
 from gazediffusion.evaluation.quantities import SCALARS, Measured
-from gazediffusion.evaluation.ratios import ratio
 from gazediffusion.evaluation.result import ALL, EvaluationConfig
 from gazediffusion.evaluation.set_tests import TESTS, Progress
 from gazediffusion.files import read_json
