@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from gazediffusion.data.windows import Windows
 from gazediffusion.evaluation.distances import (
+    BINS,
     DISTANCES,
     FARTHEST,
     Distance,
@@ -49,11 +51,14 @@ from gazediffusion.evaluation.quantities import (
     curves_of,
     main_sequence_of,
 )
-from gazediffusion.evaluation.result import FORMAT, EvaluationConfig, about_of
+from gazediffusion.evaluation.result import FORMAT, EvaluationConfig
 from gazediffusion.evaluation.set_tests import FeatureMap, Progress, compute_tests
+from gazediffusion.version import __version__
 
 Floats = NDArray[np.float64]
 Results = dict[str, Any]
+
+_PACKAGES = ("numpy", "scipy", "torch", "scikit-learn")
 
 
 def compare(
@@ -117,7 +122,21 @@ def assemble(
     return {
         "format": FORMAT,
         "format_version": 1,
-        "about": about_of(config, n_common, _compared(sets, n_common, summary), list(notes)),
+        "about": {
+            "gazediffusion_version": __version__,
+            "protocols": list(config.protocols),
+            "quick": config.quick,
+            "seed": config.seed,
+            "n_bootstrap": config.n_replicates,
+            "bins": dict(BINS),
+            "n_common": n_common,
+            "versions": {
+                name: version(name) for name in ("numpy", "scipy", "torch", "scikit-learn")
+            },
+            "compared": _compared(sets, n_common, summary),
+            "warnings": [],
+            "notes": list(notes),
+        },
         "sets": sets,
         "headline": {},
         "quantities": quantities,

@@ -11,7 +11,6 @@ import math
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +19,9 @@ import numpy as np
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation import report
-from gazediffusion.evaluation.distances import BINS
 from gazediffusion.evaluation.headline import Headline, ratio_entries
 from gazediffusion.evaluation.quantities import Protocol
 from gazediffusion.files import written_whole
-from gazediffusion.version import __version__
 
 if TYPE_CHECKING:
     import polars as pl
@@ -57,33 +54,6 @@ class EvaluationConfig:
     def n_replicates(self) -> int:
         """Bootstrap replicates in force."""
         return 0 if self.quick else self.n_bootstrap
-
-
-def about_of(
-    config: EvaluationConfig, n_common: int, compared: str, notes: list[str]
-) -> dict[str, Any]:
-    """How results were obtained: settings, versions, the windows of each set, notes."""
-    return {
-        "gazediffusion_version": __version__,
-        "protocols": list(config.protocols),
-        "quick": config.quick,
-        "seed": config.seed,
-        "n_bootstrap": config.n_replicates,
-        "bins": dict(BINS),
-        "n_common": n_common,
-        "versions": {name: _version(name) for name in ("numpy", "scipy", "torch", "scikit-learn")},
-        "compared": compared,
-        "warnings": [],
-        "notes": notes,
-    }
-
-
-def _version(name: str) -> str | None:
-    """Of an installed package."""
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
 
 
 def plain_values(value: Any, digits: int | None = None) -> Any:

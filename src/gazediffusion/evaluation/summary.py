@@ -74,20 +74,17 @@ class Sketch:
 
     def distances(self, other: Sketch, edges: Mapping[str, Floats]) -> Numbers:
         """JS, KS and W1 by quantity, and the mean absolute difference (l1) by curve."""
-        found = {key: self._of_shares(other, key, borders) for key, borders in edges.items()}
+        found = dict.fromkeys(edges, FARTHEST)
+        for key in self.shares.keys() & other.shares.keys() & edges.keys():
+            p, q = self.shares[key], other.shares[key]
+            found[key] = {
+                "js": float(js_from_counts(p, q)),
+                "ks": float(ks_from_counts(p, q)),
+                "w1": float(w1_from_counts(p, q, edges[key])),
+            }
         for name, curve in self.curves.items():
             found[name] = {"l1": float(np.abs(curve - other.curves[name]).mean())}
         return found
-
-    def _of_shares(self, other: Sketch, key: str, borders: Floats) -> dict[str, float]:
-        if key not in self.shares or key not in other.shares:
-            return FARTHEST
-        p, q = self.shares[key], other.shares[key]
-        return {
-            "js": float(js_from_counts(p, q)),
-            "ks": float(ks_from_counts(p, q)),
-            "w1": float(w1_from_counts(p, q, borders)),
-        }
 
 
 @dataclass(frozen=True)

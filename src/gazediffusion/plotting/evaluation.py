@@ -18,9 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.windows import Windows
-from gazediffusion.plotting import style as figures
 from gazediffusion.plotting.gallery import gallery
-from gazediffusion.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE
+from gazediffusion.plotting.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    house_style,
+    save_figure,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -175,7 +182,8 @@ def _ratio_rows(ratios: Results) -> dict[str, Results]:
 
 def draw_pair(pair: Results, colour: str, axes: Axes) -> Axes:
     """A synthetic path over the training path nearest to it, moved and mirrored to lie on it."""
-    training, synthetic = _centred(pair["training"]), _centred(pair["synthetic"])
+    paths = np.array([pair["training"], pair["synthetic"]], dtype=np.float64)
+    training, synthetic = paths - paths.mean(axis=2, keepdims=True)
     # The distance allows shifts and flips, so a picture without them would hide a copy.
     synthetic *= np.where((synthetic * training).sum(axis=1, keepdims=True) < 0, -1.0, 1.0)
     axes.plot(*training, color=GREY, linewidth=1.6, alpha=0.7)
@@ -185,11 +193,6 @@ def draw_pair(pair: Results, colour: str, axes: Axes) -> Axes:
     axes.spines[:].set_visible(False)
     axes.set_title(f"{pair['distance']:.3g}", fontsize=8)
     return axes
-
-
-def _centred(path: Sequence[Sequence[float]]) -> NDArray[np.float64]:
-    gaze = np.asarray(path, dtype=np.float64)
-    return np.asarray(gaze - gaze.mean(axis=1, keepdims=True))
 
 
 def _panels(
@@ -329,15 +332,14 @@ def draw_all(
 
     written = {}
     # The screen's resolution is too coarse for print and for phones.
-    with figures.house_style(), matplotlib.rc_context({"savefig.dpi": 160}):
+    with house_style(), matplotlib.rc_context({"savefig.dpi": 160}):
         for name, build in FIGURES.items():
             written[name] = _write(build(results), folder / name)
         # Noise, which some generators make, does not compress: the page would grow too large.
         with matplotlib.rc_context({"savefig.dpi": 110}):
             shown = {_label(name): one for name, one in (windows or {}).items() if len(one)}
-            written["gallery"] = _write(
-                gallery(shown, "", 4) if shown else None, folder / "gallery"
-            )
+            figure = gallery(shown, "", 4) if shown else None
+            written["gallery"] = _write(figure, folder / "gallery")
     return {name: paths for name, paths in written.items() if paths}
 
 
@@ -346,7 +348,7 @@ def _write(figure: Figure | None, path: Path) -> list[Path]:
         return []
     paths = [path.with_suffix(".png"), path.with_suffix(".svg")]
     for one in paths:
-        figures.save_figure(figure, one)
+        save_figure(figure, one)
         figure.set_layout_engine("none")  # found once, the layout holds for both
     return paths
 
