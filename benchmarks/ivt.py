@@ -27,7 +27,12 @@ from gazediffusion.evaluation.features import (
     normalized_spectra,
     velocity_quantities,
 )
-from gazediffusion.evaluation.metrics import density_coverage, frechet_of, js, ks, wasserstein1
+from gazediffusion.evaluation.metrics import (
+    density_coverage,
+    frechet_of,
+    js,
+    ks_and_wasserstein1,
+)
 
 RATE_HZ = 250.0
 LENGTH = 2000
@@ -99,7 +104,7 @@ def all_distances(real: NDArray[np.float32], synthetic: NDArray[np.float32]) -> 
     tables = [kinematic_features(gaze) for gaze in (real, synthetic)]
     for name in tables[0]:
         pair = tables[0][name], tables[1][name]
-        ks(*pair), js(*pair), wasserstein1(*pair)
+        ks_and_wasserstein1(*pair), js(*pair)
     a, b = (np.stack(list(table.values()), axis=1) for table in tables)
     frechet_of(a, b)
     density_coverage(a, b)

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.windows import Windows
-from gazediffusion.evaluation.curves import curves_of, main_sequence_of
 from gazediffusion.evaluation.distances import (
+    BINS,
     DISTANCES,
     FARTHEST,
     Distance,
@@ -27,25 +28,37 @@ from gazediffusion.evaluation.distances import (
     distances_with_intervals,
     draw_weights,
     drawn_counts,
-    even_counts,
 )
 from gazediffusion.evaluation.gaze_sets import SECOND_DRAW, GazeSet, GazeSets, arrange, stream
 from gazediffusion.evaluation.headline import (
     FAMILIES,
     Counted,
+    differences_of,
+    means_of,
     percentages,
+    ratio,
     ratio_entries,
+    ratios_of,
     summarised_ratios,
     titles_of,
 )
-from gazediffusion.evaluation.metrics import js_from_counts
-from gazediffusion.evaluation.quantities import FEATURES, SCALARS, Measured, Quantity
-from gazediffusion.evaluation.ratios import differences_of, means_of, ratio, ratios_of
-from gazediffusion.evaluation.result import FORMAT, EvaluationConfig, about_of
+from gazediffusion.evaluation.metrics import histogram_counts, js_from_counts
+from gazediffusion.evaluation.quantities import (
+    FEATURES,
+    SCALARS,
+    Measured,
+    Quantity,
+    curves_of,
+    main_sequence_of,
+)
+from gazediffusion.evaluation.result import FORMAT, EvaluationConfig
 from gazediffusion.evaluation.set_tests import FeatureMap, Progress, compute_tests
+from gazediffusion.version import __version__
 
 Floats = NDArray[np.float64]
 Results = dict[str, Any]
+
+_PACKAGES = ("numpy", "scipy", "torch", "scikit-learn")
 
 
 def compare(
@@ -109,7 +122,21 @@ def assemble(
     return {
         "format": FORMAT,
         "format_version": 1,
-        "about": about_of(config, n_common, _compared(sets, n_common, summary), list(notes)),
+        "about": {
+            "gazediffusion_version": __version__,
+            "protocols": list(config.protocols),
+            "quick": config.quick,
+            "seed": config.seed,
+            "n_bootstrap": config.n_replicates,
+            "bins": dict(BINS),
+            "n_common": n_common,
+            "versions": {
+                name: version(name) for name in ("numpy", "scipy", "torch", "scikit-learn")
+            },
+            "compared": _compared(sets, n_common, summary),
+            "warnings": [],
+            "notes": list(notes),
+        },
         "sets": sets,
         "headline": {},
         "quantities": quantities,
@@ -204,7 +231,7 @@ class _Comparison:
         # velocities do, JS depends on where exactly that bin ends.
         bins = bins_of(*below)
         counts = {
-            name: even_counts(one.values, bins) for name, one in of.items() if len(one.values)
+            name: histogram_counts(one.values, bins) for name, one in of.items() if len(one.values)
         }
         ratios = {}
         for name in (one.name for one in self._evaluated):

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.evaluation.metrics import (
+    bin_numbers,
+    histogram_counts,
     histogram_edges,
     js_from_counts,
     ks_and_wasserstein1,
@@ -80,7 +82,7 @@ def synthetic_groups(n_windows: int) -> NDArray[np.int64]:
 def distances(a: Quantity, b: Quantity) -> dict[str, float]:
     """JS, KS and W1 of two quantities, without intervals."""
     edges = bins_of(a, b)
-    js = js_from_counts(even_counts(a.values, edges), even_counts(b.values, edges))
+    js = js_from_counts(histogram_counts(a.values, edges), histogram_counts(b.values, edges))
     ks, w1 = ks_and_wasserstein1(share(a.values), share(b.values))
     return {"js": float(js), "ks": ks, "w1": w1}
 
@@ -124,24 +126,9 @@ def drawn_counts(quantity: Quantity, edges: Floats, weights: Floats) -> Floats:
     weights: how often each group is drawn, (replicate, group).
     """
     n_groups, n_bins = weights.shape[1], len(edges) - 1
-    flat = quantity.group * n_bins + _places(quantity.values, edges)
+    flat = quantity.group * n_bins + bin_numbers(quantity.values, edges)
     counts = np.bincount(flat, minlength=n_groups * n_bins).reshape(n_groups, n_bins)
     return np.asarray(weights @ counts.astype(float))
-
-
-def even_counts(values: Floats, edges: Floats) -> NDArray[np.int64]:
-    """Counts (bin,) in bins of equal width; values outside count in the end bins."""
-    return np.bincount(_places(values, edges), minlength=len(edges) - 1)
-
-
-def _places(values: Floats, edges: Floats) -> NDArray[np.int64]:
-    """The bin of each value, by arithmetic: faster than a search for millions of values."""
-    n_bins = len(edges) - 1
-    width = (edges[-1] - edges[0]) / n_bins
-    if not width > 0:
-        return np.zeros(len(values), dtype=np.int64)
-    scaled = (values - edges[0]) * (1 / width)
-    return np.asarray(np.clip(scaled, 0, n_bins - 1, out=scaled), dtype=np.int64)
 
 
 def share(values: Floats) -> Floats:

@@ -65,16 +65,13 @@ class GazeSet:
         if windows.grid_px is not None:
             gaze = spread_over_grid(gaze, windows.grid_of_window, seed=0)
         of_window = [windows.screens[number] for number in windows.screen_index]
+        rates = windows.provenance.get("rates", {})
         described = {
             "name": name,
             "n_windows": len(gaze),
             "n_participants": len(np.unique(windows.participant)),
             "sha256": windows.provenance.get("data_sha256"),
-            "resampled_from": [
-                rate
-                for rate in windows.provenance.get("rates", {})
-                if rate != f"{windows.rate_hz:g} Hz"
-            ],
+            "resampled_from": [rate for rate in rates if rate != f"{windows.rate_hz:g} Hz"],
         }
         return cls(
             name,
@@ -132,12 +129,12 @@ class GazeSets:
     @property
     def all(self) -> list[GazeSet]:
         """Every set, the halves and the second draw last."""
-        return [*self.shown, *self.halves, *([self.second_draw] if self.second_draw else [])]
+        return [*self.shown, *self.halves, *filter(None, [self.second_draw])]
 
     @property
     def shown(self) -> list[GazeSet]:
         """The real, the training and the synthetic sets."""
-        return [self.real, *([self.train] if self.train else []), *self.synthetic]
+        return [self.real, *filter(None, [self.train]), *self.synthetic]
 
     @property
     def names(self) -> list[str]:
@@ -192,7 +189,7 @@ def arrange(
         synthetic=[cut(one) for one in generated],
         uncut={one.name: one for one in generated},
         halves=(cut(first), cut(second)),
-        second_draw=None if train is None else second_draw(train, n_common),
+        second_draw=None if train is None else _second_draw(train, n_common),
         n_common=n_common,
     )
 
@@ -202,13 +199,13 @@ def synthetic_sets(
 ) -> list[GazeSet]:
     """The synthetic sets, each of at most MAX_WINDOWS windows."""
     return [
-        GazeSet.of(name, windows.select(_some(len(windows), rng)), True, screen_otherwise)
+        GazeSet.of(name, windows.select(np.sort(chosen)), True, screen_otherwise)
         for name, windows in synthetic.items()
-        for rng in [stream(seed, f"{name}, all")]
+        for chosen in [stream(seed, f"{name}, all").permutation(len(windows))[:MAX_WINDOWS]]
     ]
 
 
-def second_draw(train: Windows, n: int) -> GazeSet:
+def _second_draw(train: Windows, n: int) -> GazeSet:
     """n windows of the training participants, drawn without replacement, as a synthetic set."""
     chosen = np.random.default_rng(0).permutation(len(train))[:n]
     return GazeSet.of(SECOND_DRAW, train.dequantized(seed=1).select(chosen), True)
@@ -219,22 +216,14 @@ def stream(seed: int, name: str) -> np.random.Generator:
     return np.random.default_rng(seed_for(seed, *name.encode()))
 
 
-def _some(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """At most MAX_WINDOWS of n indices, in order."""
-    return np.sort(rng.permutation(n)[:MAX_WINDOWS])
-
-
 def _halves(windows: Windows, rng: np.random.Generator) -> tuple[GazeSet, GazeSet]:
     """Two sets of the same participants; segments are divided, since their windows overlap."""
     side = rng.permutation(len(windows.segment_starts)) % 2
     is_first = side[windows.segment_of_window] == 0
     if not is_first.any() or is_first.all():
         is_first = np.arange(len(windows)) % 2 == 0
-    first, second = (
-        GazeSet.of(name, windows.select(chosen))
-        for name, chosen in (("half a", is_first), ("half b", ~is_first))
-    )
-    return first, second
+    first, second = windows.select(is_first), windows.select(~is_first)
+    return GazeSet.of("half a", first), GazeSet.of("half b", second)
 
 
 def _dense(labels: NDArray[Any]) -> NDArray[np.int64]:

@@ -88,16 +88,20 @@ def evaluate_files(
 
         data_dir = None if data_dir is None else Path(data_dir)
         read_options = ReadOptions(columns or {}, participant_pattern, screen, data_dir)
+
+    def read_sets(like: Like, base: Windows | None) -> dict[str, Windows]:
+        sets = {}
+        for name, path in synthetic.items():
+            progress(f"reading {name}")
+            sets[name] = load_set(path, "synthetic", like, read_options, n, base, progress)
+        return sets
+
     if real is None:
         if reference is not None or feature_model is not None:
             raise GazeError(
                 "`reference` and `feature_model` need recordings", remedy="give them as `real`"
             )
-        like = find_summary(summary or DEFAULT)
-        sets = {}
-        for name, path in synthetic.items():
-            progress(f"reading {name}")
-            sets[name] = load_set(path, "synthetic", like, read_options, n, None, progress)
+        sets = read_sets(find_summary(summary or DEFAULT), None)
         return evaluate(summary, sets, config=config, progress=progress)
     if summary is not None:
         raise GazeError("`summary` is for comparing without `real`", remedy="give one of them")
@@ -107,12 +111,9 @@ def evaluate_files(
     parts: dict[str, Any] = {}
     shown: dict[str, Windows] = {}
     for task, (one, base) in _parts(held_out, training, by_task).items():
-        sets = {}
-        for name, path in synthetic.items():
-            progress(f"reading {name}")
-            windows = load_set(path, "synthetic", one, read_options, n, base, progress)
-            if task == ALL or task in windows.tasks:
-                sets[name] = windows if task == ALL else windows.of_task(task)
+        sets = read_sets(one, base)
+        if task != ALL:
+            sets = {name: w.of_task(task) for name, w in sets.items() if task in w.tasks}
         if sets:
             parts[task] = evaluate_windows(one, sets, base, config, network, progress)
             shown = shown or shown_windows(one, sets)
@@ -151,7 +152,6 @@ def _membership(
     synthetic: Mapping[str, Path | str], held_out: Windows, training: Windows | None
 ) -> dict[str, Any]:
     """Membership inference on the models among the sets."""
-    device = choose_device("auto")
     if training is None or not any(map(is_model, synthetic.values())):
         return {"not_computable": "membership needs a model and its training windows"}
     return {
@@ -159,7 +159,7 @@ def _membership(
         "training windows. 0.5 is chance; lower is better.",
         "floor": None,
         "synthetic": {
-            name: asdict(membership(load_model(path, device=device), training, held_out))
+            name: asdict(membership(_model(path), training, held_out))
             for name, path in synthetic.items()
             if is_model(path)
         },
@@ -173,17 +173,18 @@ def _real_sides(
     read_options: ReadOptions | None,
 ) -> tuple[Windows, Windows | None]:
     """The held-out and the training participants' windows."""
+    is_windows_file = Path(real).suffix == ".safetensors"
     if split_seed is not None:
-        if Path(real).suffix != ".safetensors" or reference is not None:
+        if not is_windows_file or reference is not None:
             raise GazeError("`split_seed` needs a windows file as `real`, and no `reference`")
         windows = split_again(Windows.load(real), split_seed)
         return windows.held_out, windows.train
     held_out = load_set(real, "real", read_options=read_options)
-    if reference is not None:
-        return held_out, load_set(reference, "reference", read_options=read_options)
-    if Path(real).suffix == ".safetensors" and held_out.validation:
-        return held_out, load_set(real, "reference")
-    return held_out, None
+    if reference is None and is_windows_file and held_out.validation:
+        reference = real
+    if reference is None:
+        return held_out, None
+    return held_out, load_set(reference, "reference", read_options=read_options)
 
 
 def _parts(
@@ -231,9 +232,7 @@ def load_set(
     if is_model(path):
         if like is None:
             raise GazeError("a model cannot be the real set", path=Path(path))
-        return generated_windows(
-            load_model(path, device=choose_device("auto")), like, n, reference, progress
-        )
+        return generated_windows(_model(path), like, n, reference, progress)
     path = Path(path)
     if path.suffix == ".safetensors":
         windows = _part(Windows.load(path), side, path)
@@ -263,15 +262,17 @@ def name_of(given: str) -> tuple[str, str]:
     return Path(given).stem or Path(given).name, given
 
 
+def _model(path: Path | str) -> Run:
+    return load_model(path, device=choose_device("auto"))
+
+
 def _feature_model(
     given: Path | str | None, synthetic: Mapping[str, Path | str]
 ) -> FeatureMap | None:
     """The network of the Frechet Gaze Distance: as given, or the first position model compared."""
-    device = choose_device("auto")
     if given is not None:
-        return bottleneck_features(load_model(given, device=device))
-    for path in filter(is_model, synthetic.values()):
-        run = load_model(path, device=device)
+        return bottleneck_features(_model(given))
+    for run in map(_model, filter(is_model, synthetic.values())):
         if run.config.recipe.representation == "position":
             return bottleneck_features(run)
     return None

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ def memorisation(
     held_out: Gaze,
     rate_hz: float = 250.0,
     held_out_nearest: Nearest | None = None,
-    between: Mapping[str, Floats] | None = None,
+    between: Mapping[str, Floats] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Distances synthetic -> training against held-out -> training of gaze (window, 2, time).
 
@@ -100,9 +101,9 @@ def memorisation(
         "nearest_in_training": float((found.distance < to_held_out).mean()),
         "nearest_in_training_expected": len(training) / (len(training) + len(held_out)),
         "between_participants": {
-            key: share_of_copies(of_set, (between or {})[key])
+            key: share_of_copies(of_set, between[key])
             for key, of_set in _both_distances(found, synthetic).items()
-            if key in (between or {})
+            if key in between
         },
         "pairs": _closest_pairs(found, synthetic, training, rate_hz),
     }

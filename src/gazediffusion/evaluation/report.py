@@ -26,7 +26,7 @@ from gazediffusion.document import (
     to_markdown,
 )
 from gazediffusion.evaluation.gaze_sets import SECOND_DRAW
-from gazediffusion.evaluation.headline import LIMIT, Headline
+from gazediffusion.evaluation.headline import COUNTS, LIMIT, Headline
 from gazediffusion.plotting.evaluation import Results, closest_pairs, draw_all, set_styles
 from gazediffusion.plotting.style import GREY
 
@@ -111,9 +111,9 @@ def _home(part: str) -> str:
 
 def headline_text(parts: Parts) -> str:
     """Warnings, what is compared, and the headline as a table of text."""
-    lines = [f"warning: {one}" for one in _warnings(parts)]
-    for part, results in parts.items():
-        lines.append(_compared(part, results, len(parts) > 1))
+    lines = [f"warning: {one}" for one in warnings_of(parts)]
+    for before, results in _prefixed(parts):
+        lines.append(before + results["about"]["compared"])
         columns = [_COLUMNS, *([as_text(cell) for cell in row] for row in _rows(results))]
         widths = [max(map(len, column)) for column in columns]
         lines += [
@@ -122,19 +122,22 @@ def headline_text(parts: Parts) -> str:
     return "\n".join(lines)
 
 
+def _prefixed(parts: Parts) -> Iterator[tuple[str, Results]]:
+    """Each part with what its titles begin with: nothing where there is only one."""
+    for part, results in parts.items():
+        yield f"{part}: " if len(parts) > 1 else "", results
+
+
 def lay_out(parts: Parts) -> Sections:
     """The report as title -> blocks, in reading order."""
     sections: Sections = {"Headline": list(_headline(parts))}
-    for part, results in parts.items():
-        is_one = len(parts) == 1
+    for before, results in _prefixed(parts):
+        home = f"{_home(before[:-2])}/" if before else ""
         for title, blocks in _sections(results).items():
-            if not is_one:
-                home = _home(part)
-                blocks = [
-                    Picture(f"{home}/{one.name}", one.caption) if isinstance(one, Picture) else one
-                    for one in blocks
-                ]
-            sections[title if is_one else f"{part}: {title}"] = blocks
+            sections[before + title] = [
+                Picture(home + one.name, one.caption) if isinstance(one, Picture) else one
+                for one in blocks
+            ]
     return sections
 
 
@@ -152,30 +155,25 @@ def _sections(results: Results) -> Sections:
 
 
 def _headline(parts: Parts) -> Iterator[Block]:
-    for part, results in parts.items():
-        yield _compared(part, results, len(parts) > 1)
-    yield from (f"Warning: {one}" for one in _warnings(parts))
-    several = len(parts) > 1
     bars: dict[str, tuple[float | None, str]] = {}
-    for part, results in parts.items():
-        colours = {name: style.colour for name, style in set_styles(results).items()}
+    for before, results in _prefixed(parts):
+        yield before + results["about"]["compared"]
+        styles = set_styles(results)
         for name, row in results["headline"].items():
-            label = f"{part}: {name}" if several else name
-            bars[label] = Headline.of(row).ratio.value, colours.get(name, GREY)
+            colour = styles[name].colour if name in styles else GREY
+            bars[before + name] = Headline.of(row).ratio.value, colour
+    yield from (f"Warning: {one}" for one in warnings_of(parts))
     if any(ratio for ratio, _ in bars.values()):
         yield Bars(bars)
     yield HEADLINE
     for part, results in parts.items():
-        title = f"Headline, {part}" if several else "Headline"
+        title = f"Headline, {part}" if len(parts) > 1 else "Headline"
         yield Table(title, _COLUMNS, list(_rows(results)))
 
 
-def _warnings(parts: Parts) -> list[str]:
+def warnings_of(parts: Parts) -> list[str]:
+    """What limits the results of any part."""
     return list(dict.fromkeys(one for part in parts.values() for one in part["about"]["warnings"]))
-
-
-def _compared(part: str, results: Results, is_named: bool) -> str:
-    return (f"{part}: " if is_named else "") + str(results["about"]["compared"])
 
 
 def _rows(results: Results) -> Iterator[list[Cell]]:
@@ -183,18 +181,10 @@ def _rows(results: Results) -> Iterator[list[Cell]]:
     for name, row in results["headline"].items():
         one = Headline.of(row)
         n_above, *interval = as_text(one.n_above).split(" ", 1)
-        yield [
-            name,
-            one.ratio,
-            " ".join([n_above, "of", str(one.n_distances), *interval]),
-            f"{one.worst} {as_text(one.worst_ratio)}",
-            one.saccade_count_percent,
-            one.fixation_count_percent,
-            one.path_length_percent,
-            one.main_sequence_percent,
-            one.c2st,
-            one.n_windows,
-        ]
+        above = " ".join([n_above, "of", str(one.n_distances), *interval])
+        percent = [getattr(one, f"{count}_percent") for count in COUNTS]
+        worst = f"{one.worst} {as_text(one.worst_ratio)}"
+        yield [name, one.ratio, above, worst, *percent, one.c2st, one.n_windows]
 
 
 def _ratios(results: Results) -> Iterator[Block]:

@@ -11,7 +11,6 @@ import math
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +19,9 @@ import numpy as np
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation import report
-from gazediffusion.evaluation.distances import BINS
 from gazediffusion.evaluation.headline import Headline, ratio_entries
 from gazediffusion.evaluation.quantities import Protocol
 from gazediffusion.files import written_whole
-from gazediffusion.version import __version__
 
 if TYPE_CHECKING:
     import polars as pl
@@ -57,33 +54,6 @@ class EvaluationConfig:
     def n_replicates(self) -> int:
         """Bootstrap replicates in force."""
         return 0 if self.quick else self.n_bootstrap
-
-
-def about_of(
-    config: EvaluationConfig, n_common: int, compared: str, notes: list[str]
-) -> dict[str, Any]:
-    """How results were obtained: settings, versions, the windows of each set, notes."""
-    return {
-        "gazediffusion_version": __version__,
-        "protocols": list(config.protocols),
-        "quick": config.quick,
-        "seed": config.seed,
-        "n_bootstrap": config.n_replicates,
-        "bins": dict(BINS),
-        "n_common": n_common,
-        "versions": {name: _version(name) for name in ("numpy", "scipy", "torch", "scikit-learn")},
-        "compared": compared,
-        "warnings": [],
-        "notes": notes,
-    }
-
-
-def _version(name: str) -> str | None:
-    """Of an installed package."""
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
 
 
 def plain_values(value: Any, digits: int | None = None) -> Any:
@@ -167,8 +137,7 @@ class Evaluation:
     @property
     def warnings(self) -> list[str]:
         """What limits the results, such as few windows or tasks that do not match."""
-        found = (one for results in self.parts.values() for one in results["about"]["warnings"])
-        return list(dict.fromkeys(found))
+        return report.warnings_of(self.parts)
 
     def __repr__(self) -> str:
         ratios = ", ".join(f"{name} {ratio:.2f}" for name, ratio in self.ratios.items())
@@ -199,10 +168,7 @@ class Evaluation:
         """All results as JSON; written to a file where one is named."""
         values = {"format": FORMAT, "format_version": 2, "parts": self.parts}
         text = json.dumps(plain_values(values), indent=1, ensure_ascii=False, allow_nan=False)
-        if path is not None:
-            with written_whole(Path(path)) as temporary:
-                temporary.write_text(text, encoding="utf-8")
-        return text
+        return _written(text, path)
 
     def to_markdown(self) -> str:
         """The report in Markdown, without figures."""
@@ -212,11 +178,7 @@ class Evaluation:
         """The report as one page with its figures; written to a file where one is named."""
         with tempfile.TemporaryDirectory(prefix="gazediffusion-") as folder:
             figures = report.draw_figures(self.parts, Path(folder), self.shown)
-            text = report.html_report(self.parts, figures)
-        if path is not None:
-            with written_whole(Path(path)) as temporary:
-                temporary.write_text(text, encoding="utf-8")
-        return text
+            return _written(report.html_report(self.parts, figures), path)
 
     def save(self, folder: Path | str) -> list[Path]:
         """Write report.html, report.md, results.json and figures/ into a new folder."""
@@ -233,6 +195,14 @@ class Evaluation:
                 (temporary / name).write_text(text, encoding="utf-8")
             pictures = [one.relative_to(temporary) for both in figures.values() for one in both]
         return [*(folder / name for name in texts), *(folder / picture for picture in pictures)]
+
+
+def _written(text: str, path: Path | str | None) -> str:
+    """The text, written to a file where one is named."""
+    if path is not None:
+        with written_whole(Path(path)) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    return text
 
 
 def _rows(part: str, results: Results) -> Iterator[tuple[Any, ...]]:

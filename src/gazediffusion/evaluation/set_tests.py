@@ -105,8 +105,8 @@ def _memorisation(sets: GazeSets) -> Found:
         raise GazeError("memorisation needs the training windows", remedy="give `reference`")
     training, real, rate_hz = sets.training.gaze, sets.real.gaze, sets.real.rate_hz
     by_chance = memorisation.nearest(real, training, rate_hz)
-    between = None
-    if len(np.unique(sets.training.group)) > 1:
+    between: dict[str, NDArray[np.float64]] = {}
+    if sets.training.group.max() > 0:
         between = memorisation.between_participants(training, sets.training.group, rate_hz)
     return lambda one: memorisation.memorisation(
         one.gaze, training, real, rate_hz, by_chance, between

@@ -14,10 +14,9 @@ import numpy as np
 
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.evaluation.curves import curves_of, main_sequence_of
 from gazediffusion.evaluation.distances import bins_of
 from gazediffusion.evaluation.gaze_sets import GazeSets, arrange
-from gazediffusion.evaluation.quantities import SCALARS, Quantity
+from gazediffusion.evaluation.quantities import SCALARS, Quantity, curves_of, main_sequence_of
 from gazediffusion.evaluation.result import ALL, plain_values
 from gazediffusion.evaluation.summary import (
     AMPLITUDE,

@@ -21,18 +21,23 @@ from gazediffusion.data.recordings import UNKNOWN_TASK
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.evaluation.comparison import Results, assemble, cell, scalar_row
-from gazediffusion.evaluation.distances import FARTHEST, Distance, even_counts
+from gazediffusion.evaluation.distances import FARTHEST, Distance
 from gazediffusion.evaluation.gaze_sets import GazeSet, require_comparable, stream, synthetic_sets
 from gazediffusion.evaluation.headline import (
     Counted,
     percentages,
+    ratio,
     ratio_entries,
     summarised_ratios,
     titles_of,
 )
-from gazediffusion.evaluation.metrics import js_from_counts, ks_from_counts, w1_from_counts
+from gazediffusion.evaluation.metrics import (
+    histogram_counts,
+    js_from_counts,
+    ks_from_counts,
+    w1_from_counts,
+)
 from gazediffusion.evaluation.quantities import SCALARS, Measured
-from gazediffusion.evaluation.ratios import ratio
 from gazediffusion.evaluation.result import ALL, EvaluationConfig
 from gazediffusion.evaluation.set_tests import TESTS, Progress
 from gazediffusion.files import read_json
@@ -63,26 +68,23 @@ class Sketch:
         """Counted between these edges; a quantity of which the set has no value is left out."""
         found = {key: measured.quantities[key].values for key in edges}
         return cls(
-            {k: even_counts(v, edges[k]) / len(v) for k, v in found.items() if len(v)},
+            {k: histogram_counts(v, edges[k]) / len(v) for k, v in found.items() if len(v)},
             {name: curve.mean() for name, curve in measured.curves.items()},
         )
 
     def distances(self, other: Sketch, edges: Mapping[str, Floats]) -> Numbers:
         """JS, KS and W1 by quantity, and the mean absolute difference (l1) by curve."""
-        found = {key: self._of_shares(other, key, borders) for key, borders in edges.items()}
+        found = dict.fromkeys(edges, FARTHEST)
+        for key in self.shares.keys() & other.shares.keys() & edges.keys():
+            p, q = self.shares[key], other.shares[key]
+            found[key] = {
+                "js": float(js_from_counts(p, q)),
+                "ks": float(ks_from_counts(p, q)),
+                "w1": float(w1_from_counts(p, q, edges[key])),
+            }
         for name, curve in self.curves.items():
             found[name] = {"l1": float(np.abs(curve - other.curves[name]).mean())}
         return found
-
-    def _of_shares(self, other: Sketch, key: str, borders: Floats) -> dict[str, float]:
-        if key not in self.shares or key not in other.shares:
-            return FARTHEST
-        p, q = self.shares[key], other.shares[key]
-        return {
-            "js": float(js_from_counts(p, q)),
-            "ks": float(ks_from_counts(p, q)),
-            "w1": float(w1_from_counts(p, q, borders)),
-        }
 
 
 @dataclass(frozen=True)

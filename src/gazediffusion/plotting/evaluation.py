@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.windows import Windows
-from gazediffusion.plotting import style as figures
 from gazediffusion.plotting.gallery import gallery
-from gazediffusion.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE
+from gazediffusion.plotting.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    house_style,
+    save_figure,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -174,7 +182,8 @@ def _ratio_rows(ratios: Results) -> dict[str, Results]:
 
 def draw_pair(pair: Results, colour: str, axes: Axes) -> Axes:
     """A synthetic path over the training path nearest to it, moved and mirrored to lie on it."""
-    training, synthetic = _centred(pair["training"]), _centred(pair["synthetic"])
+    paths = np.array([pair["training"], pair["synthetic"]], dtype=np.float64)
+    training, synthetic = paths - paths.mean(axis=2, keepdims=True)
     # The distance allows shifts and flips, so a picture without them would hide a copy.
     synthetic *= np.where((synthetic * training).sum(axis=1, keepdims=True) < 0, -1.0, 1.0)
     axes.plot(*training, color=GREY, linewidth=1.6, alpha=0.7)
@@ -186,28 +195,45 @@ def draw_pair(pair: Results, colour: str, axes: Axes) -> Axes:
     return axes
 
 
-def _centred(path: Sequence[Sequence[float]]) -> NDArray[np.float64]:
-    gaze = np.asarray(path, dtype=np.float64)
-    return np.asarray(gaze - gaze.mean(axis=1, keepdims=True))
+def _panels(
+    results: Results,
+    title: str,
+    family: str | None = None,
+    curves: Sequence[str] = (),
+    n_columns: int = 3,
+) -> Figure | None:
+    """The histograms of a family's quantities, and curves after the first, with one legend."""
+    import matplotlib.pyplot as plt
 
-
-def _histograms(results: Results, family: str) -> list[Results]:
-    """The quantities of a family that have a histogram."""
-    return [
-        quantity
-        for quantity in results.get("quantities") or []
-        if quantity.get("family") == family and (quantity.get("histogram") or {}).get("edges")
+    data = [
+        one
+        for one in results.get("quantities") or []
+        if one.get("family") == family and (one.get("histogram") or {}).get("edges")
     ]
-
-
-def _curves(results: Results, names: Iterable[str]) -> list[Results]:
-    """The curves of these names that exist, each with its name as its title."""
-    curves = results.get("curves") or {}
-    return [
-        {**curves[name], "title": name.replace("_", " ")}
-        for name in names
-        if (curves.get(name) or {}).get("sets")
-    ]
+    if data or family is None:
+        known = results.get("curves") or {}
+        data[1:1] = [
+            {**known[name], "title": name.replace("_", " ")}
+            for name in curves
+            if (known.get(name) or {}).get("sets")
+        ]
+    if not data:
+        return None
+    n_columns = min(n_columns, len(data))
+    n_rows = -(-len(data) // n_columns)
+    size = (max(3.1 * n_columns, 5.0), 2.3 * n_rows + 0.8)
+    figure, grid = plt.subplots(n_rows, n_columns, figsize=size, squeeze=False)
+    handles: dict[str, Any] = {}  # of all panels: a set may be missing in any of them
+    for number, axes in enumerate(grid.flat):
+        if number < len(data):
+            _draw_panel(data[number], set_styles(results), axes)
+        axes.set_visible(number < len(data))
+        if number % n_columns and axes.get_ylabel() == "density":
+            axes.set_ylabel("")
+        handles |= {k: handle for handle, k in zip(*axes.get_legend_handles_labels(), strict=True)}
+    figure.legend(handles.values(), handles, loc="outside lower center", ncols=3)
+    figure.suptitle(title)
+    return figure
 
 
 def _draw_panel(data: Results, styles: Styles, axes: Axes) -> None:
@@ -218,55 +244,8 @@ def _draw_panel(data: Results, styles: Styles, axes: Axes) -> None:
         if "autocorrelation" not in data["title"] and high > 30 * low:
             axes.set_yscale("log")
     else:
-        name = data["name"]
-        is_heavy = name.endswith(_LOG_QUANTITIES) and "log" not in name
+        is_heavy = data["name"].endswith(_LOG_QUANTITIES) and "log" not in data["name"]
         draw_histogram(data, styles, axes, is_heavy and data.get("level") == "pooled")
-
-
-def _panels(results: Results, data: Sequence[Results], n_columns: int, title: str) -> Figure | None:
-    """Small axes in rows, one for each histogram or curve, with one legend for all below."""
-    import matplotlib.pyplot as plt
-
-    if not data:
-        return None
-    n_columns = min(n_columns, len(data))
-    n_rows = -(-len(data) // n_columns)
-    size = (max(3.1 * n_columns, 5.0), 2.3 * n_rows + 0.8)
-    figure, grid = plt.subplots(n_rows, n_columns, figsize=size, squeeze=False)
-    for number, axes in enumerate(grid.flat):
-        if number < len(data):
-            _draw_panel(data[number], set_styles(results), axes)
-        axes.set_visible(number < len(data))
-        if number % n_columns and axes.get_ylabel() == "density":
-            axes.set_ylabel("")
-    _legend_of(grid.flat, figure)
-    figure.suptitle(title)
-    return figure
-
-
-def _legend_of(panels: Iterable[Axes], figure: Figure) -> None:
-    """One legend below for all panels: a set may be missing in any of them."""
-    found = [zip(*axes.get_legend_handles_labels(), strict=True) for axes in panels]
-    handles = {label: handle for pairs in found for handle, label in pairs}
-    figure.legend(handles.values(), handles, loc="outside lower center", ncols=3)
-
-
-def family_histograms(results: Results, family: str, title: str) -> Figure | None:
-    """The histograms of all quantities of a family."""
-    return _panels(results, _histograms(results, family), 3, title)
-
-
-def four_metrics(results: Results) -> Figure | None:
-    """Speed, its autocorrelation, direction and turning angle (Lencastre et al. 2023)."""
-    panels = _histograms(results, "directions")
-    panels[1:1] = _curves(results, ["speed_autocorrelation"] if panels else [])
-    return _panels(results, panels, 2, "four-metric framework")
-
-
-def temporal_diagnostics(results: Results) -> Figure | None:
-    """Mean speed over the window, and the autocorrelation and spectrum of speed."""
-    names = ["mean_speed_profile", "speed_autocorrelation", "speed_spectrum"]
-    return _panels(results, _curves(results, names), 3, "temporal diagnostics")
 
 
 def main_sequence(results: Results) -> Figure | None:
@@ -320,12 +299,23 @@ def memorisation(results: Results) -> Figure | None:
 
 FIGURES: dict[str, Callable[[Results], Figure | None]] = {
     "floor_ratios": floor_ratios,
-    "features": lambda r: family_histograms(r, "features", "nine features of a window"),
-    "events": lambda r: family_histograms(r, "events", "I-VT events"),
-    "directions": four_metrics,
-    "velocity": lambda r: family_histograms(r, "velocity", "velocity protocol"),
-    "temporal": temporal_diagnostics,
-    "degrees": lambda r: family_histograms(r, "degrees", "events in degrees of visual angle"),
+    "features": partial(_panels, title="nine features of a window", family="features"),
+    "events": partial(_panels, title="I-VT events", family="events"),
+    # Lencastre et al. 2023
+    "directions": partial(
+        _panels,
+        title="four-metric framework",
+        family="directions",
+        curves=["speed_autocorrelation"],
+        n_columns=2,
+    ),
+    "velocity": partial(_panels, title="velocity protocol", family="velocity"),
+    "temporal": partial(
+        _panels,
+        title="temporal diagnostics",
+        curves=["mean_speed_profile", "speed_autocorrelation", "speed_spectrum"],
+    ),
+    "degrees": partial(_panels, title="events in degrees of visual angle", family="degrees"),
     "main_sequence": main_sequence,
     "memorisation": memorisation,
 }
@@ -342,15 +332,14 @@ def draw_all(
 
     written = {}
     # The screen's resolution is too coarse for print and for phones.
-    with figures.house_style(), matplotlib.rc_context({"savefig.dpi": 160}):
+    with house_style(), matplotlib.rc_context({"savefig.dpi": 160}):
         for name, build in FIGURES.items():
             written[name] = _write(build(results), folder / name)
         # Noise, which some generators make, does not compress: the page would grow too large.
         with matplotlib.rc_context({"savefig.dpi": 110}):
             shown = {_label(name): one for name, one in (windows or {}).items() if len(one)}
-            written["gallery"] = _write(
-                gallery(shown, "", 4) if shown else None, folder / "gallery"
-            )
+            figure = gallery(shown, "", 4) if shown else None
+            written["gallery"] = _write(figure, folder / "gallery")
     return {name: paths for name, paths in written.items() if paths}
 
 
@@ -359,7 +348,7 @@ def _write(figure: Figure | None, path: Path) -> list[Path]:
         return []
     paths = [path.with_suffix(".png"), path.with_suffix(".svg")]
     for one in paths:
-        figures.save_figure(figure, one)
+        save_figure(figure, one)
         figure.set_layout_engine("none")  # found once, the layout holds for both
     return paths
 
