@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -123,14 +123,11 @@ def _about(builder: Builder) -> dict[str, Any]:
 def _resumed(builder: Builder) -> str:
     """What is there of the plan, in words."""
     plan = builder.plan
-    planned: dict[str, tuple[Collection[str], str]] = {
-        "histories": (plan.runs, "runs trained"),
-        "sets": (plan.sets, "sets generated"),
-        "evaluations": (plan.evaluations, "evaluations"),
-    }
+    words = {"histories": "runs trained", "sets": "sets generated", "evaluations": "evaluations"}
+    planned = (list(plan.runs), list(plan.sets), list(plan.evaluations))
     found = [
-        f"{len(builder.existing(kind) & set(names))} of {len(names)} {title}"
-        for kind, (names, title) in planned.items()
+        f"{len(builder.existing(kind) & set(names))} of {len(names)} {word}"
+        for (kind, word), names in zip(words.items(), planned, strict=True)
     ]
     return f"resuming {builder.folder}: {', '.join(found)}"
 
