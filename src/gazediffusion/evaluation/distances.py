@@ -8,7 +8,7 @@ All replicates share one set of draws, so that two synthetic sets can be compare
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +42,7 @@ class Distance:
     """One distance with its bootstrap replicates (replicate,), empty without a bootstrap."""
 
     value: float
-    replicates: Floats
+    replicates: Floats = field(default_factory=lambda: np.empty(0))
 
     def interval(self) -> list[float] | None:
         """The 95 % interval; a distance is never below zero."""

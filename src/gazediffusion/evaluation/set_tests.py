@@ -58,12 +58,12 @@ def compute_tests(
             results[name] = {"not_computable": "left out by `quick`"}
             continue
         progress(name)
-        has_floor = sets.train is not None and name != "memorisation"
+        base = None if name == "memorisation" else sets.train
         try:
             of = parts[name]()
             results[name] = {
                 "about": about,
-                "floor": of(sets.train) if sets.train and has_floor else None,
+                "floor": of(base) if base else None,
                 "synthetic": {one.name: of(one) for one in sets.synthetic},
             }
         except GazeError as error:

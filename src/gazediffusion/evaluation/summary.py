@@ -275,19 +275,16 @@ def _cut_to_size(summary: Summary, uncut: list[GazeSet], seed: int) -> list[Gaze
 def _cells(summary: Summary, apart: Mapping[str, Numbers], key: str, n: int) -> Results:
     """By kind of distance: floor, halves, and each set's value and ratio."""
     floors = summary.floors(key, n)
-    values = {
-        kind: {name: found[key][kind] for name, found in apart.items()} for kind in floors["floor"]
-    }
     return {
         kind: {
-            "floor": (floor := floors["floor"][kind]),
+            "floor": floor,
             "halves": floors["halves"][kind],
             "synthetic": {
-                name: cell(Distance(value, np.empty(0)), ratio(value, floor))
-                for name, value in of.items()
+                name: cell(Distance(found[key][kind]), ratio(found[key][kind], floor))
+                for name, found in apart.items()
             },
         }
-        for kind, of in values.items()
+        for kind, floor in floors["floor"].items()
     }
 
 
