@@ -10,12 +10,18 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import sys
+from functools import partial
 from pathlib import Path
+
+from rich.progress import Progress, TaskID
 
 import gazediffusion as gd
 
 TASKS = ("movies", "reading")
+
+
+def update(bar: Progress, task: TaskID, done: float) -> None:
+    bar.update(task, completed=done)
 
 
 def main(folder: Path, n: int = 100) -> None:
@@ -23,12 +29,9 @@ def main(folder: Path, n: int = 100) -> None:
     model = gd.load("default")
     shown = {}
     for task in TASKS:
-
-        def progress(done: float, task: str = task) -> None:
-            print(f"\r{task}: {done:.0f} of {n} windows", end="", file=sys.stderr)
-
-        shown[task] = model.sample(n, task=task, progress=progress)
-        print(file=sys.stderr)
+        with Progress(transient=True) as bar:
+            number = bar.add_task(f"generating {task}", total=n)
+            shown[task] = model.sample(n, task=task, progress=partial(update, bar, number))
         shown[task].save(folder / f"{task}.parquet")
         result = gd.evaluate(synthetic={task: shown[task]})
         result.save(folder / f"report-{task}")
