@@ -34,11 +34,10 @@ def info(
     """
     import gazediffusion as gd
 
-    described = gd.describe(path)
     if as_json:
-        out.print_json(data=described)
+        out.print_json(data=gd.describe(path))
     else:
-        tables.print_description(described, path)
+        tables.print_description(path)
     if bound is not None:
         estimate = gd.load(path).variational_bound(gd.Windows.load(bound))
         out.print(

@@ -16,8 +16,7 @@ from gazediffusion.cli.options import (
     ParticipantPattern,
     ScreenCm,
     ScreenPx,
-    column_names,
-    screen_of,
+    reading,
 )
 from gazediffusion.errors import GazeError
 from gazediffusion.files import require_writable
@@ -139,11 +138,8 @@ def evaluate(
             split_seed=split_seed,
             feature_model=feature_model,
             with_membership=membership,
-            screen=screen_of(screen, screen_cm, distance_cm),
-            columns=column_names(columns),
-            participant_pattern=participant_pattern,
-            data_dir=data_dir,
             progress=step,
+            **reading(columns, participant_pattern, screen, screen_cm, distance_cm, data_dir),
         )
         step("report")
         evaluation.save(output)

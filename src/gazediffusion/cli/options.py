@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -110,3 +110,20 @@ def screen_of(px: str | None, cm: str | None, distance_cm: float | None) -> Scre
     import gazediffusion as gd
 
     return gd.Screen.parse(px, cm, distance_cm)
+
+
+def reading(
+    columns: str | None,
+    participant_pattern: str | None,
+    screen: str | None,
+    screen_cm: str | None,
+    distance_cm: float | None,
+    data_dir: Path | None,
+) -> dict[str, Any]:
+    """The settings of `gd.read` that commands have in common."""
+    return {
+        "screen": screen_of(screen, screen_cm, distance_cm),
+        "columns": column_names(columns),
+        "participant_pattern": participant_pattern,
+        "data_dir": data_dir,
+    }

@@ -24,8 +24,7 @@ from gazediffusion.cli.options import (
     ScreenPx,
     Tasks,
     cleaning_of,
-    column_names,
-    screen_of,
+    reading,
 )
 from gazediffusion.errors import GazeError
 from gazediffusion.files import require_writable
@@ -89,14 +88,8 @@ def inspect(
     """
     import gazediffusion as gd
 
-    recordings = gd.read(
-        paths,
-        screen=screen_of(screen, screen_cm, distance_cm),
-        columns=column_names(columns),
-        participant_pattern=participant_pattern,
-        format=format,
-        data_dir=data_dir,
-    )
+    settings = reading(columns, participant_pattern, screen, screen_cm, distance_cm, data_dir)
+    recordings = gd.read(paths, format=format, **settings)
     cleaning = cleaning_of(eye, blink_before, blink_after, max_speed)
     config = gd.PrepareConfig(rate_hz=rate, seconds=seconds, cleaning=cleaning)
     with progress.recording_bar("reading", len(recordings.sources)) as bar:
@@ -184,14 +177,8 @@ def prepare(
     if output.suffix != ".safetensors":
         raise GazeError("a windows file ends in .safetensors", path=output)
     require_writable(output)
-    recordings = gd.read(
-        paths,
-        screen=screen_of(screen, screen_cm, distance_cm),
-        columns=column_names(columns),
-        participant_pattern=participant_pattern,
-        format=format,
-        data_dir=data_dir,
-    )
+    settings = reading(columns, participant_pattern, screen, screen_cm, distance_cm, data_dir)
+    recordings = gd.read(paths, format=format, **settings)
     with progress.recording_bar("preparing", len(recordings.sources)) as bar:
         windows = gd.prepare(recordings, config, bar)
     windows.save(output)

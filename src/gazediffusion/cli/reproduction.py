@@ -19,8 +19,7 @@ from gazediffusion.cli.options import (
     ScreenCm,
     ScreenPx,
     Tasks,
-    column_names,
-    screen_of,
+    reading,
 )
 from gazediffusion.errors import StoppedError
 from gazediffusion.files import require_writable
@@ -83,14 +82,8 @@ def reproduce(
     command = _command({**shown, "--distance-cm": distance_cm}, tiny, output)
 
     def recordings() -> gd.Recordings:
-        return gd.read(
-            data or [],
-            screen=screen_of(screen, screen_cm, distance_cm),
-            columns=column_names(columns),
-            participant_pattern=participant_pattern,
-            format=format,
-            data_dir=data_dir,
-        )
+        settings = reading(columns, participant_pattern, screen, screen_cm, distance_cm, data_dir)
+        return gd.read(data or [], format=format, **settings)
 
     with progress.stop_on_interrupt() as stopped:
         try:

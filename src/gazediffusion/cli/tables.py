@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
@@ -16,15 +17,18 @@ if TYPE_CHECKING:
     from gazediffusion.geometry import Screen
 
 
-def print_description(described: Mapping[str, Any], path: str) -> None:
-    """What `gd.describe` found, in words."""
+def print_description(path: str) -> None:
+    """What a file or folder is, in words."""
+    import gazediffusion as gd
+
+    if path.endswith(".safetensors") and Path(path).is_file():
+        windows = gd.Windows.load(path)
+        print_windows(windows)
+        print_provenance(windows.provenance)
+        return
+    described = gd.describe(path)
     if described["kind"] == "run":
         print_run(described)
-    elif described["kind"] == "windows":
-        import gazediffusion as gd
-
-        print_windows(gd.Windows.load(path))
-        print_provenance(described["provenance"])
     else:
         out.print(plain(described["in_words"]))
 
