@@ -74,6 +74,7 @@ FLAGS = {
     "real": "--real",
     "recordings": "--data",
     "save_every_s": "--save-every",
+    "source_rate_hz": "--source-rate",
     "task_names": "--rename",
     "tasks": "--task",
     "validation_fraction": "--val-fraction",

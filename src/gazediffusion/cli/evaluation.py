@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from gazediffusion.cli import progress, tables
 from gazediffusion.cli.console import out, plain
 from gazediffusion.cli.options import (
-    Columns,
-    DataDir,
-    DistanceCm,
-    ParticipantPattern,
-    ScreenCm,
-    ScreenPx,
-    reading,
+    reads_recordings,
 )
 from gazediffusion.errors import GazeError
 from gazediffusion.files import require_writable
 
 
+@reads_recordings
 def evaluate(
     synthetic: Annotated[
         list[str],
@@ -92,12 +87,8 @@ def evaluate(
     ] = False,
     bootstrap: Annotated[int, typer.Option(help="Draws of participants for intervals.")] = 200,
     seed: Annotated[int, typer.Option(help="Of subsets and draws.")] = 0,
-    columns: Columns = None,
-    participant_pattern: ParticipantPattern = None,
-    screen: ScreenPx = None,
-    screen_cm: ScreenCm = None,
-    distance_cm: DistanceCm = None,
-    data_dir: DataDir = None,
+    *,
+    reading: dict[str, Any],
 ) -> None:
     """Evaluate synthetic gaze against real participants, with the real-vs-real floor.
 
@@ -139,7 +130,7 @@ def evaluate(
             feature_model=feature_model,
             with_membership=membership,
             progress=step,
-            **reading(columns, participant_pattern, screen, screen_cm, distance_cm, data_dir),
+            **reading,
         )
         step("report")
         evaluation.save(output)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from inspect import Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -73,6 +75,34 @@ BlinkAfter = Annotated[
 MaxSpeed = Annotated[
     float, typer.Option("--max-speed", help="Faster is no eye movement (degrees per second).")
 ]
+OverrideScreen = Annotated[
+    bool,
+    typer.Option("--override-screen", help="Use --screen also where a file states another screen."),
+]
+Unit = Annotated[
+    str | None,
+    typer.Option(
+        "--unit",
+        help="Of the gaze: px, deg (degrees of visual angle) or norm (0 to 1 over the screen); "
+        "by default what the column names state, else px.",
+        show_default=False,
+    ),
+]
+Origin = Annotated[
+    str | None,
+    typer.Option(
+        "--origin",
+        help="Of the gaze: top-left or center (y down), bottom-left or center-up (y up); by "
+        "default top-left for px and norm, center for deg.",
+        show_default=False,
+    ),
+]
+SourceRate = Annotated[
+    float | None,
+    typer.Option(
+        "--source-rate", help="Hz of recordings without a time column.", show_default=False
+    ),
+]
 DataDir = Annotated[
     Path | None, typer.Option(help="Where pymovements:NAME datasets are kept.", show_default=False)
 ]
@@ -112,18 +142,52 @@ def screen_of(px: str | None, cm: str | None, distance_cm: float | None) -> Scre
     return gd.Screen.parse(px, cm, distance_cm)
 
 
-def reading(
-    columns: str | None,
-    participant_pattern: str | None,
-    screen: str | None,
-    screen_cm: str | None,
-    distance_cm: float | None,
-    data_dir: Path | None,
+def screen_options(screen: Screen | None) -> dict[str, Any]:
+    """The options that state a screen; None for what is not known."""
+    if screen is None:
+        return {}
+    size_cm = None if screen.width_cm is None else f"{screen.width_cm:g}x{screen.height_cm:g}"
+    distance = None if screen.distance_cm is None else f"{screen.distance_cm:g}"
+    size_px = f"{screen.width_px}x{screen.height_px}"
+    return {"--screen": size_px, "--screen-cm": size_cm, "--distance-cm": distance}
+
+
+def reads_recordings(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of reading; they reach it as `reading`, settings of `gd.read`."""
+    shared = list(signature(_reading, eval_str=True).parameters.values())
+    own = signature(command, eval_str=True).parameters.values()
+    options = [*(one for one in own if one.name != "reading"), *shared]
+
+    def run(**given: Any) -> None:
+        settings = _reading(**{one.name: given.pop(one.name) for one in shared})
+        command(reading=settings, **given)
+
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__signature__ = Signature(options)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in options}
+    return run
+
+
+def _reading(
+    columns: Columns = None,
+    unit: Unit = None,
+    origin: Origin = None,
+    source_rate: SourceRate = None,
+    participant_pattern: ParticipantPattern = None,
+    screen: ScreenPx = None,
+    screen_cm: ScreenCm = None,
+    distance_cm: DistanceCm = None,
+    override_screen: OverrideScreen = False,
+    data_dir: DataDir = None,
 ) -> dict[str, Any]:
-    """The settings of `gd.read` that commands have in common."""
+    """The settings of `gd.read` that the options state."""
     return {
-        "screen": screen_of(screen, screen_cm, distance_cm),
         "columns": column_names(columns),
+        "unit": unit,
+        "origin": origin,
+        "source_rate_hz": source_rate,
         "participant_pattern": participant_pattern,
+        "screen": screen_of(screen, screen_cm, distance_cm),
+        "override_screen": override_screen,
         "data_dir": data_dir,
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,19 +12,13 @@ from gazediffusion.cli.console import out, plain
 from gazediffusion.cli.options import (
     BlinkAfter,
     BlinkBefore,
-    Columns,
-    DataDir,
-    DistanceCm,
     EyeOption,
     Format,
     MaxSpeed,
-    ParticipantPattern,
     Paths,
-    ScreenCm,
-    ScreenPx,
     Tasks,
     cleaning_of,
-    reading,
+    reads_recordings,
 )
 from gazediffusion.errors import GazeError
 from gazediffusion.files import require_writable
@@ -59,14 +53,10 @@ def simulate(
     )
 
 
+@reads_recordings
 def inspect(
     paths: Paths,
     format: Format = "auto",
-    columns: Columns = None,
-    participant_pattern: ParticipantPattern = None,
-    screen: ScreenPx = None,
-    screen_cm: ScreenCm = None,
-    distance_cm: DistanceCm = None,
     eye: EyeOption = "right",
     blink_before: BlinkBefore = 60.0,
     blink_after: BlinkAfter = 100.0,
@@ -80,7 +70,8 @@ def inspect(
     plot_participant: Annotated[
         str | None, typer.Option(help="Whose recording to draw; the first long enough otherwise.")
     ] = None,
-    data_dir: DataDir = None,
+    *,
+    reading: dict[str, Any],
 ) -> None:
     """Inspect recordings: participants, tasks, rate, duration, losses, and windows they give.
 
@@ -88,8 +79,7 @@ def inspect(
     """
     import gazediffusion as gd
 
-    settings = reading(columns, participant_pattern, screen, screen_cm, distance_cm, data_dir)
-    recordings = gd.read(paths, format=format, **settings)
+    recordings = gd.read(paths, format=format, **reading)
     cleaning = cleaning_of(eye, blink_before, blink_after, max_speed)
     config = gd.PrepareConfig(rate_hz=rate, seconds=seconds, cleaning=cleaning)
     with progress.recording_bar("reading", len(recordings.sources)) as bar:
@@ -104,6 +94,7 @@ def inspect(
         out.print(f"wrote {plain(plot)}: {plain(title)}")
 
 
+@reads_recordings
 def prepare(
     paths: Paths,
     output: Annotated[Path, typer.Option("-o", "--output", help="The windows file to write.")],
@@ -128,11 +119,6 @@ def prepare(
         ),
     ] = None,
     format: Format = "auto",
-    columns: Columns = None,
-    participant_pattern: ParticipantPattern = None,
-    screen: ScreenPx = None,
-    screen_cm: ScreenCm = None,
-    distance_cm: DistanceCm = None,
     eye: EyeOption = "right",
     blink_before: BlinkBefore = 60.0,
     blink_after: BlinkAfter = 100.0,
@@ -149,7 +135,8 @@ def prepare(
             show_default=False,
         ),
     ] = None,
-    data_dir: DataDir = None,
+    *,
+    reading: dict[str, Any],
 ) -> None:
     """Turn recordings into clean, split, documented training windows.
 
@@ -177,8 +164,7 @@ def prepare(
     if output.suffix != ".safetensors":
         raise GazeError("a windows file ends in .safetensors", path=output)
     require_writable(output)
-    settings = reading(columns, participant_pattern, screen, screen_cm, distance_cm, data_dir)
-    recordings = gd.read(paths, format=format, **settings)
+    recordings = gd.read(paths, format=format, **reading)
     with progress.recording_bar("preparing", len(recordings.sources)) as bar:
         windows = gd.prepare(recordings, config, bar)
     windows.save(output)

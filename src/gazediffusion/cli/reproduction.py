@@ -11,20 +11,16 @@ import typer
 from gazediffusion.cli import progress
 from gazediffusion.cli.console import exit_stopped, out, plain
 from gazediffusion.cli.options import (
-    Columns,
-    DataDir,
-    DistanceCm,
     Format,
-    ParticipantPattern,
-    ScreenCm,
-    ScreenPx,
     Tasks,
-    reading,
+    reads_recordings,
+    screen_options,
 )
 from gazediffusion.errors import StoppedError
 from gazediffusion.files import require_writable
 
 
+@reads_recordings
 def reproduce(
     output: Annotated[
         Path,
@@ -57,13 +53,9 @@ def reproduce(
     ] = False,
     task: Tasks = None,
     format: Format = "auto",
-    columns: Columns = None,
-    participant_pattern: ParticipantPattern = None,
-    screen: ScreenPx = None,
-    screen_cm: ScreenCm = None,
-    distance_cm: DistanceCm = None,
-    data_dir: DataDir = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda ...")] = "auto",
+    *,
+    reading: dict[str, Any],
 ) -> None:
     """Reproduce the paper's experiments on your recordings: every table and figure.
 
@@ -78,12 +70,11 @@ def reproduce(
     import gazediffusion as gd
 
     require_writable(output)
-    shown = {"--data": data, "--task": task, "--screen": screen, "--screen-cm": screen_cm}
-    command = _command({**shown, "--distance-cm": distance_cm}, tiny, output)
+    shown = {"--data": data, "--task": task, **screen_options(reading["screen"])}
+    command = _command(shown, tiny, output)
 
     def recordings() -> gd.Recordings:
-        settings = reading(columns, participant_pattern, screen, screen_cm, distance_cm, data_dir)
-        return gd.read(data or [], format=format, **settings)
+        return gd.read(data or [], format=format, **reading)
 
     with progress.stop_on_interrupt() as stopped:
         try:

@@ -8,10 +8,32 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from gazediffusion.data.readers import ReadOptions, Source, find_sources
+from gazediffusion.data.readers.options import Origin, Unit
 from gazediffusion.data.recordings import Recording
 from gazediffusion.geometry import Screen
+
+
+class ReadSettings(TypedDict, total=False):
+    """What is said of files that are read.
+
+    screen: of files that do not state theirs; override_screen: also of those that state another.
+    columns: names of a table's columns, as {"x": "GazeX"}. unit: px, deg or norm. origin: top-left,
+    center, center-up or bottom-left. source_rate_hz: of tables without a time column.
+    participant_pattern: a regular expression that finds the participant in a path. data_dir: where
+    public datasets are kept.
+    """
+
+    screen: Screen | None
+    override_screen: bool
+    columns: Mapping[str, str] | None
+    unit: Unit | None
+    origin: Origin | None
+    source_rate_hz: float | None
+    participant_pattern: str | None
+    data_dir: Path | str | None
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,17 +54,13 @@ class Recordings:
 def read(
     paths: str | Path | Sequence[str | Path],
     *,
-    screen: Screen | None = None,
-    columns: Mapping[str, str] | None = None,
-    participant_pattern: str | None = None,
     format: str = "auto",
-    data_dir: Path | str | None = None,
+    **settings: Unpack[ReadSettings],
 ) -> Recordings:
     """Find recordings at files, folders, globs or `pymovements:NAME`; they are read when iterated.
 
-    screen: overrides what the files state. columns: names of a table's columns, as {"x": "GazeX"}.
-    participant_pattern: a regular expression that finds the participant in a path.
-    format: of all files; auto recognises each. data_dir: where public datasets are kept.
+    format: of all files; auto recognises each. settings: what is said of the files, as `screen`,
+    `columns`, `unit` and `origin`; see `ReadSettings`.
 
     >>> import tempfile
     >>> from gazediffusion.data.simulation import SimulationConfig, write_simulation
@@ -54,13 +72,22 @@ def read(
     Recordings(2 files: eyelink-asc) [('01', 1500), ('02', 1500)]
     """
     given = [paths] if isinstance(paths, str | Path) else list(paths)
-    options = ReadOptions(
-        columns=columns or {},
-        participant_pattern=participant_pattern,
-        screen=screen,
+    return Recordings(tuple(find_sources(given, read_options(settings), format)))
+
+
+def read_options(settings: ReadSettings) -> ReadOptions:
+    """The settings of `read`, checked."""
+    data_dir = settings.get("data_dir")
+    return ReadOptions(
+        screen=settings.get("screen"),
+        override_screen=settings.get("override_screen", False),
+        columns=settings.get("columns") or {},
+        unit=settings.get("unit"),
+        origin=settings.get("origin"),
+        source_rate_hz=settings.get("source_rate_hz"),
+        participant_pattern=settings.get("participant_pattern"),
         data_dir=None if data_dir is None else Path(data_dir),
     )
-    return Recordings(tuple(find_sources(given, options, format)))
 
 
 def sources_of(recordings: Recordings | Sequence[Source]) -> Sequence[Source]:

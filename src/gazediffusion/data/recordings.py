@@ -25,6 +25,14 @@ UNKNOWN_TASK = "unknown"
 
 
 @dataclass(frozen=True)
+class Fact:
+    """Something a reader found out, and where: in the file, given by the user, or assumed."""
+
+    value: str
+    source: str
+
+
+@dataclass(frozen=True)
 class Recording:
     """One trial of one participant, in screen pixels on the tracker's clock.
 
@@ -33,6 +41,7 @@ class Recording:
     is_blink: eye -> (time,) bool, the tracker's own blink labels; empty where it gave none.
     screen: None where the file does not say.
     rate_hz: the rate the file states; None where it states none (the clock then tells).
+    facts: participant, columns, unit, origin and screen, as the reader found them.
     """
 
     participant: str
@@ -45,6 +54,7 @@ class Recording:
     screen: Screen | None = None
     rate_hz: float | None = None
     is_blink: Mapping[Eye, Bools] = field(default_factory=dict)
+    facts: Mapping[str, Fact] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         n = len(self.time_ms)

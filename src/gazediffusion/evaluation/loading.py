@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
@@ -38,6 +38,7 @@ from gazediffusion.models.pretrained import load_model
 
 if TYPE_CHECKING:
     from gazediffusion.data.readers import ReadOptions
+    from gazediffusion.data.reading import ReadSettings
 
 Side = Literal["real", "reference", "synthetic"]
 MIN_PARTICIPANTS = 3
@@ -60,11 +61,8 @@ def evaluate_files(
     split_seed: int | None = None,
     feature_model: Path | str | None = None,
     with_membership: bool = False,
-    screen: Screen | None = None,
-    columns: Mapping[str, str] | None = None,
-    participant_pattern: str | None = None,
-    data_dir: Path | str | None = None,
     progress: Progress = lambda name: None,
+    **settings: Unpack[ReadSettings],
 ) -> Evaluation:
     """Evaluate files, run folders and packaged models against real gaze.
 
@@ -78,22 +76,21 @@ def evaluate_files(
     split_seed: holds out other participants than the windows file does.
     feature_model: a position model, for the Frechet Gaze Distance.
     with_membership: also attack the models among the sets (`membership`).
-    screen, columns, participant_pattern, data_dir: of recordings, as in `read`.
+    settings: of recordings, as in `read`.
     """
     config = config or EvaluationConfig()
     synthetic = synthetic if isinstance(synthetic, Mapping) else _named(synthetic)
-    read_options = None
-    if any(one is not None for one in (screen, columns, participant_pattern, data_dir)):
-        from gazediffusion.data.readers import ReadOptions
+    options = None
+    if any(one is not None for one in settings.values()):
+        from gazediffusion.data.reading import read_options
 
-        data_dir = None if data_dir is None else Path(data_dir)
-        read_options = ReadOptions(columns or {}, participant_pattern, screen, data_dir)
+        options = read_options(settings)
 
     def read_sets(like: Like, base: Windows | None) -> dict[str, Windows]:
         sets = {}
         for name, path in synthetic.items():
             progress(f"reading {name}")
-            sets[name] = load_set(path, "synthetic", like, read_options, n, base, progress)
+            sets[name] = load_set(path, "synthetic", like, options, n, base, progress)
         return sets
 
     if real is None:
@@ -106,7 +103,7 @@ def evaluate_files(
     if summary is not None:
         raise GazeError("`summary` is for comparing without `real`", remedy="give one of them")
     progress(f"reading {real}")
-    held_out, training = _real_sides(real, reference, split_seed, read_options)
+    held_out, training = _real_sides(real, reference, split_seed, options)
     network = _feature_model(feature_model, synthetic)
     parts: dict[str, Any] = {}
     shown: dict[str, Windows] = {}

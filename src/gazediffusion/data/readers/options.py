@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 from gazediffusion.data.recordings import UNKNOWN_TASK
 from gazediffusion.errors import GazeError
@@ -15,15 +16,22 @@ from gazediffusion.files import decode_text, read_bytes
 from gazediffusion.geometry import Screen
 
 Found = TypeVar("Found", bound=Screen | dict[str, Screen] | None)
+Unit = Literal["px", "deg", "norm"]
+# Both `center` and `top-left` have y pointing down, `center-up` and `bottom-left` have it up.
+Origin = Literal["top-left", "center", "center-up", "bottom-left"]
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """Column names, file-name pattern and screen, each overriding what a file states.
+    """What the user says of files.
 
     columns: our word (x, y, t, participant, task, trial, blink, x_left, ...) -> column name.
     participant_pattern: a regular expression searched in each path, with a group named
         `participant` (or one plain group) and, optionally, groups named `task` and `trial`.
+    screen: of files that do not state one. A file that states another is an error, unless
+        `override_screen` says that `screen` is right.
+    unit, origin: of the gaze; None takes what the column names state.
+    source_rate_hz: of tables without a time column.
     fallback_screen: used where neither `screen` nor the file names one, and where the file states
         its pixels alone.
     """
@@ -33,8 +41,21 @@ class ReadOptions:
     screen: Screen | None = None
     data_dir: Path | None = None
     fallback_screen: Screen | None = None
+    override_screen: bool = False
+    unit: Unit | None = None
+    origin: Origin | None = None
+    source_rate_hz: float | None = None
 
     def __post_init__(self) -> None:
+        for name, value, known in (
+            ("unit", self.unit, get_args(Unit)),
+            ("origin", self.origin, get_args(Origin)),
+        ):
+            if value is not None and value not in known:
+                raise GazeError(f"`{name}` must be one of {', '.join(known)}, not {value!r}")
+        rate = self.source_rate_hz
+        if rate is not None and not (math.isfinite(rate) and rate > 0):
+            raise GazeError(f"`source_rate_hz` must be a positive number of Hz, not {rate}")
         if self.participant_pattern is None:
             return
         try:
