@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,10 @@ from numpy.typing import NDArray
 from gazediffusion.errors import GazeError
 
 Floats = NDArray[np.floating[Any]]
+# Of recorded gaze. `norm` is a fraction of the screen: 0 to 1, or -0.5 to 0.5 from the centre.
+Unit = Literal["px", "deg", "norm"]
+# y points down from `top-left` and `center`, up from `center-up` and `bottom-left`.
+Origin = Literal["top-left", "center", "center-up", "bottom-left"]
 
 
 @dataclass(frozen=True)
@@ -94,12 +98,44 @@ class Screen:
         """Whether both screens have the same width and height in pixels."""
         return (self.width_px, self.height_px) == (other.width_px, other.height_px)
 
+    def agrees_with(self, other: Screen) -> bool:
+        """Whether nothing that both state differs; sizes and distances may by 1 %."""
+        mine, theirs = asdict(self), asdict(other)
+        return self.has_pixels_of(other) and all(
+            math.isclose(mine[name], theirs[name], rel_tol=0.01)
+            for name in ("width_cm", "height_cm", "distance_cm")
+            if mine[name] is not None and theirs[name] is not None
+        )
+
+    def completed_by(self, other: Screen) -> Screen:
+        """This screen, with what it does not state taken from another."""
+        known = {name: value for name, value in asdict(self).items() if value is not None}
+        return Screen(**{**asdict(other), **known})
+
     def in_words(self) -> str:
         """As `1280x720 px, 40x22.5 cm at 45 cm`; without what is not known."""
         words = f"{self.width_px}x{self.height_px} px"
         if self.has_degrees:
             words += f", {self.width_cm:g}x{self.height_cm:g} cm at {self.distance_cm:g} cm"
         return words
+
+    def doubts(self) -> list[str]:
+        """What no ordinary screen has, a line each: its distance, its density, its pixels' shape.
+
+        Screens are 20 to 300 cm away and have 5 (a projector) to 250 (a telephone) pixels per cm.
+        """
+        doubts = []
+        distance_cm = self.distance_cm
+        if distance_cm is not None and not 20 <= distance_cm <= 300:
+            doubts.append(f"a viewing distance of {distance_cm:g} cm is implausible")
+        if self.width_cm is not None and self.height_cm is not None:
+            per_cm = self.width_px / self.width_cm, self.height_px / self.height_cm
+            size = f"{self.width_px}x{self.height_px} px on {self.width_cm:g}x{self.height_cm:g} cm"
+            if not all(5 <= one <= 250 for one in per_cm):
+                doubts.append(f"{size} is implausible ({per_cm[0]:.3g} pixels per cm)")
+            elif not 0.8 <= per_cm[0] / per_cm[1] <= 1.25:
+                doubts.append(f"{size} has pixels that are not square")
+        return doubts
 
     def to_bids(self) -> dict[str, Any]:
         """The `StimulusPresentation` fields of BIDS (metres); unknown ones are left out."""
@@ -145,6 +181,30 @@ class Screen:
             )
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
             return None
+
+
+def top_left_pixels(gaze: Floats, unit: Unit, origin: Origin, screen: Screen | None) -> Floats:
+    """Pixels from the top left, y down, for gaze (..., 2, time) in another unit or origin."""
+    if (unit, origin) == ("px", "top-left"):
+        return gaze
+    if screen is None or (unit == "deg" and not screen.has_degrees):
+        needed = "size in cm and the viewing distance" if unit == "deg" else "size"
+        raise GazeError(
+            f"the gaze is in {unit} from {origin}, and the screen's {needed} are not known",
+            remedy="give `screen`" + (" with `screen_cm` and `distance_cm`" * (unit == "deg")),
+        )
+    if unit == "deg" and origin not in ("center", "center-up"):
+        raise GazeError(
+            f"degrees are measured from the centre of the screen, not from {origin}",
+            remedy="give the `origin` center (y down) or center-up (y up)",
+        )
+    size = np.ones((2, 1)) if unit == "norm" else screen.size_px - 1.0
+    sign = np.array([[1.0], [-1.0 if origin in ("center-up", "bottom-left") else 1.0]])
+    if unit == "deg":
+        return screen.from_degrees(gaze * sign)
+    corner = {"top-left": (0.0, 0.0), "bottom-left": (0.0, 1.0)}.get(origin, (0.5, 0.5))
+    placed = gaze * sign + np.array(corner)[:, None] * size
+    return np.asarray(placed * screen.size_px if unit == "norm" else placed)
 
 
 def parse_size(text: str, argument: str) -> tuple[float, float]:

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from gazediffusion.data.readers import ReadOptions, Source, find_sources
-from gazediffusion.data.readers.options import Origin, Unit
 from gazediffusion.data.recordings import Recording
-from gazediffusion.geometry import Screen
+from gazediffusion.geometry import Origin, Screen, Unit
 
 
 class ReadSettings(TypedDict, total=False):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,7 @@ Bools = NDArray[np.bool_]
 UNKNOWN_TASK = "unknown"
 
 
-@dataclass(frozen=True)
-class Fact:
+class Fact(NamedTuple):
     """Something a reader found out, and where: in the file, given by the user, or assumed."""
 
     value: str

@@ -122,7 +122,8 @@ def test_the_screen_is_in_the_tasks_events(tmp_path: Path) -> None:
     events = tmp_path / "task-read_events.json"
     events.write_text(json.dumps({"StimulusPresentation": SCREEN.to_bids()}))
     assert read_one(path).screen == SCREEN
-    assert read_one(path, ReadOptions(screen=Screen(10, 10))).screen == Screen(10, 10)
+    with pytest.raises(GazeError, match="`screen` is 10x10 px"):
+        read_one(path, ReadOptions(screen=Screen(10, 10)))
 
 
 def test_degrees_become_pixels_through_the_screen(tmp_path: Path) -> None:

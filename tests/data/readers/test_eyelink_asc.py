@@ -251,15 +251,18 @@ def test_the_screen_is_read_from_the_coordinates(tmp_path: Path, message: str) -
     assert recording.screen == Screen(1280, 720)
 
 
-def test_no_coordinates_leave_the_screen_unknown_and_options_override_it(tmp_path: Path) -> None:
+def test_a_given_screen_completes_the_stated_one_and_does_not_replace_it(tmp_path: Path) -> None:
     bare = asc(tmp_path / "a.asc", right_block().replace("GAZE_COORDS", "NOTHING"), header="")
     stated = asc(tmp_path / "b.asc", right_block())
-    given = Screen(800, 600, 40.0, 30.0, 60.0)
+    given, other = Screen(1920, 1080, 53.0, 30.0, 60.0), Screen(800, 600)
     assert read(bare)[0].screen is None
-    assert [read(path, ReadOptions(screen=given))[0].screen for path in (bare, stated)] == [
-        given,
-        given,
-    ]
+    assert read(stated)[0].screen == Screen(1920, 1080)
+    for path in (bare, stated):
+        assert read(path, ReadOptions(screen=given))[0].screen == given
+    assert read(bare, ReadOptions(screen=other))[0].screen == other
+    with pytest.raises(GazeError, match="1920x1080 px, and `screen` is 800x600 px"):
+        read(stated, ReadOptions(screen=other))
+    assert read(stated, ReadOptions(screen=other, override_screen=True))[0].screen == other
 
 
 def test_coordinates_around_the_centre_are_moved_to_the_top_left(tmp_path: Path) -> None:

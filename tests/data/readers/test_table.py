@@ -251,7 +251,7 @@ def test_degrees_become_pixels_through_the_screen(tmp_path: Path) -> None:
     found = read_one(path, screen=FULL_SCREEN).gaze_px["cyclopean"]
     np.testing.assert_allclose(found, pixels, rtol=1e-5)
     for screen in (None, Screen(1280, 720)):
-        with pytest.raises(GazeError, match="give `screen` with its size in cm"):
+        with pytest.raises(GazeError, match="give `screen` with `screen_cm`"):
             read_all(path, screen=screen)
 
 
@@ -269,14 +269,18 @@ def test_normalized_columns_scale_with_the_screen(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("nested", [True, False])
-def test_screen_comes_from_the_sidecar_unless_given(tmp_path: Path, nested: bool) -> None:
+def test_the_screen_in_a_sidecar_wins_unless_overridden(tmp_path: Path, nested: bool) -> None:
     path = write(tmp_path, "t_ms,x,y\n0,1,2\n4,1,2\n")
     assert read_one(path).screen is None
     fields = FULL_SCREEN.to_bids()
     sidecar = path.with_suffix(".json")
     sidecar.write_text(json.dumps({"StimulusPresentation": fields} if nested else fields))
     assert read_one(path).screen == FULL_SCREEN
-    assert read_one(path, screen=Screen(800, 600)).screen == Screen(800, 600)
+    assert read_one(path, screen=Screen(1280, 720)).screen == FULL_SCREEN
+    with pytest.raises(GazeError, match=r"1280x720 px, .* is 800x600 px; .*override_screen"):
+        read_all(path, screen=Screen(800, 600))
+    other = Screen(800, 600)
+    assert read_one(path, screen=other, override_screen=True).screen == other
 
 
 @pytest.mark.parametrize("content", ['{"ScreenResolution": [1280', "[1, 2]", "nonsense"])

@@ -56,7 +56,7 @@ def first_eye_of(path: Path) -> Path | None:
 
 def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
     """The recording of one eye; named by its first eye's file, that of both."""
-    screen = options.screen_or(presented_on(_inherited(path, "events")))
+    screen = presented_on(_inherited(path, "events"))
     table, columns, rate_hz = _one_eye(path)
     second = path.with_name(path.name.replace("_recording-eye1_", "_recording-eye2_"))
     has_second = second != path and second.is_file()

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.data.readers.options import ReadOptions, identify
+from gazediffusion.data.readers.options import ReadOptions, identify, recording_facts
 from gazediffusion.data.readers.tabular import to_lines, to_numbers
 from gazediffusion.data.recordings import Eye, Recording, require_forward_time, split_at_jumps
 from gazediffusion.errors import GazeError
@@ -65,6 +65,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
     values, place = _parse(path)
     require_forward_time(values[0], path, lambda sample: place(sample, 0))
     identity = identify(path, options)
+    screen, source = options.screen_of(path, None, _SCREEN)
     layout = _LAYOUTS[len(values)]
     whole = Recording(
         participant=identity.participant,
@@ -75,7 +76,8 @@ def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
         is_blink={eye: _is_blink(values[category]) for eye, (_, _, category) in layout.items()},
         path=path,
         format=NAME,
-        screen=options.screen_or(None) or _SCREEN,
+        screen=screen,
+        facts=recording_facts(identity, screen, source),
     )
     yield from split_at_jumps(whole)
 

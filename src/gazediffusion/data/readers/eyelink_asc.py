@@ -19,7 +19,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.data.readers.options import ReadOptions, identify, sidecar_screens
+from gazediffusion.data.readers.options import (
+    ReadOptions,
+    identify,
+    recording_facts,
+    sidecar_screens,
+)
 from gazediffusion.data.readers.tabular import to_lines, to_numbers
 from gazediffusion.data.recordings import Eye, Recording, require_forward_time
 from gazediffusion.errors import GazeError
@@ -164,6 +169,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
         screen = block.screen
         if isinstance(beside, Screen) and (screen is None or screen.has_pixels_of(beside)):
             screen = beside
+        screen, source = options.screen_of(path, screen)
         yield Recording(
             participant=identity.participant,
             task=identity.task,
@@ -173,8 +179,9 @@ def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
             is_blink=block.is_blink(time_ms),
             path=path,
             format=NAME,
-            screen=options.screen_or(screen),
+            screen=screen,
             rate_hz=block.rate_hz,
+            facts=recording_facts(identity, screen, source),
         )
 
 

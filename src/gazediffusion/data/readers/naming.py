@@ -14,6 +14,7 @@ from pathlib import Path
 from gazediffusion.data.readers.options import ReadOptions
 from gazediffusion.data.recordings import Eye
 from gazediffusion.errors import GazeError, suggestion
+from gazediffusion.geometry import Origin, Unit
 
 MS_PER = {"s": 1e3, "ms": 1.0, "us": 1e-3, "ns": 1e-6}
 
@@ -32,8 +33,8 @@ _UNITS = _by_form(
     us="us µs μs usec microsecond microseconds",
     ns="ns nsec nanosecond nanoseconds",
 )
-# `norm_up`: normalized with the origin at the bottom left, as Pupil Core's norm_pos.
-_GAZE_UNITS = ("px", "deg", "norm", "norm_up")
+_GAZE_UNITS: tuple[Unit, ...] = ("px", "deg", "norm")
+_MOST_NAMES = 200
 
 _SIDED = {
     form: f"{word}_{side}"
@@ -77,20 +78,30 @@ class Column:
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns hold what; times without a unit are measured by their step."""
+    """Which columns hold what; times without a unit are measured by their step.
 
-    time: Column
+    time: None where samples are evenly spaced and no column holds their times.
+    origin: of the gaze, where the format or the names state it.
+    """
+
+    time: Column | None
     gaze: Mapping[Eye, tuple[Column, Column]]
     participant: str | None = None
     task: str | None = None
     trial: Sequence[str] = ()
     blink: Mapping[Eye, str] = field(default_factory=dict)
+    origin: Origin | None = None
+
+    @property
+    def unit(self) -> str | None:
+        """The unit of the gaze that the names state."""
+        return next(x.unit for x, _ in self.gaze.values())
 
     @property
     def numeric(self) -> list[str]:
         """Names of the columns that must hold numbers, each once."""
         pairs = [column.name for pair in self.gaze.values() for column in pair]
-        return list(dict.fromkeys([self.time.name, *pairs]))
+        return list(dict.fromkeys([*([self.time.name] if self.time else []), *pairs]))
 
     @property
     def identity(self) -> list[str]:
@@ -107,54 +118,69 @@ def find_columns(names: Sequence[str], options: ReadOptions, path: Path) -> Colu
         word, unit = meaning(name)
         if word is not None:
             found[word].append(Column(name, unit))
-    for word, name in options.columns.items():
-        if name not in names:
-            remedy = suggestion(name, list(names))
-            raise GazeError(f"there is no column {name!r}", path=path, remedy=remedy)
-        known, otherwise = (MS_PER, None) if word == "t" else (_GAZE_UNITS, "px")
+    for word, given in options.columns.items():
+        name = _named(given, names, path)
+        known = tuple(MS_PER) if word == "t" else _GAZE_UNITS
         unit = meaning(name)[1]
-        found[word] = [Column(name, unit if unit is not None and unit in known else otherwise)]
+        found[word] = [Column(name, unit if unit in known else None)]
     eyes: dict[Eye, str] = {"left": "_left", "right": "_right"}
     if {"x", "y"} & options.columns.keys():
         eyes = {}
     pairs: dict[Eye, tuple[Column, Column] | None] = {
-        eye: _pair(found[f"x{ending}"], found[f"y{ending}"]) for eye, ending in eyes.items()
+        eye: _pair(found[f"x{ending}"], found[f"y{ending}"], options.unit)
+        for eye, ending in eyes.items()
     }
     # The mean of both eyes jumps when one is lost, so it is read only where it is all there is.
     if not any(pairs.values()):
-        pairs = {"cyclopean": _pair(found["x"], found["y"])}
+        pairs = {"cyclopean": _pair(found["x"], found["y"], options.unit)}
     gaze = {eye: pair for eye, pair in pairs.items() if pair is not None}
     times = sorted(found["t"], key=lambda column: column.unit is None)
-    if not gaze or not times:
-        lacking = "x and y" if not gaze else "time"
-        raise GazeError(
-            f"no {lacking} columns among {', '.join(names[:30])}",
-            path=path,
-            remedy="name them with `columns` x=...,y=...,t=...",
-        )
+    if not gaze or not (times or options.source_rate_hz):
+        lacking = "x and y columns" if not gaze else "time column"
+        remedy = "name them with `columns` x=...,y=...,t=... (names, or positions from 1)"
+        if gaze:
+            remedy += "; for evenly spaced samples give `source_rate_hz`"
+        raise GazeError(f"no {lacking} among {listed(names)}", path=path, remedy=remedy)
 
     def first(word: str) -> str | None:
         return next((column.name for column in found.get(word, [])), None)
 
     blinks = {eye: first(f"blink_{eye}") or first("blink") for eye in gaze}
     trials = [name for name in map(first, _TRIAL_WORDS) if name is not None]
+    stated = {unit for pair in gaze.values() for unit in [pair[0].unit]}
+    is_up = stated == {"norm"} and all("pos" in words_in(x.name) for x, _ in gaze.values())
     return Columns(
-        time=times[0],
+        time=times[0] if times else None,
         gaze=gaze,
         participant=first("participant"),
         task=first("task"),
         trial=list(dict.fromkeys(trials)),
         blink={eye: name for eye, name in blinks.items() if name is not None},
+        # Pupil Core's norm_pos counts from the bottom left.
+        origin="bottom-left" if is_up else None,
     )
+
+
+def listed(names: Sequence[str]) -> str:
+    """The names of all columns; of a table with very many the first."""
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _named(given: str, names: Sequence[str], path: Path) -> str:
+    """The column of a name, or at a position counted from 1."""
+    if given in names:
+        return given
+    if given.isdecimal() and 1 <= int(given) <= len(names):
+        return names[int(given) - 1]
+    remedy = suggestion(given, list(names))
+    raise GazeError(f"there is no column {given!r}", path=path, remedy=remedy)
 
 
 def meaning(name: str) -> tuple[str | None, str | None]:
     """Our word for a column and the unit that its name states, None where it tells neither."""
-    words = words_in(name)
     unit = unit_in(name)
-    if unit == "norm" and "pos" in words:
-        unit = "norm_up"
-    joined = "".join(word for word in words if word not in _UNITS)
+    joined = "".join(word for word in words_in(name) if word not in _UNITS)
     for beside, known in _VOCABULARY:
         word = known.get(re.sub(beside, "", joined))
         if word is not None and (word != "t" or unit is None or unit in MS_PER):
@@ -179,11 +205,17 @@ def words_in(name: str) -> list[str]:
     return re.findall(r"[a-zµμ]+|\d+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
 
 
-def _pair(xs: Sequence[Column], ys: Sequence[Column]) -> tuple[Column, Column] | None:
-    """The first x and y in the same unit; pixels first, and no unit means pixels."""
-    for units in (("px",), ("px", None), ("deg",), ("norm",), ("norm_up",)):
-        x = next((column for column in xs if column.unit in units), None)
-        y = next((column for column in ys if column.unit in units), None)
-        if x is not None and y is not None:
-            return x, y
+def _pair(
+    xs: Sequence[Column], ys: Sequence[Column], preferred: Unit | None
+) -> tuple[Column, Column] | None:
+    """The first x and y in the same unit; the one asked for first, then pixels.
+
+    A column without a unit may be in any, and is taken to be in pixels where none is given.
+    """
+    for unit in (preferred or "px", *_GAZE_UNITS):
+        for units in ((unit,), (unit, None)) if unit in (preferred, "px") else ((unit,),):
+            x = next((column for column in xs if column.unit in units), None)
+            y = next((column for column in ys if column.unit in units), None)
+            if x is not None and y is not None:
+                return x, y
     return None

@@ -8,17 +8,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, get_args
 
-from gazediffusion.data.recordings import UNKNOWN_TASK
+from gazediffusion.data.recordings import UNKNOWN_TASK, Fact
 from gazediffusion.errors import GazeError
 from gazediffusion.files import decode_text, read_bytes
-from gazediffusion.geometry import Screen
+from gazediffusion.geometry import Origin, Screen, Unit
 
-Found = TypeVar("Found", bound=Screen | dict[str, Screen] | None)
-Unit = Literal["px", "deg", "norm"]
-# Both `center` and `top-left` have y pointing down, `center-up` and `bottom-left` have it up.
-Origin = Literal["top-left", "center", "center-up", "bottom-left"]
+ASSUMED, GIVEN, STATED = "assumed", "given", "stated by the file"
 
 
 @dataclass(frozen=True)
@@ -68,15 +65,31 @@ class ReadOptions:
                 remedy="mark the participant with brackets, as in 'sub(\\d+)'",
             )
 
-    def screen_or(self, found: Found) -> Found | Screen:
-        """The screen of the user, or that found in a file (by task, perhaps), or the fallback."""
-        if self.screen is not None:
-            return self.screen
-        fallback = self.fallback_screen
-        if fallback is None or isinstance(found, dict):
-            return found
-        is_enough = found is not None and (found.has_degrees or not found.has_pixels_of(fallback))
-        return found if is_enough else fallback
+    def screen_of(
+        self, path: Path, stated: Screen | None, assumed: Screen | None = None
+    ) -> tuple[Screen | None, str]:
+        """The screen of a recording, and where it comes from.
+
+        What the file states, completed by what the user gives; then what the user gives, the
+        fallback, or what the format assumes.
+        """
+        given = self.screen
+        if stated is None or (given is not None and self.override_screen):
+            found = given or self.fallback_screen or assumed
+            return found, GIVEN if found is not None and found is given else ASSUMED
+        if given is None:
+            fallback = self.fallback_screen
+            is_enough = fallback is None or stated.has_degrees or not stated.has_pixels_of(fallback)
+            return (stated if is_enough else fallback), STATED
+        if not stated.agrees_with(given):
+            raise GazeError(
+                f"the file states a screen of {stated.in_words()}, and `screen` is "
+                f"{given.in_words()}",
+                path=path,
+                remedy="leave `screen` out, or give `override_screen` if the file is wrong",
+            )
+        completed = stated.completed_by(given)
+        return completed, STATED if completed == stated else f"{STATED}, size {GIVEN}"
 
 
 @dataclass(frozen=True)
@@ -86,6 +99,7 @@ class Identity:
     participant: str
     task: str = UNKNOWN_TASK
     trial: str = "0"
+    source: str = "file name"
 
 
 # Tried in this order on the file name without its ending. The first two are the names seen in
@@ -127,6 +141,20 @@ def identify(path: Path, options: ReadOptions) -> Identity:
             groups = match.groupdict()
             return Identity(groups["participant"], groups.get("task") or task)
     return Identity(path.stem, task)
+
+
+def recording_facts(
+    identity: Identity, screen: Screen | None, screen_source: str, **gaze: Fact
+) -> dict[str, Fact]:
+    """What was found out about a recording, and where."""
+    shown = Fact("unknown", "") if screen is None else Fact(screen.in_words(), screen_source)
+    return {
+        "participant": Fact(identity.participant, identity.source),
+        "unit": Fact("px", STATED),
+        "origin": Fact("top-left", STATED),
+        "screen": shown,
+        **gaze,
+    }
 
 
 def read_sidecar(path: Path) -> dict[str, Any]:

@@ -63,12 +63,13 @@ def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
         table = table.with_columns(table.numbers(["confidence"]).to_series())
         is_lost = is_lost | (pl.col("confidence") < _MIN_CONFIDENCE)
     table = table.seen_where(is_lost.not_(), (x, y))
-    unit = "px" if is_neon else "norm_up"
+    unit = "px" if is_neon else "norm"
     columns = Columns(
         time=Column(time, "ns" if is_neon else "s"),
         gaze={"cyclopean": (Column(x, unit), Column(y, unit))},
         trial=[name for name in ("recording id", "section id") if name in names],
         blink={"cyclopean": "blink id"} if "blink id" in names else {},
+        origin=None if is_neon else "bottom-left",
     )
-    screen = options.screen_or(None) or (_NEON_CAMERA if is_neon else _CORE_CAMERA)
-    return recordings(table, columns, options, screen, NAME)
+    camera = _NEON_CAMERA if is_neon else _CORE_CAMERA
+    return recordings(table, columns, options, None, NAME, assumed=camera)

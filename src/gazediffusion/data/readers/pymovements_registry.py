@@ -30,7 +30,7 @@ from gazediffusion.data.readers.samples import recordings
 from gazediffusion.data.readers.tabular import TABLE_ERRORS, Table
 from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.errors import GazeError, suggestion
-from gazediffusion.geometry import Screen
+from gazediffusion.geometry import Origin, Screen
 
 # What pymovements documents for files it cannot find or parse.
 _LOAD_ERRORS = (*TABLE_ERRORS, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
@@ -42,6 +42,11 @@ _ARCHIVE_ERRORS = (
     zipfile.BadZipFile,
     zlib.error,
 )
+_ORIGINS: dict[str | None, Origin] = {
+    "center": "center",
+    "lower left": "bottom-left",
+    "bottom left": "bottom-left",
+}
 _UNFINISHED = ".download-unfinished"
 
 
@@ -90,15 +95,13 @@ class _GazeFile:
         except _LOAD_ERRORS as error:
             raise _failure("cannot be read by pymovements", error, path) from error
         experiment = gaze.experiment or self.definition.experiment
-        screen = options.screen_or(_screen(experiment))
-        table, columns = _as_table(gaze, self.file, screen, experiment)
+        screen = _screen(experiment)
+        table, columns = _as_table(gaze, self.file, experiment)
         rate_hz = getattr(experiment, "sampling_rate", None)
         return recordings(table, columns, options, screen, self.NAME, rate_hz)
 
 
-def _as_table(
-    gaze: Any, file: Any, screen: Screen | None, experiment: Any
-) -> tuple[Table, Columns]:
+def _as_table(gaze: Any, file: Any, experiment: Any) -> tuple[Table, Columns]:
     """A pymovements Gaze as a table with one column per eye and axis, and one per identity."""
     path = Path(file.path)
     names = gaze.samples.columns
@@ -112,8 +115,6 @@ def _as_table(
         for number, eye in enumerate(eyes)
         for offset, axis in enumerate("xy")
     }
-    if unit == "px" and screen is not None:
-        axes = {name: _from_top_left(name, axis, screen, experiment) for name, axis in axes.items()}
     trials = gaze.trial_columns or []
     trials = [trials] if isinstance(trials, str) else trials
     frame = gaze.samples.lazy()
@@ -133,6 +134,7 @@ def _as_table(
         participant=participant,
         task=task,
         trial=[name for name in identity if name not in (participant, task)],
+        origin=_ORIGINS.get(getattr(getattr(experiment, "screen", None), "origin", None)),
     )
     return Table(frame, path, lambda row: f"row {row + 1}"), columns
 
@@ -152,17 +154,6 @@ def _screen(experiment: Any) -> Screen | None:
     if screen is None or screen.width_px is None or screen.height_px is None:
         return None
     return Screen(*(getattr(screen, one.name) for one in fields(Screen)))
-
-
-def _from_top_left(name: str, axis: pl.Expr, screen: Screen, experiment: Any) -> pl.Expr:
-    """Pixels counted from the top left, wherever the dataset has its origin."""
-    origin = getattr(getattr(experiment, "screen", None), "origin", None) or "upper left"
-    size = screen.width_px if name.startswith("x") else screen.height_px
-    if origin == "center":
-        return axis + (size - 1) / 2
-    if name.startswith("y") and origin in ("lower left", "bottom left"):
-        return (size - 1) - axis
-    return axis
 
 
 def _has_files(dataset: Any) -> bool:

@@ -9,17 +9,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from gazediffusion.data.readers.naming import MS_PER, Column, Columns
-from gazediffusion.data.readers.options import Identity, ReadOptions, identify
+from gazediffusion.data.readers.options import (
+    ASSUMED,
+    GIVEN,
+    STATED,
+    Identity,
+    ReadOptions,
+    identify,
+    recording_facts,
+)
 from gazediffusion.data.readers.tabular import Table, naming_damage
-from gazediffusion.data.recordings import UNKNOWN_TASK, Recording, require_forward_time
+from gazediffusion.data.recordings import UNKNOWN_TASK, Fact, Recording, require_forward_time
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Floats, Screen
+from gazediffusion.geometry import Floats, Origin, Screen, Unit, top_left_pixels
 
 Rows = range | NDArray[np.int64]
 
@@ -28,13 +37,14 @@ def recordings(
     table: Table,
     columns: Columns,
     options: ReadOptions,
-    screen: Screen | Mapping[str, Screen] | None,
+    stated: Screen | Mapping[str, Screen] | None,
     format: str,
     rate_hz: float | None = None,
+    assumed: Screen | None = None,
 ) -> Iterator[Recording]:
     """One recording per participant, task and trial, in the order in which they begin.
 
-    screen: that of all recordings, or the screens by task.
+    stated: the screen that the file states, or its screens by task; assumed: that of the format.
     """
     # Bad text in a damaged file shows only when it is looked at.
     with naming_damage(table.path):
@@ -44,16 +54,13 @@ def recordings(
         flags = {name: table.flags(name) for name in set(columns.blink.values())}
         if values.height == 0:
             raise GazeError("there are no rows of samples", path=path)
-        if columns.time.unit is not None:
-            ms = MS_PER[columns.time.unit]
-        else:
-            longest = max((rows for _, rows in groups), key=len)
-            ms = _ms_by_step(_floats(values, columns.time, longest), columns.time, path)
+        times_ms = _clock(values, columns.time, max((r for _, r in groups), key=len), options, path)
+        unit, origin, facts = _gaze_facts(columns, options)
         for identity, rows in groups:
             named = _identity(identity, columns, options, path)
-            own = screen.get(named.task) if isinstance(screen, Mapping) else screen
-            with np.errstate(over="ignore"):
-                time_ms = _floats(values, columns.time, rows) * ms
+            own = stated.get(named.task) if isinstance(stated, Mapping) else stated
+            screen, source = options.screen_of(path, own, assumed)
+            time_ms = times_ms(rows)
             require_forward_time(
                 time_ms,
                 path,
@@ -63,7 +70,7 @@ def recordings(
             gaze_px = {}
             for eye, (x, y) in columns.gaze.items():
                 gaze = np.stack([_floats(values, x, rows), _floats(values, y, rows)])
-                gaze_px[eye] = _to_pixels(gaze, x.unit, own, path)
+                gaze_px[eye] = _to_pixels(gaze, unit, origin, screen, path)
             yield Recording(
                 participant=named.participant,
                 task=named.task,
@@ -72,10 +79,50 @@ def recordings(
                 gaze_px=gaze_px,
                 path=path,
                 format=format,
-                screen=own,
+                screen=screen,
                 rate_hz=rate_hz,
                 is_blink={eye: flags[name][_index(rows)] for eye, name in columns.blink.items()},
+                facts=recording_facts(named, screen, source, **facts),
             )
+
+
+def _gaze_facts(columns: Columns, options: ReadOptions) -> tuple[Unit, Origin, dict[str, Fact]]:
+    """Unit and origin of the gaze, and where these and the columns come from."""
+    stated = cast("Unit | None", columns.unit)
+    unit: Unit = options.unit or stated or "px"
+    # An origin that the names state goes with the unit that they state.
+    implied = columns.origin if unit == (stated or "px") else None
+    origin: Origin = options.origin or implied or ("center" if unit == "deg" else "top-left")
+    used = ", ".join(f"{axis.name}" for pair in columns.gaze.values() for axis in pair)
+    time = columns.time.name if columns.time else "none"
+    return (
+        unit,
+        origin,
+        {
+            "columns": Fact(f"{used}; time {time}", GIVEN if options.columns else "column names"),
+            "unit": Fact(unit, GIVEN if options.unit else STATED if stated else ASSUMED),
+            "origin": Fact(origin, GIVEN if options.origin else STATED if implied else ASSUMED),
+        },
+    )
+
+
+def _clock(
+    values: pl.DataFrame, time: Column | None, longest: Rows, options: ReadOptions, path: Path
+) -> Callable[[Rows], NDArray[np.float64]]:
+    """The times in ms of rows: by the time column, else evenly spaced at `source_rate_hz`."""
+    if time is None:
+        step_ms = 1000.0 / cast("float", options.source_rate_hz)
+        return lambda rows: np.arange(len(rows), dtype=np.float64) * np.float64(step_ms)
+    if time.unit is not None:
+        ms = MS_PER[time.unit]
+    else:
+        ms = _ms_by_step(_floats(values, time, longest), time, path)
+
+    def times_ms(rows: Rows) -> NDArray[np.float64]:
+        with np.errstate(over="ignore"):
+            return _floats(values, time, rows) * ms
+
+    return times_ms
 
 
 def _identity(
@@ -84,16 +131,18 @@ def _identity(
     """Who and what: by the user's pattern, else by the columns, else by the file's name."""
     by_name = identify(path, options)
     trial = "-".join(cells[name] for name in columns.trial if cells[name])
+    who = cells.get(columns.participant)
     by_column = Identity(
-        participant=cells.get(columns.participant) or by_name.participant,
+        participant=who or by_name.participant,
         task=cells.get(columns.task) or by_name.task,
         trial=trial or by_name.trial,
+        source=f"column {columns.participant!r}" if who else by_name.source,
     )
     if options.participant_pattern is None:
         return by_column
     is_task_named = by_name.task != UNKNOWN_TASK
     task = by_name.task if is_task_named else by_column.task
-    return replace(by_column, participant=by_name.participant, task=task)
+    return replace(by_column, participant=by_name.participant, task=task, source=by_name.source)
 
 
 def _groups(table: Table, names: Sequence[str]) -> list[tuple[dict[str | None, str], Rows]]:
@@ -151,25 +200,13 @@ def _ms_by_step(times: NDArray[np.float64], column: Column, path: Path) -> float
 
 
 def _to_pixels(
-    gaze: Floats, unit: str | None, screen: Screen | None, path: Path
+    gaze: Floats, unit: Unit, origin: Origin, screen: Screen | None, path: Path
 ) -> NDArray[np.float32]:
-    """Pixels (2, time) for gaze (2, time) in `unit`; a sample that lacks one axis is lost."""
-    if unit == "deg" and (screen is None or not screen.has_degrees):
-        raise GazeError(
-            "the gaze is in degrees, and the screen's size and distance are not known",
-            path=path,
-            remedy="give `screen` with its size in cm and the viewing distance",
-        )
-    if unit in ("norm", "norm_up") and screen is None:
-        problem = "the gaze is normalized, and the screen's size is not known"
-        raise GazeError(problem, path=path, remedy="give `screen`")
-    with np.errstate(over="ignore", invalid="ignore"):
-        if unit == "norm_up":
-            gaze = np.stack([gaze[0], 1.0 - gaze[1]])
-        if screen is not None and unit == "deg":
-            gaze = screen.from_degrees(gaze)
-        elif screen is not None and unit in ("norm", "norm_up"):
-            gaze = gaze * screen.size_px
-        gaze_px = gaze.astype(np.float32)
+    """Pixels (2, time) from the top left; a sample that lacks one axis is lost."""
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            gaze_px = top_left_pixels(gaze, unit, origin, screen).astype(np.float32)
+    except GazeError as error:
+        raise GazeError(str(error), path=path) from error
     gaze_px[:, ~np.isfinite(gaze_px).all(axis=0)] = np.nan
     return gaze_px

@@ -41,5 +41,4 @@ def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
     """The recordings of one table: rows of equal participant, task and trial are one."""
     table = open_table(path)
     columns = find_columns(table.names, options, path)
-    screen = options.screen_or(sidecar_screens(path))
-    return recordings(table, columns, options, screen, NAME)
+    return recordings(table, columns, options, sidecar_screens(path), NAME)

@@ -53,8 +53,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
         # Older exports leave the cell empty for the eye tracker's own rows.
         words = pl.col(sensor).str.strip_chars().str.to_lowercase()
         table = table.where(words.fill_null(_EYE_TRACKER).is_in(["", _EYE_TRACKER]))
-    screen = options.screen_or(_screen(table))
-    return recordings(_without_invalid(table, columns), columns, options, screen, NAME)
+    return recordings(_without_invalid(table, columns), columns, options, _screen(table), NAME)
 
 
 def _find_columns(names: Sequence[str], path: Path) -> Columns:
