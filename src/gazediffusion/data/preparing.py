@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.cleaning import CleaningConfig, CleaningCounts, CleanRecording, clean
+from gazediffusion.data.plausibility import Plausibility
 from gazediffusion.data.quantization import is_on_grid
 from gazediffusion.data.readers import Source
 from gazediffusion.data.reading import Recordings, sources_of
@@ -136,9 +137,10 @@ def prepare(
     """
     builder = _Builder(config or PrepareConfig())
     sources = sources_of(recordings)
-    for recording in Recordings(tuple(sources)):
-        builder.add(recording)
-        progress(recording)
+    for source in sources:
+        for recording in source.read():
+            builder.add(recording)
+            progress(recording)
     return builder.build(sources)
 
 
@@ -165,6 +167,7 @@ class _Builder:
         self.rates: Counter[str] = Counter()
         self.tasks_of: defaultdict[str, set[str]] = defaultdict(set)
         self.recorded_tasks: set[str] = set()
+        self.plausibility = Plausibility()
         self.n_off_screen = 0
         self.longest_s = 0.0
         self.longest_where = "no valid sample at all"
@@ -179,6 +182,7 @@ class _Builder:
         if recording.screen is None:
             problem = "the file does not say how large the screen was"
             raise GazeError(problem, path=recording.path, remedy="give `screen`")
+        self.plausibility.add(recording)
         try:
             self._add(replace(recording, task=task), recording.screen, where)
         except GazeError as error:
@@ -210,6 +214,7 @@ class _Builder:
     def build(self, sources: Sequence[Source]) -> Windows:
         config = self.config
         self._require_known_names()
+        self.plausibility.finish()
         if not self.cuts:
             raise GazeError(
                 f"no window of {config.seconds:g} s: the longest valid segment is "
@@ -301,6 +306,7 @@ class _Builder:
             },
             "eyes": dict(self.eyes),
             "rates": dict(self.rates),
+            "warnings": self.plausibility.warnings,
             "windows_dropped_off_screen": self.n_off_screen,
             "longest_valid_segment_s": round(self.longest_s, 3),
             "participants_without_windows": sorted(

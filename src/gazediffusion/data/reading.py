@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict, Unpack
 
+from gazediffusion.data.plausibility import Plausibility
 from gazediffusion.data.readers import ReadOptions, Source, find_sources
 from gazediffusion.data.recordings import Recording
 from gazediffusion.geometry import Origin, Screen, Unit
@@ -37,13 +38,21 @@ class ReadSettings(TypedDict, total=False):
 
 @dataclass(frozen=True, repr=False)
 class Recordings:
-    """Recordings in files, read file by file each time they are iterated."""
+    """Recordings in files, read file by file each time they are iterated.
+
+    Gaze that cannot be in the unit and on the screen that were found is an error, at the latest
+    after the last recording (`data.plausibility`).
+    """
 
     sources: tuple[Source, ...]
 
     def __iter__(self) -> Iterator[Recording]:
+        plausibility = Plausibility()
         for source in self.sources:
-            yield from source.read()
+            for recording in source.read():
+                plausibility.add(recording)
+                yield recording
+        plausibility.finish()
 
     def __repr__(self) -> str:
         n, formats = len(self.sources), sorted({source.reader.NAME for source in self.sources})

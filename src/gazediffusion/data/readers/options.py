@@ -15,7 +15,9 @@ from gazediffusion.errors import GazeError
 from gazediffusion.files import decode_text, read_bytes
 from gazediffusion.geometry import Origin, Screen, Unit
 
+# Where something known about a recording comes from.
 ASSUMED, GIVEN, STATED = "assumed", "given", "stated by the file"
+BY_NAME, BY_FOLDER, BY_BIDS, BY_PATTERN = "file name", "folder", "BIDS name", "given pattern"
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ class Identity:
     participant: str
     task: str = UNKNOWN_TASK
     trial: str = "0"
-    source: str = "file name"
+    source: str = BY_NAME
 
 
 # Tried in this order on the file name without its ending. The first two are the names seen in
