@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.data.readers.options import BY_NAME, BY_PATTERN, GIVEN
+from gazediffusion.data.readers.identity import BY_NAME, BY_PATTERN
+from gazediffusion.data.readers.options import GIVEN
 from gazediffusion.data.recordings import Fact, Recording
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen

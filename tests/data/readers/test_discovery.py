@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gazediffusion.data.readers import FORMATS, ReadOptions, find_sources
-from gazediffusion.data.readers.options import Identity, identify
+from gazediffusion.data.readers import FORMATS, find_sources
 from gazediffusion.errors import GazeError
 
 TABLE = "t_ms,x_px,y_px\n0,1,2\n4,2,3\n"
@@ -48,27 +47,3 @@ def test_a_format_can_be_forced(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(TABLE)
     (source,) = find_sources([tmp_path / "a.csv"], format="tobii")
     assert source.reader is FORMATS["tobii"]
-
-
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        ("extracted_waldo/participant_01.txt", Identity("01", "waldo")),
-        ("Waldo_Ruj12.txt", Identity("Ruj12", "Waldo")),
-        ("sub-07_task-reading_run-2.asc", Identity("07", "reading", "2")),
-        ("sub-07_ses-1_task-dots_run-2_physio.tsv.gz", Identity("07", "dots", "1-2")),
-        ("data/anna.csv", Identity("anna")),
-    ],
-)
-def test_participants_and_tasks_are_found_in_file_names(path: str, expected: Identity) -> None:
-    assert identify(Path(path), ReadOptions()) == expected
-
-
-def test_a_pattern_finds_participant_task_and_trial() -> None:
-    options = ReadOptions(participant_pattern=r"(?P<task>\w+)/p(?P<participant>\d+)-(?P<trial>\d)")
-    assert identify(Path("dots/p12-3.csv"), options) == Identity("12", "dots", "3")
-
-
-def test_a_pattern_that_matches_nothing_names_the_file() -> None:
-    with pytest.raises(GazeError, match=r"a\.csv: `participant_pattern` .* does not match"):
-        identify(Path("a.csv"), ReadOptions(participant_pattern=r"p(\d+)"))

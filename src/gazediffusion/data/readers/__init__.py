@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -22,6 +22,7 @@ from gazediffusion.data.readers import (
     table,
     tobii,
 )
+from gazediffusion.data.readers.identity import identities_by_folder
 from gazediffusion.data.readers.options import ReadOptions
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError, suggestion
@@ -74,14 +75,19 @@ def find_sources(
     options = options or ReadOptions()
     if format != "auto" and format not in FORMATS:
         raise GazeError(f"no format {format!r}", remedy=suggestion(format, ["auto", *FORMATS]))
-    sources: dict[Path, Source] = {}
+    found: dict[Path, tuple[Path, Reader]] = {}
     for given in paths:
         for path, reader in _expand(str(given), options, format):
-            sources.setdefault(path.resolve(), Source(path, reader, options))
-    if not sources:
+            found.setdefault(path.resolve(), (path, reader))
+    if not found:
         raise GazeError("no recordings were named", remedy="give files, folders or a glob")
+    options = replace(options, by_folder=identities_by_folder([path for path, _ in found.values()]))
     # The first eye's file brings the second eye along.
-    return [one for path, one in sources.items() if bids.first_eye_of(path) not in sources]
+    return [
+        Source(path, reader, options)
+        for resolved, (path, reader) in found.items()
+        if bids.first_eye_of(resolved) not in found
+    ]
 
 
 def read_recordings(

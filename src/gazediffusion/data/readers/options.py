@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
-from gazediffusion.data.recordings import UNKNOWN_TASK, Fact
+from gazediffusion.data.readers.identity import Identity, identity_of
+from gazediffusion.data.recordings import Fact
 from gazediffusion.errors import GazeError
 from gazediffusion.files import decode_text, read_bytes
 from gazediffusion.geometry import Origin, Screen, Unit
 
 # Where something known about a recording comes from.
 ASSUMED, GIVEN, STATED = "assumed", "given", "stated by the file"
-BY_NAME, BY_FOLDER, BY_BIDS, BY_PATTERN = "file name", "folder", "BIDS name", "given pattern"
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,7 @@ class ReadOptions:
         `override_screen` says that `screen` is right.
     unit, origin: of the gaze; None takes what the column names state.
     source_rate_hz: of tables without a time column.
+    by_folder: who was recorded in files whose folder tells it (`identities_by_folder`).
     fallback_screen: used where neither `screen` nor the file names one, and where the file states
         its pixels alone.
     """
@@ -44,6 +45,7 @@ class ReadOptions:
     unit: Unit | None = None
     origin: Origin | None = None
     source_rate_hz: float | None = None
+    by_folder: Mapping[Path, Identity] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, value, known in (
@@ -94,55 +96,9 @@ class ReadOptions:
         return completed, STATED if completed == stated else f"{STATED}, size {GIVEN}"
 
 
-@dataclass(frozen=True)
-class Identity:
-    """Who was recorded and in which task, as far as a file's path tells."""
-
-    participant: str
-    task: str = UNKNOWN_TASK
-    trial: str = "0"
-    source: str = BY_NAME
-
-
-# Tried in this order on the file name without its ending. The first two are the names seen in
-# the public code of the paper's group: participant_01.txt, Waldo_Ruj12.txt.
-_NAME_PATTERNS = (
-    re.compile(r"^(?:participant|subject|subj|sub|p)[_-]?(?P<participant>\d\w*)$", re.IGNORECASE),
-    re.compile(r"^(?P<task>[A-Za-z]+)_(?P<participant>[A-Za-z]*\d+)$"),
-)
-_TASK_FOLDER = re.compile(r"^extracted[_-](?P<task>\w+)$", re.IGNORECASE)
-
-
 def identify(path: Path, options: ReadOptions) -> Identity:
-    """Participant, task and trial from a path: by the user's pattern, BIDS entities or the name.
-
-    BIDS entities (`sub-01_task-reading_run-2`) are read from any file name. Without any of
-    these the file name itself is the participant.
-    """
-    if options.participant_pattern is not None:
-        match = re.search(options.participant_pattern, str(path))
-        if match is None:
-            raise GazeError(
-                f"`participant_pattern` {options.participant_pattern!r} does not match", path=path
-            )
-        groups = match.groupdict()
-        return Identity(
-            participant=groups.get("participant") or match[1] or path.stem,
-            task=groups.get("task") or UNKNOWN_TASK,
-            trial=groups.get("trial") or "0",
-        )
-    entities = dict(re.findall(r"(?:^|_)([a-z]+)-([A-Za-z0-9]+)", path.name))
-    if "sub" in entities:
-        trial = "-".join(entities[key] for key in ("ses", "run") if key in entities)
-        return Identity(entities["sub"], entities.get("task", UNKNOWN_TASK), trial or "0")
-    folder = _TASK_FOLDER.match(path.parent.name)
-    task = folder["task"] if folder else UNKNOWN_TASK
-    for pattern in _NAME_PATTERNS:
-        match = pattern.match(path.stem)
-        if match is not None:
-            groups = match.groupdict()
-            return Identity(groups["participant"], groups.get("task") or task)
-    return Identity(path.stem, task)
+    """Participant, task and trial as far as a file's path tells."""
+    return identity_of(path, options.participant_pattern, options.by_folder)
 
 
 def recording_facts(
