@@ -15,7 +15,8 @@ import httpx2
 import pytest
 from typer.testing import CliRunner
 
-from gazediffusion.cli import app, in_flags
+from gazediffusion.cli import app
+from gazediffusion.cli.console import in_flags
 from gazediffusion.errors import GazeError
 from gazediffusion.models import pretrained
 from gazediffusion.models.checkpoint import load_run

@@ -6,14 +6,13 @@ are imported inside the commands, so that `--help` is fast.
 
 from __future__ import annotations
 
-import re
 import sys
 from typing import Annotated
 
 import typer
 
 from gazediffusion.cli import about, evaluation, models, recordings, reproduction, web
-from gazediffusion.cli.console import err, out, plain
+from gazediffusion.cli.console import err, in_flags, out, plain
 from gazediffusion.errors import GazeError
 from gazediffusion.version import __version__
 
@@ -57,36 +56,6 @@ for command in (
     about.info,
 ):
     app.command()(command)
-
-
-# Arguments of the library whose flag is not their name with dashes.
-FLAGS = {
-    "blink_after_ms": "--blink-after",
-    "blink_before_ms": "--blink-before",
-    "compiled": "--compile",
-    "grid_px": "--grid",
-    "initial": "--from",
-    "max_speed_deg_s": "--max-speed",
-    "n": "-n",
-    "n_bootstrap": "--bootstrap",
-    "n_participants": "--participants",
-    "rate_hz": "--rate",
-    "real": "--real",
-    "recordings": "--data",
-    "save_every_s": "--save-every",
-    "source_rate_hz": "--source-rate",
-    "task_names": "--rename",
-    "tasks": "--task",
-    "validation_fraction": "--val-fraction",
-    "width_cm": "--screen-cm",
-}
-
-
-def in_flags(message: str) -> str:
-    """An error of the library with its `arguments` as the flags of the command line."""
-    return re.sub(
-        r"`([a-z][a-z0-9_]*)`", lambda m: FLAGS.get(m[1], f"--{m[1].replace('_', '-')}"), message
-    )
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import NoReturn
 
@@ -28,3 +29,33 @@ def exit_stopped(what: object) -> NoReturn:
     """End a command that was stopped: one line that says what is saved and how to resume."""
     out.print(f"{plain(what)}; the same command resumes")
     raise typer.Exit(130)
+
+
+# Arguments of the library whose flag is not their name with dashes.
+FLAGS = {
+    "blink_after_ms": "--blink-after",
+    "blink_before_ms": "--blink-before",
+    "compiled": "--compile",
+    "grid_px": "--grid",
+    "initial": "--from",
+    "max_speed_deg_s": "--max-speed",
+    "n": "-n",
+    "n_bootstrap": "--bootstrap",
+    "n_participants": "--participants",
+    "rate_hz": "--rate",
+    "real": "--real",
+    "recordings": "--data",
+    "save_every_s": "--save-every",
+    "source_rate_hz": "--source-rate",
+    "task_names": "--rename",
+    "tasks": "--task",
+    "validation_fraction": "--val-fraction",
+    "width_cm": "--screen-cm",
+}
+
+
+def in_flags(message: str) -> str:
+    """An error of the library with its `arguments` as the flags of the command line."""
+    return re.sub(
+        r"`([a-z][a-z0-9_]*)`", lambda m: FLAGS.get(m[1], f"--{m[1].replace('_', '-')}"), message
+    )

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from gazediffusion.cli import progress, tables
-from gazediffusion.cli.console import out, plain
+from gazediffusion.cli.console import in_flags, out, plain
 from gazediffusion.cli.options import (
     BlinkAfter,
     BlinkBefore,
@@ -84,11 +84,10 @@ def inspect(
     config = gd.PrepareConfig(rate_hz=rate, seconds=seconds, cleaning=cleaning)
     with progress.recording_bar("reading", len(recordings.sources)) as bar:
         summaries = gd.inspect(recordings, config, bar)
-    out.print(tables.inspection_table(summaries, config.seconds))
-    for screen_found in {found for summary in summaries for found in summary.screens}:
-        out.print(f"screen: {tables.screen_words(screen_found)}")
+    for summary in summaries:
+        out.print(tables.inspection_table(summary, config.seconds))
     for note in sorted({note for summary in summaries for note in summary.notes}):
-        out.print(f"note: {plain(note)}")
+        out.print(f"note: {plain(in_flags(note))}")
     if plot is not None:
         title = gd.plot_recording(recordings, config, plot, plot_participant)
         out.print(f"wrote {plain(plot)}: {plain(title)}")

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from gazediffusion.cli.console import out, plain
+from gazediffusion.cli.console import in_flags, out, plain, warn
 
 if TYPE_CHECKING:
     from gazediffusion.data.inspection import TaskSummary
     from gazediffusion.data.windows import Windows
     from gazediffusion.evaluation.result import Evaluation
     from gazediffusion.geometry import Screen
+
+
+# Why samples are dropped, in the words of the table.
+_DROPPED = (
+    ("lost", "lost"),
+    ("zero", "zero"),
+    ("frozen", "frozen"),
+    ("labelled_blink", "labelled as blinks"),
+    ("padding", "beside losses"),
+    ("too_fast", "too fast"),
+    ("repeated_time", "at repeated times"),
+)
 
 
 def print_description(path: str) -> None:
@@ -68,51 +80,50 @@ def print_evaluation(evaluation: Evaluation) -> None:
     out.print(plain(evaluation.headline()), soft_wrap=True)
 
 
-def inspection_table(summaries: list[TaskSummary], seconds: float) -> Table:
-    """One row per task, and their sum."""
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("task")
-    table.add_column("format")
-    right = ("participants", "trials", "rate (Hz)", "eyes", "minutes")
-    counted = ("lost", "blinks", "usable", "off screen", "longest segment")
-    windows = (f"{seconds:g} s windows:\nposition", "\nvelocity")
-    for name in (*right, *counted, *windows):
-        table.add_column(name, justify="right")
-    for one in summaries:
-        table.add_row(
-            plain(one.task),
-            plain(one.format),
-            str(len(one.participants)),
-            str(one.n_trials),
-            ", ".join(sorted(one.rates)) or "-",
-            ", ".join(sorted(one.eyes)),
-            *_sums([one]),
-        )
-    if len(summaries) > 1:
-        participants = set().union(*(one.participants for one in summaries))
-        n_trials = sum(one.n_trials for one in summaries)
-        table.add_section()
-        table.add_row("all", "", str(len(participants)), str(n_trials), "", "", *_sums(summaries))
+def inspection_table(one: TaskSummary, seconds: float) -> Table:
+    """What one task of one format holds: a row per fact, with where it was found."""
+    counts = one.counts
+    total = max(counts.total, 1)
+    table = Table(box=None, header_style="bold", pad_edge=False, title_justify="left")
+    table.title = f"{plain(one.task)} ({plain(one.format)})"
+    table.add_column("", no_wrap=True)
+    table.add_column("")
+    table.add_column("from", max_width=22)
+
+    def add(name: str, value: str, source: str = "") -> None:
+        table.add_row(name, plain(value), plain(source))
+
+    def found(name: str) -> tuple[str, str]:
+        facts = one.facts.get(name, ())
+        values, sources = ({fact[k] for fact in facts} - {""} for k in (0, 1))
+        return shortened(values), shortened(sources)
+
+    names, source = sorted(one.participants), found("participant")[1]
+    add("participants", f"{len(names)}: {shortened(names)}", source)
+    add("trials", f"{one.n_trials}, {one.minutes:.1f} minutes")
+    add("rate", f"{shortened(one.rates) or 'unknown'} Hz")
+    add("eye", f"{shortened(one.eyes_used)} of {shortened(one.eyes)}")
+    for name in ("columns", "unit", "origin", "screen"):
+        if name in one.facts:
+            add(name, *found(name))
+    add("samples", f"{counts.total:,}, {counts.valid / total:.1%} valid")
+    dropped = (f"{getattr(counts, reason) / total:.2%} {words}" for reason, words in _DROPPED)
+    add("dropped", ", ".join(dropped))
+    add("blinks", f"{counts.blinks:,}")
+    off = f"{counts.off_screen / total:.2%} of the samples, {one.off_screen_windows} windows"
+    add("off screen", off)
+    add("longest", f"{one.longest_segment_s:.1f} s without a loss")
+    windows = f"{one.position_windows:,} position, {one.velocity_windows:,} velocity"
+    add(f"{seconds:g} s windows", windows)
     return table
 
 
-def _sums(summaries: list[TaskSummary]) -> list[str]:
-    """The columns that add up, from minutes to windows."""
-
-    def count(name: str) -> int:
-        return sum(getattr(one.counts, name) for one in summaries)
-
-    total = max(count("total"), 1)
-    return [
-        f"{sum(one.minutes for one in summaries):.1f}",
-        f"{count('lost') / total:.1%}",
-        str(count("blinks")),
-        f"{count('valid') / total:.1%}",
-        f"{count('off_screen') / total:.1%}",
-        f"{max(one.longest_segment_s for one in summaries):.1f} s",
-        str(sum(one.position_windows for one in summaries)),
-        str(sum(one.velocity_windows for one in summaries)),
-    ]
+def shortened(names: Collection[str], most: int = 4) -> str:
+    """Names in order; of many the first and the last: `P01, P02, P03 ... P20`."""
+    listed = sorted(names)
+    if len(listed) <= most:
+        return ", ".join(listed)
+    return f"{', '.join(listed[: most - 1])} ... {listed[-1]}"
 
 
 def screen_words(screen: Screen | None) -> str:
@@ -154,6 +165,8 @@ def print_windows(windows: Windows) -> None:
 
 
 def _print_cleaning(provenance: Mapping[str, Any]) -> None:
+    for line in provenance.get("warnings", ()):
+        warn(in_flags(line))
     counts = provenance.get("cleaning", {}).get("all")
     if counts:
         total = max(counts["total"], 1)

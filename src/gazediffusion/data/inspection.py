@@ -1,15 +1,18 @@
 """Inspection: what is in these files, before anything is made of them.
 
-One row per task and format: participants, trials, rate, screen, minutes, what is lost, and how many
-windows each of the paper's protocols would give.
+For each task and format: participants, trials, rate, screen, minutes, where each of these was
+found, what cleaning drops, and how many windows each of the paper's protocols would give. What
+`prepare` would refuse is a note here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from gazediffusion.data.cleaning import CleaningCounts, clean
+from gazediffusion.data.plausibility import ImplausibleError, Plausibility
 from gazediffusion.data.preparing import (
     POSITION_STRIDE,
     PrepareConfig,
@@ -18,7 +21,7 @@ from gazediffusion.data.preparing import (
 )
 from gazediffusion.data.readers import Source
 from gazediffusion.data.reading import Recordings, sources_of
-from gazediffusion.data.recordings import Recording
+from gazediffusion.data.recordings import Fact, Recording
 from gazediffusion.data.resampling import read_clock
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
@@ -26,7 +29,12 @@ from gazediffusion.geometry import Screen
 
 @dataclass
 class TaskSummary:
-    """What one task of one format holds. Times in minutes, counts in samples."""
+    """What one task of one format holds. Times in minutes, counts in samples.
+
+    facts: what the readers found out, by name (participant, columns, unit, origin, screen).
+    eyes: those recorded; eyes_used: those that cleaning chose.
+    off_screen_windows: position windows that the off-screen rule drops.
+    """
 
     task: str
     format: str
@@ -34,12 +42,15 @@ class TaskSummary:
     n_trials: int = 0
     rates: set[str] = field(default_factory=set)
     eyes: set[str] = field(default_factory=set)
+    eyes_used: set[str] = field(default_factory=set)
     screens: set[Screen | None] = field(default_factory=set)
+    facts: dict[str, set[Fact]] = field(default_factory=dict)
     minutes: float = 0.0
     longest_segment_s: float = 0.0
     counts: CleaningCounts = field(default_factory=CleaningCounts)
     position_windows: int = 0
     velocity_windows: int = 0
+    off_screen_windows: int = 0
     notes: set[str] = field(default_factory=set)
 
 
@@ -62,16 +73,37 @@ def inspect(
     """
     config = config or PrepareConfig()
     summaries: dict[tuple[str, str], TaskSummary] = {}
-    for recording in Recordings(tuple(sources_of(recordings))):
-        key = (recording.format, recording.task)
-        summary = summaries.setdefault(key, TaskSummary(recording.task, recording.format))
-        _add(summary, recording, config)
-        progress(recording)
+    plausibility = Plausibility()
+    notes: set[str] = set()
+    for source in sources_of(recordings):
+        for recording in source.read():
+            key = (recording.format, recording.task)
+            summary = summaries.setdefault(key, TaskSummary(recording.task, recording.format))
+            _add(summary, recording, config)
+            with _noted(notes):
+                plausibility.add(recording)
+            progress(recording)
+    with _noted(notes):
+        plausibility.finish()
+    for summary in summaries.values():
+        summary.notes |= {*notes, *plausibility.warnings}
     return [summaries[key] for key in sorted(summaries)]
+
+
+@contextmanager
+def _noted(notes: set[str]) -> Iterator[None]:
+    """Keep what `prepare` would refuse as a note."""
+    try:
+        yield
+    except ImplausibleError as error:
+        notes.add(f"prepare will refuse this: {error}")
 
 
 def _add(summary: TaskSummary, recording: Recording, config: PrepareConfig) -> None:
     cleaned, screen, length = clean(recording, config.cleaning), recording.screen, config.length
+    for name, fact in recording.facts.items():
+        summary.facts.setdefault(name, set()).add(fact)
+    summary.eyes_used.add(cleaned.eye)
     summary.participants.add(recording.participant)
     summary.n_trials += 1
     summary.eyes.update(recording.gaze_px)
@@ -87,7 +119,9 @@ def _add(summary: TaskSummary, recording: Recording, config: PrepareConfig) -> N
         for segment in clean_segments(cleaned, clock, config.rate_hz, length):
             # Without a screen no sample is known to be off it.
             gaze = segment.gaze_px * 0 if screen is None else screen.to_normalized(segment.gaze_px)
-            summary.position_windows += len(window_starts(gaze, length, POSITION_STRIDE)[0])
+            kept, n_dropped = window_starts(gaze, length, POSITION_STRIDE)
+            summary.position_windows += len(kept)
+            summary.off_screen_windows += n_dropped
             summary.velocity_windows += len(window_starts(gaze, length, length)[0])
             if screen is None:
                 note = "screen unknown: windows are counted before the off-screen rule"

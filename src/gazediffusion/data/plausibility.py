@@ -23,7 +23,7 @@ from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
 
 _KEPT_HZ = 25.0
-_N_JUDGED = round(30 * _KEPT_HZ)  # points of one file, or of several short ones together
+_N_CHECKED = round(30 * _KEPT_HZ)  # points of one file, or of several short ones together
 _N_FEWEST = round(2 * _KEPT_HZ)
 _LARGEST_PX = 30_000.0  # larger numbers stand for lost samples
 _LARGEST_DEG = 60.0  # farther to the side nobody looks without turning the head
@@ -67,17 +67,17 @@ class Plausibility:
         is_given = recording.facts.get("unit", Fact("", "")).source == GIVEN
         self._seen.append(_Seen(recording.path, screen, is_given, _points(recording)))
         waiting = self._seen[self._first_waiting :]
-        if sum(one.points.shape[1] for one in waiting) >= _N_JUDGED:
+        if sum(one.points.shape[1] for one in waiting) >= _N_CHECKED:
             self._first_waiting = len(self._seen)
-            self._judge_unit(waiting)
+            self._check_unit(waiting)
 
     def finish(self) -> None:
         """Look at all recordings together."""
-        self._judge_unit(self._seen)
-        self._judge_place([one for one in self._seen if one.screen is not None])
-        self._judge_participants()
+        self._check_unit(self._seen)
+        self._check_place([one for one in self._seen if one.screen is not None])
+        self._check_participants()
 
-    def _judge_unit(self, seen: list[_Seen]) -> None:
+    def _check_unit(self, seen: list[_Seen]) -> None:
         points = _joined(seen)
         if points.shape[1] < _N_FEWEST:
             return
@@ -97,7 +97,7 @@ class Plausibility:
         elif (share_below > 0.15).all() and (share_below < 0.85).all():
             self._refuse(seen, "looks like pixels from the centre", f"give {centred}")
 
-    def _judge_place(self, seen: list[_Seen]) -> None:
+    def _check_place(self, seen: list[_Seen]) -> None:
         points = _joined(seen)
         if points.shape[1] < _N_FEWEST:
             return
@@ -117,7 +117,7 @@ class Plausibility:
         elif np.quantile(place, 0.995, axis=1).max() < 0.55:
             self._warn(f"the gaze stays in the top left quarter: {_range(seen)}; {_CHECK}")
 
-    def _judge_participants(self) -> None:
+    def _check_participants(self) -> None:
         """Say where every file is a participant of its own, or all are one."""
         files = set().union(*self._files_of.values())
         sources = {fact.source for fact in self._files_of}

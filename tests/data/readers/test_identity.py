@@ -60,7 +60,7 @@ def test_a_pattern_that_matches_nothing_names_the_file() -> None:
         ),
     ],
 )
-def test_files_of_one_name_are_told_apart_by_their_folders(
+def test_files_of_one_name_are_separated_by_their_folders(
     paths: list[str], participants: list[str], trials: list[str]
 ) -> None:
     given = [Path("study") / path for path in paths]

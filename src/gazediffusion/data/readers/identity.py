@@ -32,7 +32,7 @@ _WITH_WORD = re.compile(
     re.IGNORECASE,
 )
 # `Waldo_Ruj12`, as in the public code of the paper's group.
-_AFTER_TASK = re.compile(r"^(?P<task>[A-Za-z]+)_(?P<participant>[A-Za-z]*\d+)$")
+_AFTER_TASK = re.compile(r"^(?P<task>[A-Za-z]+)_(?P<participant>[A-Za-z]+\d+)$")
 _TASK_FOLDER = re.compile(r"^extracted[_-](?P<task>\w+)$", re.IGNORECASE)
 _NO_TASK = re.compile(
     "trial|run|ses(sion)?|block|gaze|eyes?|data|raw|samples|recording|export", re.IGNORECASE

@@ -15,12 +15,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from gazediffusion.data.readers.identity import Identity
 from gazediffusion.data.readers.naming import MS_PER, Column, Columns
 from gazediffusion.data.readers.options import (
     ASSUMED,
     GIVEN,
     STATED,
-    Identity,
     ReadOptions,
     identify,
     recording_facts,
