@@ -1,0 +1,95 @@
+"""inspect and prepare on files whose unit, screen or participants have to be said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gazediffusion.cli.tables import shortened
+from gazediffusion.data.windows import Windows
+from tests.cli.test_cli import error_of
+from tests.conftest import RunCommand
+from tests.data.test_plausibility import SCREEN, gaze_px, written
+
+ON_SCREEN = ("--screen", "1280x720", "--screen-cm", "40x22.5", "--distance-cm", 45)
+
+
+@pytest.fixture
+def degrees(tmp_path: Path) -> Path:
+    """Gaze in degrees under column names that state no unit, y up."""
+    gaze = SCREEN.to_degrees(gaze_px(6000))
+    gaze[1] *= -1
+    return written(tmp_path, gaze)
+
+
+def test_degrees_are_refused_as_pixels_and_prepared_as_degrees(
+    run: RunCommand, degrees: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "w.safetensors"
+    said = error_of(run("prepare", degrees, "-o", output, *ON_SCREEN))
+    assert "gaze.csv: the gaze looks like degrees: x from -" in said
+    assert "give the --unit deg and the --origin center (center-up if y points up)" in said
+    assert not output.exists()
+    in_degrees = ("--unit", "deg", "--origin", "center-up", "--val-fraction", 0)
+    code, _, lines = run("prepare", degrees, "-o", output, *ON_SCREEN, *in_degrees)
+    assert (code, lines.strip()) == (0, "")
+    windows = Windows.load(output)
+    expected = SCREEN.to_normalized(gaze_px(6000))[:, :2000]
+    assert abs(windows.cut()[0] - expected).max() < 0.01
+
+
+def test_inspect_states_what_was_found_and_where_within_80_columns(
+    run: RunCommand, degrees: Path
+) -> None:
+    code, said, _ = run("inspect", degrees, *ON_SCREEN, "--unit", "deg")
+    assert code == 0
+    rows = {line.split()[0]: line for line in said.splitlines() if line.strip()}
+    assert "gaze" in rows["participants"]
+    assert rows["participants"].rstrip().endswith("file name")
+    assert "x, y; time t_ms" in rows["columns"]
+    assert rows["unit"].split() == ["unit", "deg", "given"]
+    assert rows["origin"].split() == ["origin", "center", "assumed"]
+    assert "1280x720 px, 40x22.5 cm at 45 cm" in rows["screen"]
+    assert "cyclopean" in rows["eye"]
+    assert "0.00% zero" in rows["dropped"]
+
+
+def test_inspect_notes_what_prepare_refuses(run: RunCommand, degrees: Path) -> None:
+    code, said, _ = run("inspect", degrees, *ON_SCREEN)
+    assert code == 0
+    assert "note: prepare will refuse this" in said
+    assert "--unit deg" in said
+
+
+def test_a_screen_that_contradicts_the_file_needs_an_override(
+    run: RunCommand, tmp_path: Path
+) -> None:
+    run("simulate", "-o", tmp_path / "sim", "--participants", 2, "--minutes", 0.5, "--rate", 250)
+    output = tmp_path / "w.safetensors"
+    given = ("prepare", tmp_path / "sim", "-o", output, "--screen", "3840x2160")
+    said = error_of(run(*given))
+    assert "states a screen of 1920x1080 px" in said
+    assert "--screen is 3840x2160 px" in said
+    assert "--override-screen" in said
+    code, _, lines = run(*given, "--override-screen")
+    assert code == 0
+    assert "warning: the gaze stays in the top left quarter" in lines
+    assert Windows.load(output).screen.width_px == 3840
+
+
+def test_several_screens_are_prepared_together(run: RunCommand, tmp_path: Path) -> None:
+    for number, size in enumerate((SCREEN.to_bids(), {"ScreenResolution": [1920, 1080]})):
+        path = written(tmp_path, gaze_px(6000, number), f"p{number}")
+
+        path.with_suffix(".json").write_text(json.dumps(size))
+    code, said, _ = run("prepare", tmp_path, "-o", tmp_path / "w.safetensors")
+    assert code == 0, said
+    sizes = {screen.width_px for screen in Windows.load(tmp_path / "w.safetensors").screens}
+    assert sizes == {1280, 1920}
+
+
+def test_long_lists_are_shortened() -> None:
+    assert shortened({"b", "a"}) == "a, b"
+    assert shortened([f"P{k:02d}" for k in range(1, 21)]) == "P01, P02, P03 ... P20"
