@@ -102,9 +102,11 @@ class Identity:
     source: str = "file name"
 
 
-# Tried in this order on the file name without its ending. The first two are the names seen in
-# the public code of the paper's group: participant_01.txt, Waldo_Ruj12.txt.
+# Tried in this order on the file name without its ending. The last two are the names seen in the
+# public code of the paper's group: participant_01.txt, Waldo_Ruj12.txt.
 _NAME_PATTERNS = (
+    re.compile(r"^S_(?P<round>\d)(?P<participant>\d{3})_S(?P<session>\d)_(?P<task>\w{3})$"),
+    re.compile(r"^(?P<participant>.+?)(?:_all_gaze|[ _-]Samples)$", re.IGNORECASE),
     re.compile(r"^(?:participant|subject|subj|sub|p)[_-]?(?P<participant>\d\w*)$", re.IGNORECASE),
     re.compile(r"^(?P<task>[A-Za-z]+)_(?P<participant>[A-Za-z]*\d+)$"),
 )
@@ -139,7 +141,8 @@ def identify(path: Path, options: ReadOptions) -> Identity:
         match = pattern.match(path.stem)
         if match is not None:
             groups = match.groupdict()
-            return Identity(groups["participant"], groups.get("task") or task)
+            trial = "-".join(groups[key] for key in ("round", "session") if key in groups)
+            return Identity(groups["participant"], groups.get("task") or task, trial or "0")
     return Identity(path.stem, task)
 
 
