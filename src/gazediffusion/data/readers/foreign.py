@@ -7,6 +7,7 @@ from pathlib import Path
 from gazediffusion.errors import GazeError
 
 _EXPORT = "export the samples as text (.csv or .tsv) and read that"
+_TOBII = "export it from Tobii Pro Lab (Data Export, tsv) and read that"
 _KNOWN = {
     ".edf": (
         "an EyeLink file",
@@ -16,11 +17,8 @@ _KNOWN = {
         "an SMI file",
         "convert it with SMI's IDF Converter and read '{stem} Samples.txt'",
     ),
-    ".tobii": (
-        "a Tobii recording",
-        "export it from Tobii Pro Lab (Data Export, tsv) and read that",
-    ),
-    ".ttgp": ("a Tobii recording", "export it from Tobii Pro Lab (Data Export, tsv) and read that"),
+    ".tobii": ("a Tobii recording", _TOBII),
+    ".ttgp": ("a Tobii recording", _TOBII),
     ".mat": ("a MATLAB file", _EXPORT),
     ".xls": ("an Excel file", _EXPORT),
     ".xlsx": ("an Excel file", _EXPORT),

@@ -41,10 +41,8 @@ def matches(path: Path, head: bytes, options: ReadOptions) -> bool:
 def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
     """The one recording of a file."""
     table = open_table(path)
-    if not _NAMES.issubset(table.names):
-        raise GazeError(
-            f"the columns lack {', '.join(sorted(_NAMES - set(table.names)))}", path=path
-        )
+    if lacking := sorted(_NAMES.difference(table.names)):
+        raise GazeError(f"the columns lack {', '.join(lacking)}", path=path)
     table = table.with_columns(table.numbers(["val"]).to_series())
     table = table.seen_where(pl.col("val") == 0, ("x", "y"))
     columns = Columns(

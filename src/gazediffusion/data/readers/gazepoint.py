@@ -1,9 +1,9 @@
 """Gazepoint: `..._all_gaze.csv` of Gazepoint Analysis, and tables with the names of its API.
 
 Gaze is the best point of gaze (BPOGX, BPOGY), or that of each eye (LPOGX, RPOGX), as a fraction of
-the screen from the top left; it is valid where BPOGV is 1. The fixation point (FPOGX) is averaged by
-the tracker and not read as gaze, nor are the eyes' positions (LEYEX, LPCX). TIME is in seconds and
-starts again with every medium. The screen is not in the file.
+the screen from the top left; it is valid where BPOGV is 1. The fixation point (FPOGX) is averaged
+by the tracker and not read as gaze, nor are the eyes' positions (LEYEX, LPCX). TIME is in seconds
+and starts again with every medium. The screen is not in the file.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Pupil Labs exports: `gaze.csv` of Neon and Pupil Cloud, gaze positions of Pupil Core.
 
 Gaze is in the image of the scene camera, which moves with the head: the "screen" is that image,
-1600 x 1200 for Neon and 1280 x 720 for Core unless the user says otherwise. Where gaze was mapped to
-a surface or a reference image, that is the screen, whose size the file does not state; a sample
-beside it is lost. All give one point for the two eyes, on an irregular clock. Core's coordinates are
-normalized with the origin at the bottom left, those of Pupil Cloud at the top left.
+1600 x 1200 for Neon and 1280 x 720 for Core unless the user says otherwise. Where gaze was mapped
+to a surface or a reference image, that is the screen, whose size the file does not state; a sample
+beside it is lost. All give one point for the two eyes, on an irregular clock. Core's coordinates
+are normalized with the origin at the bottom left, those of Pupil Cloud at the top left.
 """
 
 from __future__ import annotations

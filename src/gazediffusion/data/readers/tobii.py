@@ -39,7 +39,8 @@ _HEADER = re.compile(r"^(?=.*time ?stamp)(?=.*gaze ?point).*$", re.IGNORECASE | 
 # A name and the unit behind it: `Gaze point left X [DACS px]`, `GazePointLeftX (ADCSpx)`.
 _NAME_AND_UNIT = re.compile(r"(.+?)\s*(?:[\[(](.*)[\])])?")
 _SCREEN_UNITS = {"", "px", "dacspx", "adcspx"}
-_CLOCKS = {"Recording timestamp": "us", "RecordingTimestamp": "ms", "Timestamp": "ms"}
+_CLOCKS = {"recording timestamp": "us", "recordingtimestamp": "ms"}
+_STUDIO_2 = {"timestamp": "ms"}
 # Pro Lab writes words, Studio codes from 0 to 4.
 _VALID = ["valid", "0", "1"]
 _EYE_TRACKER = "eye tracker"
@@ -75,8 +76,8 @@ def _find_columns(names: Sequence[str], path: Path) -> Columns:
         gaze = {"cyclopean": both}
     if clock is None or not gaze:
         raise GazeError(
-            "this Tobii export lacks the recording timestamp or the gaze point X and Y in pixels "
-            "of the screen (DACS, ADCS)",
+            "this Tobii export lacks 'Recording timestamp' or 'Gaze point X' and 'Y' in pixels of the "
+            "screen (DACS, ADCS)",
             path=path,
             remedy="export them, or give the `format` table and `columns` x=...,y=...,t=...",
         )
@@ -91,9 +92,11 @@ def _find_columns(names: Sequence[str], path: Path) -> Columns:
 
 
 def _clock(names: Sequence[str], path: Path) -> Column | None:
+    # Other programs' tables have a column of this name too, but not Studio 2's of the eyes.
+    clocks = _CLOCKS | (_STUDIO_2 if _named(names, "gazepointxleft", "gazepointxright") else {})
     for name in names:
         stem, unit = _parts(name)
-        known = next((ms for one, ms in _CLOCKS.items() if stem.lower() == one.lower()), None)
+        known = clocks.get(stem.lower())
         if known is not None:
             unit = (unit or known).replace("µ", "u").replace("μ", "u")
             if unit not in MS_PER:
