@@ -76,8 +76,8 @@ def _find_columns(names: Sequence[str], path: Path) -> Columns:
         gaze = {"cyclopean": both}
     if clock is None or not gaze:
         raise GazeError(
-            "this Tobii export lacks 'Recording timestamp' or 'Gaze point X' and 'Y' in pixels of the "
-            "screen (DACS, ADCS)",
+            "this Tobii export lacks 'Recording timestamp' or 'Gaze point X' and 'Y' in pixels of "
+            "the screen (DACS, ADCS)",
             path=path,
             remedy="export them, or give the `format` table and `columns` x=...,y=...,t=...",
         )
