@@ -22,6 +22,7 @@ def test_numbers_are_read_only_in_the_number_expected() -> None:
     assert numbers_stated(TEXT, "Size", 2) == [1280, 1024]
     assert numbers_stated(TEXT, "Size", 1) is None
     assert numbers_in("0 x 0", 2) is None
+    assert numbers_in("9" * 400 + " x 1", 2) is None
 
 
 def test_lines_above_the_header_are_blank_and_still_counted() -> None:

@@ -47,14 +47,14 @@ def stated(text: str, name: str) -> str:
 
 
 def numbers_stated(text: str, name: str, n: int) -> list[float] | None:
-    """The `n` positive numbers in a line `name: value`; None where it has others."""
+    """The `n` positive numbers in a line `name: value`, below a million; else None."""
     return numbers_in(stated(text, name), n)
 
 
 def numbers_in(text: str, n: int) -> list[float] | None:
-    """The `n` positive numbers in a text, as in `1280 x 1024`; None where it has others."""
+    """The `n` positive numbers in a text, as in `1280 x 1024`, below a million; else None."""
     numbers = [float(number) for number in _NUMBER.findall(text)]
-    return numbers if len(numbers) == n and min(numbers) > 0 else None
+    return numbers if len(numbers) == n and all(0 < one < 1e6 for one in numbers) else None
 
 
 def _plain(text: str) -> str:

@@ -156,17 +156,13 @@ def _without_invalid(table: Table, columns: Columns) -> Table:
 
 
 def _screen(table: Table, text: str) -> Screen | None:
-    """The resolution in the first row that states one, or above the header."""
-    names = table.names
-    sides = [_named(names, f"recordingresolution{side}") for side in ("width", "height")]
-    if None not in sides:
-        sizes = table.numbers([side for side in sides if side]).drop_nulls().head(1).rows()
-        return Screen(*map(int, sizes[0])) if sizes else None
-    both = _named(names, "recordingresolution")
+    """The resolution in the first cell that states one, or above the header."""
     value = stated(text, "Recording resolution")
-    if both is not None:
-        cells = table.collect([pl.col(both).filter(_cell(both) != "").first()])
-        value = cells.item() or ""
+    keys = ("recordingresolution", "recordingresolutionwidth", "recordingresolutionheight")
+    names = [name for key in keys if (name := _named(table.names, key))]
+    if names:
+        cells = table.collect(_cell(name).filter(_cell(name) != "").first() for name in names)
+        value = " x ".join(cell or "" for cell in cells.row(0))
     size = numbers_in(value, 2)
     return Screen(round(size[0]), round(size[1])) if size else None
 
