@@ -215,7 +215,7 @@ def _half_milliseconds(time_ms: NDArray[np.float64]) -> NDArray[np.float64]:
     is_second = np.diff(time_ms, prepend=time_ms[:1] - 1) == 0
     # A recording may begin with the second half of a millisecond.
     is_second[0] = len(time_ms) > 1 and not is_second[1]
-    return time_ms + 0.5 * is_second
+    return time_ms + np.where(is_second, 0.5, 0.0)
 
 
 def _n_pixels(span: float) -> int:

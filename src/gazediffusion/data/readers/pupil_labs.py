@@ -28,12 +28,13 @@ NAME = "pupil-labs"
 
 @dataclass(frozen=True)
 class _Layout:
-    """The columns of one export; `detected`: where gaze met the surface; `proof`: another name."""
+    """The columns of one export, `gaze` with x or y in the place of the brackets.
+
+    detected: where gaze met the surface. proof: a column that other tables lack.
+    """
 
     time: str
-    clock: str
-    x: str
-    y: str
+    gaze: str
     unit: Unit
     origin: Origin
     detected: str | None = None
@@ -41,51 +42,37 @@ class _Layout:
     proof: str | None = None
 
     @property
-    def names(self) -> list[str]:
-        """The columns that must be there."""
-        optional = (self.detected, self.proof)
-        return [self.time, self.x, self.y, *(name for name in optional if name)]
+    def clock(self) -> str:
+        """The unit of the times."""
+        return "ns" if self.time.endswith("[ns]") else "s"
+
+    @property
+    def axes(self) -> tuple[str, str]:
+        """The columns of x and y."""
+        return self.gaze.format("x"), self.gaze.format("y")
+
+    def fits(self, names: Collection[str]) -> bool:
+        """Whether the columns that must be there are."""
+        needed = {self.time, *self.axes, self.detected, self.proof}
+        return needed.difference([None]).issubset(names)
 
 
-_ON_SURFACE = "gaze position on surface {} [normalized]"
-_ON_IMAGE = "gaze position in reference image {} [px]"
-_CORE = ("norm_pos_x", "norm_pos_y", "norm", "bottom-left")
-_CORE_SURFACE = ("gaze_timestamp", "s", "x_norm", "y_norm", "norm", "bottom-left")
+_CLOUD, _CORE, _CORE_CAMERA = "timestamp [ns]", "gaze_timestamp", Screen(1280, 720)
+_SURFACE = "gaze position on surface {} [normalized]"
+_IMAGE = "gaze position in reference image {} [px]"
 _LAYOUTS = (
-    # Pupil Cloud, of Neon: Marker Mapper, Reference Image Mapper, scene camera.
-    _Layout(
-        "timestamp [ns]",
-        "ns",
-        _ON_SURFACE.format("x"),
-        _ON_SURFACE.format("y"),
-        "norm",
-        "top-left",
-        detected="gaze detected on surface",
-    ),
-    _Layout(
-        "timestamp [ns]",
-        "ns",
-        _ON_IMAGE.format("x"),
-        _ON_IMAGE.format("y"),
-        "px",
-        "top-left",
-        detected="gaze detected in reference image",
-    ),
-    _Layout(
-        "timestamp [ns]",
-        "ns",
-        "gaze x [px]",
-        "gaze y [px]",
-        "px",
-        "top-left",
-        camera=Screen(1600, 1200),
-    ),
+    # Pupil Cloud: Marker Mapper, Reference Image Mapper, Neon's scene camera.
+    _Layout(_CLOUD, _SURFACE, "norm", "top-left", "gaze detected on surface"),
+    _Layout(_CLOUD, _IMAGE, "px", "top-left", "gaze detected in reference image"),
+    _Layout(_CLOUD, "gaze {} [px]", "px", "top-left", camera=Screen(1600, 1200)),
     # Pupil Core: surfaces of newer and older versions, scene camera of both. Older versions name
     # the columns of pupil positions alike, but for the data that gaze is based on.
-    _Layout(*_CORE_SURFACE, detected="on_surf"),
-    _Layout(*_CORE_SURFACE, detected="on_srf"),
-    _Layout("gaze_timestamp", "s", *_CORE, camera=Screen(1280, 720)),
-    _Layout("timestamp", "s", *_CORE, camera=Screen(1280, 720), proof="base_data"),
+    _Layout(_CORE, "{}_norm", "norm", "bottom-left", "on_surf"),
+    _Layout(_CORE, "{}_norm", "norm", "bottom-left", "on_srf"),
+    _Layout(_CORE, "norm_pos_{}", "norm", "bottom-left", camera=_CORE_CAMERA),
+    _Layout(
+        "timestamp", "norm_pos_{}", "norm", "bottom-left", camera=_CORE_CAMERA, proof="base_data"
+    ),
 )
 
 # Pupil Labs' own default for "useful" gaze in Pupil Player and its exports' documentation.
@@ -121,10 +108,11 @@ def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
     if "confidence" in names:
         table = table.with_columns(table.numbers(["confidence"]).to_series())
         is_seen = is_seen & (pl.col("confidence") >= _MIN_CONFIDENCE)
-    table = table.seen_where(is_seen, (layout.x, layout.y))
+    x, y = layout.axes
+    table = table.seen_where(is_seen, (x, y))
     columns = Columns(
         time=Column(layout.time, layout.clock),
-        gaze={"cyclopean": (Column(layout.x, layout.unit), Column(layout.y, layout.unit))},
+        gaze={"cyclopean": (Column(x, layout.unit), Column(y, layout.unit))},
         trial=[name for name in ("recording id", "section id") if name in names],
         blink={"cyclopean": "blink id"} if "blink id" in names else {},
         origin=layout.origin,
@@ -133,7 +121,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
 
 
 def _layout_of(names: Collection[str]) -> _Layout | None:
-    return next((one for one in _LAYOUTS if set(one.names).issubset(names)), None)
+    return next((one for one in _LAYOUTS if one.fits(names)), None)
 
 
 def _lower(name: str) -> pl.Expr:

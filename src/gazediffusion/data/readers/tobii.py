@@ -27,7 +27,7 @@ from gazediffusion.data.readers.preamble import (
     without_preamble,
 )
 from gazediffusion.data.readers.samples import recordings
-from gazediffusion.data.readers.tabular import Table, parse_text
+from gazediffusion.data.readers.tabular import Table, open_table, parse_text
 from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
@@ -60,12 +60,22 @@ def matches(path: Path, head: bytes, options: ReadOptions) -> bool:
 
 def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
     """The recordings of one export, separated by participant and recording name."""
-    text = read_text(path)
-    table = parse_text(without_preamble(text, _HEADER), path)
+    table, above = _open(path)
     columns = _find_columns(table.names, path)
-    screen = _screen(table, text)
+    screen = _screen(table, stated(above, "Recording resolution"))
     table = table.where(_is_sample(table.names, columns))
     return recordings(_without_invalid(table, columns), columns, options, screen, NAME)
+
+
+def _open(path: Path) -> tuple[Table, str]:
+    """The table, and the text in which lines above its header state facts."""
+    try:
+        table = open_table(path)
+        _find_columns(table.names, path)
+        return table, ""
+    except GazeError:
+        text = read_text(path)
+        return parse_text(without_preamble(text, _HEADER), path), text
 
 
 def _find_columns(names: Sequence[str], path: Path) -> Columns:
@@ -155,9 +165,8 @@ def _without_invalid(table: Table, columns: Columns) -> Table:
     return table
 
 
-def _screen(table: Table, text: str) -> Screen | None:
-    """The resolution in the first cell that states one, or above the header."""
-    value = stated(text, "Recording resolution")
+def _screen(table: Table, value: str) -> Screen | None:
+    """The resolution in the first cell that states one, else that of `value`."""
     keys = ("recordingresolution", "recordingresolutionwidth", "recordingresolutionheight")
     names = [name for key in keys if (name := _named(table.names, key))]
     if names:
