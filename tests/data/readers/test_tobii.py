@@ -199,10 +199,10 @@ Timestamp unit:\tMilliseconds
 
 Timestamp\tDateTimeStamp\tNumber\tGazePointXLeft\tGazePointYLeft\tCamXLeft\tPupilLeft\t\
 ValidityLeft\tGazePointXRight\tGazePointYRight\tCamXRight\tPupilRight\tValidityRight\t\
-FixationIndex\tGazePointX\tGazePointY\tEvent\tStimuliName
-0\t10:00\t1\t100\t200\t0,4\t3,1\t0\t110\t210\t0,5\t3,2\t0\t1\t105\t205\t\ta.png
-9\t10:00\t\t\t\t\t\t\t\t\t\t\t\t\t\t\tLMouseButton\ta.png
-17\t10:00\t2\t-1\t-1\t-1\t-1\t4\t112\t212\t0,5\t3,2\t1\t1\t112\t212\t\ta.png
+FixationIndex\tGazePointX\tGazePointY\tEvent\tStimuliName\t
+0\t10:00\t1\t100\t200\t0,4\t3,1\t0\t110\t210\t0,5\t3,2\t0\t1\t105\t205\t\t\t
+9\t10:00\t\t\t\t\t\t\t\t\t\t\t\t\t\t\tLMouseButton\t\t
+17\t10:00\t2\t-1\t-1\t-1\t-1\t4\t112\t212\t0,5\t3,2\t1\t1\t112\t212\t\t\t
 """
 
 
