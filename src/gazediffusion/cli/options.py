@@ -26,7 +26,8 @@ Format = Annotated[
     str,
     typer.Option(
         "--format",
-        help="auto, bids, eyelink-asc, tobii, pupil-labs, columns (the paper's txt) or table.",
+        help="auto, bids, eyelink-asc, tobii, smi, gazepoint, pupil-labs, gazebase, columns (the "
+        "paper's txt) or table.",
     ),
 ]
 Columns = Annotated[

@@ -159,6 +159,25 @@ def test_each_block_is_a_trial_with_its_own_eyes_and_rate(tmp_path: Path) -> Non
     np.testing.assert_array_equal(b.gaze_px["left"], second.astype(np.float32))
 
 
+@pytest.mark.parametrize("begins_with_half", [False, True])
+def test_whole_milliseconds_written_twice_are_2000_hz(
+    tmp_path: Path, begins_with_half: bool
+) -> None:
+    true = (1000 + np.arange(20) / 2)[int(begins_with_half) :]
+    gaze = gaze_of(len(true), 1)
+    text = block(["right"], np.floor(true).tolist(), [gaze], rate="2000.00")
+    (recording,) = read(asc(tmp_path / "a.asc", text))
+    np.testing.assert_array_equal(recording.time_ms, true)
+    np.testing.assert_array_equal(recording.gaze_px["right"], gaze.astype(np.float32))
+    assert recording.rate_hz == 2000
+
+
+def test_repeated_times_at_1000_hz_stay_repeated(tmp_path: Path) -> None:
+    times = [1000, 1001, 1001, 1002]
+    (recording,) = read(asc(tmp_path / "a.asc", block(["right"], times, [gaze_of(4, 1)])))
+    np.testing.assert_array_equal(recording.time_ms, times)
+
+
 def test_a_block_without_samples_leaves_the_numbers_of_the_others(tmp_path: Path) -> None:
     empty = "START\t900 \tRIGHT\tSAMPLES\tEVENTS\nEND\t950 \tSAMPLES\tEVENTS\n"
     path = asc(tmp_path / "a.asc", empty, right_block(start=1000), right_block(start=3000))
@@ -240,6 +259,9 @@ def test_line_ends_and_delimiters_do_not_matter(
     "message",
     [
         "DISPLAY_COORDS 0 0 1279 719",
+        "DISPLAY_COORDS 0 0 1280 720",
+        "GAZE_COORDS 0.00 0.00 1280.00 720.00",
+        "DISPLAY_COORDS -640 -360 640 360",
         "DISPLAY_COORDS = 0 0 1279 719",
         "-3 GAZE_COORDS 0.00 0.00 1279.00 719.00",
         "!MODE DISPLAY_COORDS: 0 0 1279 719",

@@ -55,10 +55,10 @@ def test_gazebase_files_are_read_by_their_names(tmp_path: Path) -> None:
     assert found[0].format == "pymovements:GazeBase"
 
 
-def test_degrees_become_pixels_of_the_datasets_screen(tmp_path: Path) -> None:
+def test_degrees_upwards_become_pixels_of_the_datasets_screen(tmp_path: Path) -> None:
     gazebase_file(tmp_path)
     (recording,) = read_named("GazeBase", ReadOptions(data_dir=tmp_path))
-    expected = GAZEBASE_SCREEN.from_degrees(np.array([[0.0, 5.0], [0.0, -2.5]]))
+    expected = GAZEBASE_SCREEN.from_degrees(np.array([[0.0, 5.0], [0.0, 2.5]]))
     np.testing.assert_allclose(recording.gaze_px["right"][:, :2], expected, rtol=1e-6)
     assert np.isnan(recording.gaze_px["right"][:, 2]).all()
     np.testing.assert_array_equal(recording.time_ms, [0, 1, 2])

@@ -17,11 +17,15 @@ from gazediffusion.data.readers import (
     bids,
     columns,
     eyelink_asc,
+    gazebase,
+    gazepoint,
     pupil_labs,
     pymovements_registry,
+    smi,
     table,
     tobii,
 )
+from gazediffusion.data.readers.foreign import conversion_needed
 from gazediffusion.data.readers.identity import identities_by_folder
 from gazediffusion.data.readers.options import ReadOptions
 from gazediffusion.data.recordings import Recording
@@ -47,7 +51,10 @@ class Reader(Protocol):
 
 
 # Asked in this order: the most particular first, any table last.
-_READERS = cast("tuple[Reader, ...]", (bids, eyelink_asc, tobii, pupil_labs, columns, table))
+_READERS = cast(
+    "tuple[Reader, ...]",
+    (bids, eyelink_asc, tobii, smi, gazepoint, pupil_labs, gazebase, columns, table),
+)
 FORMATS: dict[str, Reader] = {reader.NAME: reader for reader in _READERS}
 
 
@@ -110,6 +117,8 @@ def _expand(given: str, options: ReadOptions, format: str) -> Iterator[tuple[Pat
         readers = ((file, _detect(file, options, format)) for file in shown)
         recordings = [(file, reader) for file, reader in readers if reader is not None]
         if not recordings:
+            if needed := next(filter(None, map(conversion_needed, shown)), None):
+                raise needed
             remedy = f"formats read are {', '.join(FORMATS)}"
             raise GazeError("no recordings in this folder", path=path, remedy=remedy)
         yield from recordings
@@ -142,6 +151,8 @@ def _reader_for(path: Path, options: ReadOptions, format: str) -> Reader:
     reader = _detect(path, options, format)
     if reader is None and table.is_table(path):
         return FORMATS[table.NAME]
+    if reader is None and (needed := conversion_needed(path)):
+        raise needed
     if reader is None:
         remedy = f"name it with `format` ({', '.join(FORMATS)})"
         raise GazeError("this is no eye-tracking format known here", path=path, remedy=remedy)

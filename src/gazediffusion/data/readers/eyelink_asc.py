@@ -84,7 +84,7 @@ class _Line:
         left, top, right, bottom = (float(value) for value in match.groups())
         if right <= left or bottom <= top:
             raise self.error("these coordinates span no screen")
-        return (left, top), Screen(round(right - left) + 1, round(bottom - top) + 1)
+        return (left, top), Screen(_n_pixels(right - left), _n_pixels(bottom - top))
 
 
 @dataclass
@@ -199,12 +199,29 @@ def _parse(
     cells = samples["line"].str.split_exact(" ", 3 * len(block.eyes)).struct.unnest()
     values = to_numbers(cells, path, lambda row, column: f"{place(row)}, column {column + 1}")
     require_forward_time(values[0], path, place, remedy=_CONVERT_AGAIN)
+    time_ms = _half_milliseconds(values[0]) if block.rate_hz == 2000 else values[0]
     corner_px = np.array(block.corner_px)[:, None]
     gaze_px = {
         eye: (values[first : first + 2] - corner_px).astype(np.float32)
         for eye, first in zip(block.eyes, (1, 4), strict=False)
     }
-    return values[0], gaze_px
+    return time_ms, gaze_px
+
+
+def _half_milliseconds(time_ms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Times (time,) of 2,000 Hz, of which edf2asc writes whole milliseconds, each twice."""
+    if (time_ms % 1 != 0).any():
+        return time_ms
+    is_second = np.diff(time_ms, prepend=time_ms[:1] - 1) == 0
+    # A recording may begin with the second half of a millisecond.
+    is_second[0] = len(time_ms) > 1 and not is_second[1]
+    return time_ms + np.where(is_second, 0.5, 0.0)
+
+
+def _n_pixels(span: float) -> int:
+    """The size in pixels of a display of this span: 1920 for 0 to 1919 and for 0 to 1920."""
+    n = max(1, round(span))
+    return n + n % 2
 
 
 def _blocks(lines: Iterator[tuple[int, str]], path: Path) -> list[_Block]:

@@ -31,6 +31,10 @@ _WITH_WORD = re.compile(
     r"(?:[_-](?P<rest>.+))?$",
     re.IGNORECASE,
 )
+# `S_1001_S1_TEX`: round 1, participant 001, session 1 of GazeBase.
+_GAZEBASE = re.compile(r"^S_(?P<round>\d)(?P<participant>\d{3})_S(?P<session>\d)_(?P<task>\w{3})$")
+# What Gazepoint and SMI append to the name of a recording.
+_OF_EXPORT = re.compile(r"(?<=.)(?:_all_gaze|[ _-]Samples)$", re.IGNORECASE)
 # `Waldo_Ruj12`, as in the public code of the paper's group.
 _AFTER_TASK = re.compile(r"^(?P<task>[A-Za-z]+)_(?P<participant>[A-Za-z]+\d+)$")
 _TASK_FOLDER = re.compile(r"^extracted[_-](?P<task>\w+)$", re.IGNORECASE)
@@ -58,7 +62,10 @@ def identity_of(
         return Identity(entities["sub"], task, trial or "0", BY_BIDS)
     folder = _TASK_FOLDER.match(path.parent.name)
     task = folder["task"] if folder else UNKNOWN_TASK
-    stem = plain_stem(path)
+    stem = _OF_EXPORT.sub("", plain_stem(path))
+    match = _GAZEBASE.match(stem)
+    if match is not None:
+        return Identity(match["participant"], match["task"], f"{match['round']}-{match['session']}")
     match = _WITH_WORD.match(stem)
     if match is not None:
         first, *others = re.split("[_-]", match["rest"] or "") or [""]

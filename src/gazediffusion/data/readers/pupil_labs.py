@@ -1,14 +1,16 @@
-"""Pupil Labs exports: `gaze.csv` of Neon and Pupil Cloud, `gaze_positions.csv` of Pupil Core.
+"""Pupil Labs exports: `gaze.csv` of Neon and Pupil Cloud, gaze positions of Pupil Core.
 
-Gaze is in pixels of the scene camera, which moves with the head: the "screen" is the camera's
-image, 1600 x 1200 for Neon and 1280 x 720 for Core unless the user says otherwise. Both give
-one point for the two eyes, on an irregular clock. Core's coordinates are normalized with the
-origin at the bottom left.
+Gaze is in the image of the scene camera, which moves with the head: the "screen" is that image,
+1600 x 1200 for Neon and 1280 x 720 for Core unless the user says otherwise. Where gaze was mapped
+to a surface or a reference image, that is the screen, whose size the file does not state; a sample
+beside it is lost. All give one point for the two eyes, on an irregular clock. Core's coordinates
+are normalized with the origin at the bottom left, those of Pupil Cloud at the top left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -19,14 +21,59 @@ from gazediffusion.data.readers.samples import recordings
 from gazediffusion.data.readers.tabular import header_of, open_table
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
+from gazediffusion.geometry import Origin, Screen, Unit
 
 NAME = "pupil-labs"
 
-_NEON = ("timestamp [ns]", "gaze x [px]", "gaze y [px]")
-_CORE = ("gaze_timestamp", "norm_pos_x", "norm_pos_y")
-_NEON_CAMERA = Screen(1600, 1200)
-_CORE_CAMERA = Screen(1280, 720)
+
+@dataclass(frozen=True)
+class _Layout:
+    """The columns of one export, `gaze` with x or y in the place of the brackets.
+
+    detected: where gaze met the surface. proof: a column that other tables lack.
+    """
+
+    time: str
+    gaze: str
+    unit: Unit
+    origin: Origin
+    detected: str | None = None
+    camera: Screen | None = None
+    proof: str | None = None
+
+    @property
+    def clock(self) -> str:
+        """The unit of the times."""
+        return "ns" if self.time.endswith("[ns]") else "s"
+
+    @property
+    def axes(self) -> tuple[str, str]:
+        """The columns of x and y."""
+        return self.gaze.format("x"), self.gaze.format("y")
+
+    def fits(self, names: Collection[str]) -> bool:
+        """Whether the columns that must be there are."""
+        needed = {self.time, *self.axes, self.detected, self.proof}
+        return needed.difference([None]).issubset(names)
+
+
+_CLOUD, _CORE, _CORE_CAMERA = "timestamp [ns]", "gaze_timestamp", Screen(1280, 720)
+_SURFACE = "gaze position on surface {} [normalized]"
+_IMAGE = "gaze position in reference image {} [px]"
+_LAYOUTS = (
+    # Pupil Cloud: Marker Mapper, Reference Image Mapper, Neon's scene camera.
+    _Layout(_CLOUD, _SURFACE, "norm", "top-left", "gaze detected on surface"),
+    _Layout(_CLOUD, _IMAGE, "px", "top-left", "gaze detected in reference image"),
+    _Layout(_CLOUD, "gaze {} [px]", "px", "top-left", camera=Screen(1600, 1200)),
+    # Pupil Core: surfaces of newer and older versions, scene camera of both. Older versions name
+    # the columns of pupil positions alike, but for the data that gaze is based on.
+    _Layout(_CORE, "{}_norm", "norm", "bottom-left", "on_surf"),
+    _Layout(_CORE, "{}_norm", "norm", "bottom-left", "on_srf"),
+    _Layout(_CORE, "norm_pos_{}", "norm", "bottom-left", camera=_CORE_CAMERA),
+    _Layout(
+        "timestamp", "norm_pos_{}", "norm", "bottom-left", camera=_CORE_CAMERA, proof="base_data"
+    ),
+)
 
 # Pupil Labs' own default for "useful" gaze in Pupil Player and its exports' documentation.
 _MIN_CONFIDENCE = 0.6
@@ -37,39 +84,45 @@ def matches(path: Path, head: bytes, options: ReadOptions) -> bool:
     if path.suffix.lower() != ".csv":
         return False
     try:
-        names = set(header_of(head, path))
+        return _layout_of(header_of(head, path)) is not None
     except GazeError:
         return False
-    return names.issuperset(_NEON) or names.issuperset(_CORE)
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
     """The recordings of one export: one per recording and section."""
     table = open_table(path)
     names = table.names
-    is_neon = set(names).issuperset(_NEON)
-    if not is_neon and not set(names).issuperset(_CORE):
+    layout = _layout_of(names)
+    if layout is None:
         raise GazeError(
-            f"the columns are neither {', '.join(_NEON)} nor {', '.join(_CORE)}",
+            "the columns are those of no gaze export of Pupil Labs",
             path=path,
             remedy="export the gaze again, or read it with the `format` table",
         )
-    time, x, y = _NEON if is_neon else _CORE
-    is_lost = pl.lit(False)
+    is_seen = pl.lit(True)
+    if layout.detected is not None:
+        is_seen = is_seen & _lower(layout.detected).is_in(["true", "1", "1.0"])
     if "worn" in names:
-        worn = pl.col("worn").str.strip_chars().str.to_lowercase()
-        is_lost = is_lost | worn.is_in(["0", "0.0", "false"])
-    if "confidence" in names and not is_neon:
+        is_seen = is_seen & ~_lower("worn").fill_null("").is_in(["0", "0.0", "false"])
+    if "confidence" in names:
         table = table.with_columns(table.numbers(["confidence"]).to_series())
-        is_lost = is_lost | (pl.col("confidence") < _MIN_CONFIDENCE)
-    table = table.seen_where(is_lost.not_(), (x, y))
-    unit = "px" if is_neon else "norm"
+        is_seen = is_seen & (pl.col("confidence") >= _MIN_CONFIDENCE)
+    x, y = layout.axes
+    table = table.seen_where(is_seen, (x, y))
     columns = Columns(
-        time=Column(time, "ns" if is_neon else "s"),
-        gaze={"cyclopean": (Column(x, unit), Column(y, unit))},
+        time=Column(layout.time, layout.clock),
+        gaze={"cyclopean": (Column(x, layout.unit), Column(y, layout.unit))},
         trial=[name for name in ("recording id", "section id") if name in names],
         blink={"cyclopean": "blink id"} if "blink id" in names else {},
-        origin=None if is_neon else "bottom-left",
+        origin=layout.origin,
     )
-    camera = _NEON_CAMERA if is_neon else _CORE_CAMERA
-    return recordings(table, columns, options, None, NAME, assumed=camera)
+    return recordings(table, columns, options, None, NAME, assumed=layout.camera)
+
+
+def _layout_of(names: Collection[str]) -> _Layout | None:
+    return next((one for one in _LAYOUTS if one.fits(names)), None)
+
+
+def _lower(name: str) -> pl.Expr:
+    return pl.col(name).str.strip_chars().str.to_lowercase()

@@ -18,7 +18,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,8 @@ _ORIGINS: dict[str | None, Origin] = {
     "lower left": "bottom-left",
     "bottom left": "bottom-left",
 }
+# Datasets in degrees that point up, which pymovements does not state; see `gazebase`.
+_Y_UP = {"pymovements:GazeBase"}
 _UNFINISHED = ".download-unfinished"
 
 
@@ -97,6 +99,8 @@ class _GazeFile:
         experiment = gaze.experiment or self.definition.experiment
         screen = _screen(experiment)
         table, columns = _as_table(gaze, self.file, experiment)
+        if self.NAME in _Y_UP:
+            columns = replace(columns, origin="center-up")
         rate_hz = getattr(experiment, "sampling_rate", None)
         return recordings(table, columns, options, screen, self.NAME, rate_hz)
 

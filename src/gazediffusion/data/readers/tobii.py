@@ -1,9 +1,11 @@
-"""Tobii Pro Lab data exports: tab-separated text, one row per sample or event of any sensor.
+"""Tobii exports of samples: Pro Lab, Studio 3 and Studio 2, tab-separated text.
 
-`Recording timestamp` is in microseconds unless its header says otherwise. Eyes are read apart
-where the export has them apart; a sample whose validity is not good is lost. Rows of other
-sensors (mouse, GSR) are left out. The resolution in the file is the screen's; its size in
-centimetres is not in the export.
+One row per sample or event of any sensor. Eyes are read apart where the export has them apart; a
+sample whose validity is not good is lost. Rows of other sensors (mouse, GSR) and rows of events are
+no samples and left out. Pro Lab counts microseconds unless its header says otherwise, Studio
+milliseconds. The resolution in the file is the screen's, in Studio 2 in the lines above the header;
+its size in centimetres is not in the export. Gaze in the coordinates of a medium (MCS) is not read,
+since where the medium stood on the screen and how large is not known.
 """
 
 from __future__ import annotations
@@ -16,8 +18,16 @@ import polars as pl
 
 from gazediffusion.data.readers.naming import MS_PER, Column, Columns
 from gazediffusion.data.readers.options import ReadOptions
+from gazediffusion.data.readers.preamble import (
+    names_in,
+    numbers_in,
+    read_head,
+    read_text,
+    stated,
+    without_preamble,
+)
 from gazediffusion.data.readers.samples import recordings
-from gazediffusion.data.readers.tabular import Table, header_of, open_table
+from gazediffusion.data.readers.tabular import Table, open_table, parse_text
 from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
@@ -25,12 +35,16 @@ from gazediffusion.geometry import Screen
 NAME = "tobii"
 
 _ENDINGS = {".tsv", ".txt", ".csv"}
-_TIME = re.compile(r"Recording timestamp(?: \[(?P<unit>\w+)\])?", re.IGNORECASE)
-_EYES: dict[Eye, str] = {"left": "Gaze point left", "right": "Gaze point right"}
-_BOTH = "Gaze point"
-# Pro Lab writes words; Tobii Studio and the SDK wrote codes, 0 and 1 of which are good.
+_HEADER = re.compile(r"^(?=.*time ?stamp)(?=.*gaze ?point).*$", re.IGNORECASE | re.MULTILINE)
+# A name and the unit behind it: `Gaze point left X [DACS px]`, `GazePointLeftX (ADCSpx)`.
+_NAME_AND_UNIT = re.compile(r"(.+?)\s*(?:[\[(](.*)[\])])?")
+_SCREEN_UNITS = {"", "px", "dacspx", "adcspx"}
+_CLOCKS = {"recording timestamp": "us", "recordingtimestamp": "ms"}
+_STUDIO_2 = {"timestamp": "ms"}
+# Pro Lab writes words, Studio codes from 0 to 4.
 _VALID = ["valid", "0", "1"]
 _EYE_TRACKER = "eye tracker"
+_EYES: tuple[Eye, ...] = ("left", "right")
 
 
 def matches(path: Path, head: bytes, options: ReadOptions) -> bool:
@@ -38,7 +52,7 @@ def matches(path: Path, head: bytes, options: ReadOptions) -> bool:
     if path.suffix.lower() not in _ENDINGS:
         return False
     try:
-        _find_columns(header_of(head, path), path)
+        _find_columns(names_in(without_preamble(read_head(head, path), _HEADER), path), path)
     except GazeError:
         return False
     return True
@@ -46,64 +60,121 @@ def matches(path: Path, head: bytes, options: ReadOptions) -> bool:
 
 def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
     """The recordings of one export, separated by participant and recording name."""
-    table = open_table(path)
+    table, above = _open(path)
     columns = _find_columns(table.names, path)
-    sensor = _named(table.names, "Sensor")
-    if sensor is not None:
-        # Older exports leave the cell empty for the eye tracker's own rows.
-        words = pl.col(sensor).str.strip_chars().str.to_lowercase()
-        table = table.where(words.fill_null(_EYE_TRACKER).is_in(["", _EYE_TRACKER]))
-    return recordings(_without_invalid(table, columns), columns, options, _screen(table), NAME)
+    screen = _screen(table, stated(above, "Recording resolution"))
+    table = table.where(_is_sample(table.names, columns))
+    return recordings(_without_invalid(table, columns), columns, options, screen, NAME)
+
+
+def _open(path: Path) -> tuple[Table, str]:
+    """The table, and the text in which lines above its header state facts."""
+    try:
+        table = open_table(path)
+        _find_columns(table.names, path)
+        return table, ""
+    except GazeError:
+        text = read_text(path)
+        return parse_text(without_preamble(text, _HEADER), path), text
 
 
 def _find_columns(names: Sequence[str], path: Path) -> Columns:
-    clock = next((match for match in map(_TIME.fullmatch, names) if match), None)
-    gaze = {eye: pair for eye, start in _EYES.items() if (pair := _pair(names, start))}
-    if not gaze and (both := _pair(names, _BOTH)):
+    clock = _clock(names, path)
+    pairs = {eye: _pair(names, eye) for eye in _EYES}
+    gaze = {eye: pair for eye, pair in pairs.items() if pair}
+    if not gaze and (both := _pair(names, "")):
         gaze = {"cyclopean": both}
     if clock is None or not gaze:
         raise GazeError(
-            "this Tobii export lacks 'Recording timestamp' or 'Gaze point X' and 'Y' in pixels",
+            "this Tobii export lacks 'Recording timestamp' or 'Gaze point X' and 'Y' in pixels of "
+            "the screen (DACS, ADCS)",
             path=path,
             remedy="export them, or give the `format` table and `columns` x=...,y=...,t=...",
         )
-    unit = (clock["unit"] or "us").lower().replace("µ", "u").replace("μ", "u")
-    if unit not in MS_PER:
-        raise GazeError(f"the clock's unit {unit!r} is not known", path=path)
-    recording = _named(names, "Recording name")
+    recording = _named(names, "recordingname")
     return Columns(
-        time=Column(clock[0], unit),
+        time=clock,
         gaze=gaze,
-        participant=_named(names, "Participant name"),
-        task=_named(names, "Timeline name"),
+        participant=_named(names, "participantname"),
+        task=_named(names, "timelinename"),
         trial=[recording] if recording else [],
     )
 
 
-def _pair(names: Sequence[str], start: str) -> tuple[Column, Column] | None:
-    x, y = (_named(names, f"{start} {axis}") for axis in "XY")
+def _clock(names: Sequence[str], path: Path) -> Column | None:
+    # Other programs' tables have a column of this name too, but not Studio 2's of the eyes.
+    clocks = _CLOCKS | (_STUDIO_2 if _named(names, "gazepointxleft", "gazepointxright") else {})
+    for name in names:
+        stem, unit = _parts(name)
+        known = clocks.get(stem.lower())
+        if known is not None:
+            unit = (unit or known).replace("µ", "u").replace("μ", "u")
+            if unit not in MS_PER:
+                raise GazeError(f"the clock's unit {unit!r} is not known", path=path)
+            return Column(name, unit)
+    return None
+
+
+def _pair(names: Sequence[str], eye: str) -> tuple[Column, Column] | None:
+    """The gaze point of an eye (of both where `eye` is empty), in the order of either Studio."""
+    x, y = (_named(names, f"gazepoint{eye}{axis}", f"gazepoint{axis}{eye}") for axis in "xy")
     return (Column(x, "px"), Column(y, "px")) if x and y else None
 
 
-def _named(names: Sequence[str], required: str) -> str | None:
-    """The column of this name, in any case and with or without a unit in pixels behind it."""
-    pattern = re.compile(rf"{required}(?: \[(?:DACS )?px\])?", re.IGNORECASE)
-    return next((name for name in names if pattern.fullmatch(name)), None)
+def _named(names: Sequence[str], *keys: str) -> str | None:
+    """The first column of one of these names, in any case, spaced or not, in pixels if any unit."""
+    for name in names:
+        stem, unit = _parts(name)
+        if stem.replace(" ", "").lower() in keys and unit in _SCREEN_UNITS:
+            return name
+    return None
+
+
+def _parts(name: str) -> tuple[str, str]:
+    """A name without its unit, and the unit in small letters without spaces."""
+    found = _NAME_AND_UNIT.fullmatch(name)
+    return (found[1], (found[2] or "").replace(" ", "").lower()) if found else (name, "")
+
+
+def _is_sample(names: Sequence[str], columns: Columns) -> pl.Expr:
+    """Rows of the eye tracker: named so, or with a gaze point or a validity.
+
+    Without a column of validity a lost sample is as empty as an event, which then tells itself.
+    """
+    validities = [name for eye in _EYES if (name := _named(names, f"validity{eye}"))]
+    gaze = [axis.name for pair in columns.gaze.values() for axis in pair]
+    is_sample = pl.any_horizontal(_cell(name) != "" for name in [*gaze, *validities])
+    if not validities:
+        event = _named(names, "event", "studioevent")
+        is_sample = is_sample | (_cell(event) == "" if event else pl.lit(True))
+    sensor = _named(names, "sensor")
+    if sensor is None:
+        return is_sample
+    words = _cell(sensor)
+    return pl.when(words == "").then(is_sample).otherwise(words == _EYE_TRACKER)
 
 
 def _without_invalid(table: Table, columns: Columns) -> Table:
-    """Blank the gaze where the tracker calls it invalid."""
+    """Blank the gaze where the tracker calls it invalid: of one eye, or of both."""
     for eye, pair in columns.gaze.items():
-        validity = _named(table.names, f"Validity {eye}")
-        if validity is not None:
-            is_valid = pl.col(validity).str.strip_chars().str.to_lowercase().is_in(_VALID)
+        sides = _EYES if eye == "cyclopean" else (eye,)
+        names = [name for side in sides if (name := _named(table.names, f"validity{side}"))]
+        if names:
+            is_valid = pl.any_horizontal(_cell(name).is_in(_VALID) for name in names)
             table = table.seen_where(is_valid, (axis.name for axis in pair))
     return table
 
 
-def _screen(table: Table) -> Screen | None:
-    """The resolution stated in the first row that states one."""
-    found = (_named(table.names, f"Recording resolution {side}") for side in ("width", "height"))
-    names = [name for name in found if name]
-    sizes = table.numbers(names).drop_nulls().head(1).rows() if len(names) == 2 else []
-    return Screen(*map(int, sizes[0])) if sizes else None
+def _screen(table: Table, value: str) -> Screen | None:
+    """The resolution in the first cell that states one, else that of `value`."""
+    keys = ("recordingresolution", "recordingresolutionwidth", "recordingresolutionheight")
+    names = [name for key in keys if (name := _named(table.names, key))]
+    if names:
+        cells = table.collect(_cell(name).filter(_cell(name) != "").first() for name in names)
+        value = " x ".join(cell or "" for cell in cells.row(0))
+    size = numbers_in(value, 2)
+    return Screen(round(size[0]), round(size[1])) if size else None
+
+
+def _cell(name: str) -> pl.Expr:
+    return pl.col(name).str.strip_chars().str.to_lowercase().fill_null("")
