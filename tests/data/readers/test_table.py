@@ -375,7 +375,7 @@ def test_a_panic_inside_polars_is_a_damaged_table(
     def panic(*_: object, **__: object) -> None:
         raise pl.exceptions.PanicException("index out of bounds")
 
-    monkeypatch.setattr(pl.LazyFrame, "collect", panic)
+    monkeypatch.setattr(pl.LazyFrame, "collect_batches", panic)
     with pytest.raises(GazeError, match=r"damaged.*out of bounds"):
         read_all(path)
 

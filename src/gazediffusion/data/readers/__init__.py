@@ -25,6 +25,7 @@ from gazediffusion.data.readers import (
 from gazediffusion.data.readers.options import ReadOptions
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError, suggestion
+from gazediffusion.files import open_unpacked, unpacked
 
 __all__ = ["FORMATS", "ReadOptions", "Source", "find_sources", "read_recordings"]
 
@@ -37,7 +38,7 @@ class Reader(Protocol):
     NAME: str
 
     def matches(self, path: Path, head: bytes, options: ReadOptions) -> bool:
-        """Whether the file at `path`, which begins with `head`, is of this format."""
+        """Whether a file that begins with `head` is of this format; `path` lacks its `.gz`."""
         ...
 
     def read(self, path: Path, options: ReadOptions) -> Iterator[Recording]:
@@ -120,13 +121,13 @@ def _expand(given: str, options: ReadOptions, format: str) -> Iterator[tuple[Pat
 
 
 def _detect(path: Path, options: ReadOptions, format: str) -> Reader | None:
-    try:
-        with open(path, "rb") as stream:
-            head = stream.read(_HEAD_BYTES)
-    except OSError as error:
-        raise GazeError(f"cannot be read ({error.strerror})", path=path) from error
+    with open_unpacked(path) as stream:
+        head = stream.read(_HEAD_BYTES)
     readers = _READERS if format == "auto" else (FORMATS[format],)
-    return next((reader for reader in readers if reader.matches(path, head, options)), None)
+    if format == "auto" and any(word[0] in "xy" for word in options.columns):
+        readers = (FORMATS[table.NAME], *_READERS)  # the user knows where the gaze is
+    name = unpacked(path)
+    return next((reader for reader in readers if reader.matches(name, head, options)), None)
 
 
 def _reader_for(path: Path, options: ReadOptions, format: str) -> Reader:
