@@ -137,8 +137,9 @@ def _is_data(line: bytes) -> bool:
 def _n_data_lines(path: Path) -> int:
     """How many lines hold data, counted no further than needed to rule the layouts out."""
     n = 0
+    packed = path.with_name(f"{path.name}.gz")  # `matches` is given the name without it
     with contextlib.suppress(GazeError):
-        for block in blocks_of(path):
+        for block in blocks_of(path if path.exists() else packed):
             n += sum(map(_is_data, block.splitlines()))
             if n > max(_LAYOUTS):
                 break

@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 from gazediffusion.data.recordings import UNKNOWN_TASK, Fact
 from gazediffusion.errors import GazeError
-from gazediffusion.files import decode_text, read_bytes
+from gazediffusion.files import decode_text, read_bytes, unpacked
 from gazediffusion.geometry import Origin, Screen, Unit
 
 ASSUMED, GIVEN, STATED = "assumed", "given", "stated by the file"
@@ -125,7 +125,7 @@ def identify(path: Path, options: ReadOptions) -> Identity:
             )
         groups = match.groupdict()
         return Identity(
-            participant=groups.get("participant") or match[1] or path.stem,
+            participant=groups.get("participant") or match[1] or unpacked(path).stem,
             task=groups.get("task") or UNKNOWN_TASK,
             trial=groups.get("trial") or "0",
         )
@@ -135,12 +135,13 @@ def identify(path: Path, options: ReadOptions) -> Identity:
         return Identity(entities["sub"], entities.get("task", UNKNOWN_TASK), trial or "0")
     folder = _TASK_FOLDER.match(path.parent.name)
     task = folder["task"] if folder else UNKNOWN_TASK
+    name = unpacked(path).stem
     for pattern in _NAME_PATTERNS:
-        match = pattern.match(path.stem)
+        match = pattern.match(name)
         if match is not None:
             groups = match.groupdict()
             return Identity(groups["participant"], groups.get("task") or task)
-    return Identity(path.stem, task)
+    return Identity(name, task)
 
 
 def recording_facts(
@@ -176,7 +177,7 @@ def presented_on(fields: Mapping[str, Any]) -> Screen | None:
 
 def sidecar_screens(path: Path) -> Screen | dict[str, Screen] | None:
     """The screen in the JSON file of the same name beside a file, or its `Screens` by task."""
-    sidecar = path.with_suffix(".json")
+    sidecar = unpacked(path).with_suffix(".json")
     if not sidecar.is_file():
         return None
     fields = read_sidecar(sidecar)

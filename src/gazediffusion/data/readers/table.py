@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from gazediffusion.data.readers import arrow
+from gazediffusion.data.readers.experiment import saved_experiment
 from gazediffusion.data.readers.naming import find_columns, require_known_words
 from gazediffusion.data.readers.options import ReadOptions, sidecar_screens
 from gazediffusion.data.readers.samples import recordings
@@ -45,7 +47,11 @@ def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
     """The recordings of one table: rows of equal participant, task and trial are one."""
     table = open_table(path, by_position=_is_by_position(options))
     columns = find_columns(table.names, options, path)
-    return recordings(table, columns, options, sidecar_screens(path), NAME)
+    saved = saved_experiment(path)
+    if columns.unit != "deg":
+        columns = replace(columns, origin=columns.origin or saved.origin)
+    screens = sidecar_screens(path) or saved.screen
+    return recordings(table, columns, options, screens, NAME, saved.rate_hz)
 
 
 def _is_by_position(options: ReadOptions) -> bool:
