@@ -55,10 +55,9 @@ def write_table(path: Path, n_samples: int) -> None:
 
 
 def with_gazediffusion(path: Path) -> int:
-    from gazediffusion import ReadOptions, Screen, find_sources, prepare
+    from gazediffusion import Screen, prepare, read
 
-    screen = Screen(WIDTH, HEIGHT, 40, 22.5, 45)
-    return len(prepare(find_sources([path], ReadOptions(screen=screen))))
+    return len(prepare(read(path, screen=Screen(WIDTH, HEIGHT, 40, 22.5, 45))))
 
 
 def with_pandas(path: Path) -> int:

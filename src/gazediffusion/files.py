@@ -7,26 +7,58 @@ unwritable disk, or an interrupt, leaves the target as it was.
 from __future__ import annotations
 
 import contextlib
+import gzip
 import hashlib
 import json
 import os
 import re
 import shutil
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from gazediffusion.errors import GazeError
+
+MAX_UNPACKED_BYTES = 2 << 30
 
 _NUMBERS = re.compile(r"\[\n[\s\d.,eE+-]+\]")  # a list of numbers, in indented JSON
 
 
-def read_bytes(path: Path) -> bytes:
-    """The whole content of a file; an empty or unreadable one is a `GazeError`."""
+def unpacked(path: Path) -> Path:
+    """The path without the ending `.gz`: what a file would be called if it were not compressed."""
+    return path.with_suffix("") if path.suffix.lower() == ".gz" else path
+
+
+class _Gzip(gzip.GzipFile):
+    """A gzip file that may not unpack to more than `MAX_UNPACKED_BYTES`."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        is_whole = size is None or size < 0
+        content = super().read(MAX_UNPACKED_BYTES + 1 if is_whole else size)
+        if self.tell() > MAX_UNPACKED_BYTES:
+            limit = f"{MAX_UNPACKED_BYTES / 2**30:g} GiB"
+            raise GazeError(f"unpacks to more than {limit}", path=self.name, remedy="unpack it")
+        return content
+
+
+@contextlib.contextmanager
+def open_unpacked(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file to read its bytes, unpacked where they are gzip, whatever the file is called."""
     try:
-        content = path.read_bytes()
+        with open(path, "rb") as stream:
+            is_gzip = stream.peek(2).startswith(b"\x1f\x8b")
+            yield _Gzip(str(path), fileobj=stream) if is_gzip else stream
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise GazeError(f"the gzip file is damaged ({error})", path=path) from error
     except OSError as error:
         raise GazeError(f"cannot be read ({error.strerror})", path=path) from error
+
+
+def read_bytes(path: Path) -> bytes:
+    """The whole content of a file, unpacked; an empty or unreadable one is a `GazeError`."""
+    with open_unpacked(path) as stream:
+        content = stream.read()
     if not content.strip():
         raise GazeError("the file is empty", path=path, remedy="check the export or the download")
     return content
@@ -37,7 +69,7 @@ def decode_text(content: bytes, path: Path) -> str:
 
     Eye-tracker software on Windows writes all of these. NUL bytes mean it is not text at all.
     """
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if is_utf_16(content):
         encoding = "utf-16"
     elif b"\x00" in content:
         raise GazeError("this is a binary file, not text", path=path)
@@ -49,6 +81,11 @@ def decode_text(content: bytes, path: Path) -> str:
         if encoding == "utf-16":
             raise GazeError("the UTF-16 text is damaged", path=path) from error
         return content.decode("latin-1")
+
+
+def is_utf_16(content: bytes) -> bool:
+    """Whether bytes begin with the mark of UTF-16."""
+    return content.startswith((b"\xff\xfe", b"\xfe\xff"))
 
 
 @contextlib.contextmanager

@@ -188,9 +188,9 @@ def top_left_pixels(gaze: Floats, unit: Unit, origin: Origin, screen: Screen | N
     if (unit, origin) == ("px", "top-left"):
         return gaze
     if screen is None or (unit == "deg" and not screen.has_degrees):
-        needed = "size in cm and the viewing distance" if unit == "deg" else "size"
+        needed = "size in cm and the viewing distance are" if unit == "deg" else "size is"
         raise GazeError(
-            f"the gaze is in {unit} from {origin}, and the screen's {needed} are not known",
+            f"the gaze is in {unit} from {origin}, and the screen's {needed} not known",
             remedy="give `screen`" + (" with `screen_cm` and `distance_cm`" * (unit == "deg")),
         )
     if unit == "deg" and origin not in ("center", "center-up"):

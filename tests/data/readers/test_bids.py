@@ -186,7 +186,7 @@ def test_other_physio_files_are_not_matched(tmp_path: Path) -> None:
     ("changes", "message"),
     [
         ({"SampleCoordinateSystem": "eye-in-head"}, "eye-in-head"),
-        ({"Columns": ["timestamp", "x_coordinate"]}, "4 cells where there are 2"),
+        ({"Columns": ["timestamp", "x_coordinate", "y_coordinate"]}, "4 cells where there are 3"),
         ({"Columns": ["timestamp", "x_coordinate", "a", "b"]}, "lack y_coordinate"),
         ({"Columns": ["timestamp", "timestamp", "a", "b"]}, "different names"),
         ({"Columns": "timestamp"}, "different names"),

@@ -375,7 +375,7 @@ def test_a_panic_inside_polars_is_a_damaged_table(
     def panic(*_: object, **__: object) -> None:
         raise pl.exceptions.PanicException("index out of bounds")
 
-    monkeypatch.setattr(pl.LazyFrame, "collect", panic)
+    monkeypatch.setattr(pl.LazyFrame, "collect_batches", panic)
     with pytest.raises(GazeError, match=r"damaged.*out of bounds"):
         read_all(path)
 
@@ -389,6 +389,71 @@ def test_missing_file_is_an_error(tmp_path: Path) -> None:
 def test_a_value_beyond_float32_is_a_lost_sample(tmp_path: Path) -> None:
     recording = read_one(write(tmp_path, "t_ms,x,y\n0,1e300,2\n4,inf,2\n8,1,2\n"))
     np.testing.assert_array_equal(np.isnan(recording.gaze_px["cyclopean"][0]), [True, True, False])
+
+
+HEADERLESS = """% written by a script
+{0} 11 12 1.5 2.5 0
+{1} 11 12 . . 0
+// a pause
+{2} 11 12 3.5 4.5 1
+{3} 11 12 5.5 6.5 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("times", "step_ms"), [((0, 2, 4, 6), 2.0), ((0.5, 0.504, 0.508, 0.512), 4.0)]
+)
+def test_columns_of_a_table_without_a_header_are_given_by_position(
+    tmp_path: Path, times: tuple[float, ...], step_ms: float
+) -> None:
+    path = write(tmp_path, HEADERLESS.format(*times), name="anna.txt")
+    columns = {"t": "1", "x_right": "4", "y_right": "5", "blink": "6"}
+    assert is_matched(path, columns=columns)
+    assert not is_matched(path)
+    recording = read_one(path, columns=columns, screen=Screen(1280, 720))
+    assert recording.participant == "anna"
+    np.testing.assert_allclose(np.diff(recording.time_ms), step_ms)
+    expected = [[1.5, np.nan, 3.5, 5.5], [2.5, np.nan, 4.5, 6.5]]
+    np.testing.assert_array_equal(recording.gaze_px["right"], expected)
+    np.testing.assert_array_equal(recording.is_blink["right"], [False, False, True, False])
+    assert recording.facts["columns"] == ("4, 5; time 1", "given")
+
+
+def test_positions_count_the_columns_of_a_table_with_a_header_too(tmp_path: Path) -> None:
+    path = write(tmp_path, "ms,a,b\n0,1,2\n4,1,2\n")
+    recording = read_one(path, columns={"t": "1", "x": "2", "y": "3"})
+    np.testing.assert_array_equal(recording.time_ms, [0, 4])
+
+
+def test_a_wrong_position_and_a_bad_number_name_the_place(tmp_path: Path) -> None:
+    path = write(tmp_path, "# a comment\n0 1 2\n4 1 two\n", name="a.txt")
+    with pytest.raises(GazeError, match="there is no column '4'"):
+        read_all(path, columns={"t": "1", "x": "2", "y": "4"})
+    with pytest.raises(GazeError, match=r"a\.txt, line 3, column '3': 'two' is no number"):
+        read_all(path, columns={"t": "1", "x": "2", "y": "3"})
+
+
+@pytest.mark.parametrize("header", ["x,y\n", "", "# gaze\n"])
+def test_samples_without_a_time_column_are_evenly_spaced(tmp_path: Path, header: str) -> None:
+    path = write(tmp_path, f"{header}1,2\n3,4\n.,.\n5,6\n")
+    options = {} if header == "x,y\n" else {"columns": {"x": "1", "y": "2"}}
+    assert not is_matched(path, **options)
+    with pytest.raises(GazeError, match=r"no time column among .*`source_rate_hz`"):
+        read_all(path, columns={"x": "1", "y": "2"})
+    assert is_matched(path, source_rate_hz=500, **options)
+    recording = read_one(path, source_rate_hz=500, **options)
+    np.testing.assert_array_equal(recording.time_ms, [0, 2, 4, 6])
+    np.testing.assert_array_equal(recording.gaze_px["cyclopean"][0], [1, 3, np.nan, 5])
+    assert recording.facts["columns"].value.endswith("time none")
+
+
+def test_a_header_in_a_comment_is_the_header(tmp_path: Path) -> None:
+    path = tmp_path / "saved.txt"
+    np.savetxt(path, [[0, 1, 2], [4, 1, 2]], header="t_ms x_deg y_deg")
+    assert is_matched(path)
+    recording = read_one(path, screen=FULL_SCREEN)
+    np.testing.assert_array_equal(recording.time_ms, [0, 4])
+    assert recording.facts["unit"].value == "deg"
 
 
 edits = st.lists(
@@ -476,3 +541,17 @@ def test_the_users_pattern_overrides_the_columns(tmp_path: Path) -> None:
     read = list(table.read(path, options))
     assert {recording.participant for recording in read} == {"anna"}
     assert {recording.task for recording in read} == {r.task for r in read_all(path)}
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("time_s,LEYEX,LEYEY,LEYEZ", "no x and y columns among time_s, LEYEX, LEYEY, LEYEZ"),
+        ("timestamp,norm_pos_x,norm_pos_y,ellipse_center_x", "positions of the pupil"),
+    ],
+)
+def test_positions_of_the_eye_are_no_gaze(tmp_path: Path, header: str, said: str) -> None:
+    path = write(tmp_path, f"{header}\n0,0.5,0.5,0.6\n0.004,0.5,0.5,0.6\n")
+    assert not is_matched(path)
+    with pytest.raises(GazeError, match=said):
+        read_all(path)

@@ -8,6 +8,7 @@ whole study). A reader raises `GazeError` for bad input and nothing else.
 from __future__ import annotations
 
 import glob
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,6 +31,7 @@ from gazediffusion.data.readers.identity import identities_by_folder
 from gazediffusion.data.readers.options import ReadOptions
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError, suggestion
+from gazediffusion.files import decode_text, open_unpacked, unpacked
 
 __all__ = ["FORMATS", "ReadOptions", "Source", "find_sources", "read_recordings"]
 
@@ -42,7 +44,7 @@ class Reader(Protocol):
     NAME: str
 
     def matches(self, path: Path, head: bytes, options: ReadOptions) -> bool:
-        """Whether the file at `path`, which begins with `head`, is of this format."""
+        """Whether a file that begins with `head` is of this format; `path` lacks its `.gz`."""
         ...
 
     def read(self, path: Path, options: ReadOptions) -> Iterator[Recording]:
@@ -117,10 +119,7 @@ def _expand(given: str, options: ReadOptions, format: str) -> Iterator[tuple[Pat
         readers = ((file, _detect(file, options, format)) for file in shown)
         recordings = [(file, reader) for file, reader in readers if reader is not None]
         if not recordings:
-            if needed := next(filter(None, map(conversion_needed, shown)), None):
-                raise needed
-            remedy = f"formats read are {', '.join(FORMATS)}"
-            raise GazeError("no recordings in this folder", path=path, remedy=remedy)
+            raise next(filter(None, map(conversion_needed, shown)), _no_recordings(path, shown))
         yield from recordings
     elif path.exists():
         yield path, _reader_for(path, options, format)
@@ -135,13 +134,17 @@ def _expand(given: str, options: ReadOptions, format: str) -> Iterator[tuple[Pat
 
 
 def _detect(path: Path, options: ReadOptions, format: str) -> Reader | None:
-    try:
-        with open(path, "rb") as stream:
-            head = stream.read(_HEAD_BYTES)
-    except OSError as error:
-        raise GazeError(f"cannot be read ({error.strerror})", path=path) from error
+    head = _head(path)
     readers = _READERS if format == "auto" else (FORMATS[format],)
-    return next((reader for reader in readers if reader.matches(path, head, options)), None)
+    if format == "auto" and any(word[0] in "xy" for word in options.columns):
+        readers = (FORMATS[table.NAME], *_READERS)  # the user knows where the gaze is
+    name = unpacked(path)
+    return next((reader for reader in readers if reader.matches(name, head, options)), None)
+
+
+def _head(path: Path) -> bytes:
+    with open_unpacked(path) as stream:
+        return stream.read(_HEAD_BYTES)
 
 
 def _reader_for(path: Path, options: ReadOptions, format: str) -> Reader:
@@ -149,11 +152,36 @@ def _reader_for(path: Path, options: ReadOptions, format: str) -> Reader:
     if format != "auto":
         return FORMATS[format]
     reader = _detect(path, options, format)
-    if reader is None and table.is_table(path):
+    if reader is None and table.is_table(unpacked(path)):
         return FORMATS[table.NAME]
     if reader is None and (needed := conversion_needed(path)):
         raise needed
     if reader is None:
-        remedy = f"name it with `format` ({', '.join(FORMATS)})"
-        raise GazeError("this is no eye-tracking format known here", path=path, remedy=remedy)
+        raise _unknown_format(path)
     return reader
+
+
+def _unknown_format(path: Path) -> GazeError:
+    """What a file of no known format looks like, and what to try."""
+    problem = "no eye-tracking format known here"
+    try:
+        lines = decode_text(_head(path), path).split("\n")
+        first = next((line.strip() for line in lines if line.strip()), "")
+    except GazeError:
+        remedy = f"export the samples as text; formats read are {', '.join(FORMATS)}"
+        return GazeError(f"{problem}: a binary file", path=path, remedy=remedy)
+    if not first:
+        return GazeError("the file is empty", path=path, remedy="check the export or the download")
+    remedy = "if it is a table, give `format` table and `columns` t=1,x=2,y=3 (or names)"
+    return GazeError(f"{problem}: text that begins {first[:80]!r}", path=path, remedy=remedy)
+
+
+def _no_recordings(folder: Path, files: Sequence[Path]) -> GazeError:
+    """What a folder without recordings has instead, and what to try."""
+    endings = Counter(unpacked(file).suffix.lower() or "without ending" for file in files)
+    found = ", ".join(f"{n} {ending}" for ending, n in endings.most_common(10)) or "no files"
+    tables = [file for file in files if table.is_table(unpacked(file))]
+    remedy = f"formats read are {', '.join(FORMATS)}"
+    if tables:
+        remedy = f"to see what a table lacks: gazediffusion inspect '{tables[0]}'; {remedy}"
+    return GazeError(f"no recordings in this folder, but {found}", path=folder, remedy=remedy)

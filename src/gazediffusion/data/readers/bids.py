@@ -8,10 +8,8 @@ the task's `events.json`, the blinks in `*_physioevents.tsv.gz`. The two eyes of
 
 from __future__ import annotations
 
-import gzip
 import math
 import re
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -24,10 +22,10 @@ from numpy.typing import NDArray
 from gazediffusion.data.readers.naming import MS_PER, Column, Columns, unit_in
 from gazediffusion.data.readers.options import ReadOptions, presented_on, read_sidecar
 from gazediffusion.data.readers.samples import recordings
-from gazediffusion.data.readers.tabular import Table, parse_text
+from gazediffusion.data.readers.tabular import Table, open_table
 from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.errors import GazeError
-from gazediffusion.files import decode_text, read_bytes
+from gazediffusion.files import unpacked
 
 NAME = "bids"
 
@@ -39,7 +37,7 @@ _TIME = "timestamp"
 
 def matches(path: Path, head: bytes, options: ReadOptions) -> bool:
     """Whether this is an eye's physio file; one with a damaged sidecar is, and will be refused."""
-    if not path.name.endswith(_ENDING):
+    if not unpacked(path).name.endswith(unpacked(Path(_ENDING)).name):
         return False
     try:
         fields = _inherited(path, "physio")
@@ -130,11 +128,7 @@ def _headerless(path: Path, names: object) -> Table:
         or len(set(names)) < len(names)
     ):
         raise GazeError("the sidecar's Columns is no list of different names", path=path)
-    try:
-        content = gzip.decompress(read_bytes(path))
-    except (OSError, EOFError, zlib.error) as error:
-        raise GazeError(f"the gzip file is damaged ({error})", path=path) from error
-    return parse_text(decode_text(content, path), path, names, separator="\t")
+    return open_table(path, names, separator="\t")
 
 
 def _blinks(path: Path, times: NDArray[np.float64], clock: str | None) -> NDArray[np.bool_] | None:

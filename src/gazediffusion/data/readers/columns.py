@@ -10,9 +10,9 @@ uses. Trials stand one after another and show only as jumps of the clock.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterator
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from gazediffusion.data.readers.options import ReadOptions, identify, recording_facts
 from gazediffusion.data.readers.tabular import to_lines, to_numbers
+from gazediffusion.data.readers.text import blocks_of
 from gazediffusion.data.recordings import Eye, Recording, require_forward_time, split_at_jumps
 from gazediffusion.errors import GazeError
 from gazediffusion.files import decode_text, read_bytes
@@ -135,8 +136,11 @@ def _is_data(line: bytes) -> bool:
 
 def _n_data_lines(path: Path) -> int:
     """How many lines hold data, counted no further than needed to rule the layouts out."""
-    try:
-        with open(path, "rb") as stream:
-            return len(list(islice(filter(_is_data, stream), max(_LAYOUTS) + 1)))
-    except OSError:
-        return 0
+    n = 0
+    packed = path.with_name(f"{path.name}.gz")  # `matches` is given the name without it
+    with contextlib.suppress(GazeError):
+        for block in blocks_of(path if path.exists() else packed):
+            n += sum(map(_is_data, block.splitlines()))
+            if n > max(_LAYOUTS):
+                break
+    return n

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gazediffusion.data.recordings import UNKNOWN_TASK
 from gazediffusion.errors import GazeError
+from gazediffusion.files import unpacked
 
 BY_NAME, BY_FOLDER, BY_BIDS, BY_PATTERN = "file name", "folder", "BIDS name", "given pattern"
 
@@ -62,7 +63,7 @@ def identity_of(
         return Identity(entities["sub"], task, trial or "0", BY_BIDS)
     folder = _TASK_FOLDER.match(path.parent.name)
     task = folder["task"] if folder else UNKNOWN_TASK
-    stem = _OF_EXPORT.sub("", plain_stem(path))
+    stem = _OF_EXPORT.sub("", unpacked(path).stem)
     match = _GAZEBASE.match(stem)
     if match is not None:
         return Identity(match["participant"], match["task"], f"{match['round']}-{match['session']}")
@@ -86,7 +87,7 @@ def _by_pattern(pattern: str, path: Path) -> Identity:
         raise GazeError(f"`participant_pattern` {pattern!r} does not match", path=path)
     groups = match.groupdict()
     return Identity(
-        participant=groups.get("participant") or match[1] or plain_stem(path),
+        participant=groups.get("participant") or match[1] or unpacked(path).stem,
         task=groups.get("task") or UNKNOWN_TASK,
         trial=groups.get("trial") or "0",
         source=BY_PATTERN,
@@ -115,7 +116,7 @@ def identities_by_folder(paths: Sequence[Path]) -> dict[Path, Identity]:
             depth = next(iter([*named[-1:], *differing]), None)
             if depth is not None:
                 below = [folders[k] for k in differing if k > depth]
-                trial = "-".join([*below, plain_stem(path)])
+                trial = "-".join([*below, unpacked(path).stem])
                 found[path] = Identity(folders[depth], trial=trial, source=BY_FOLDER)
     return found
 
@@ -124,8 +125,3 @@ def _differing(paths: Sequence[Path]) -> list[int]:
     """The levels at which the folders of these paths differ."""
     levels = zip_longest(*(path.parent.parts for path in paths))
     return [k for k, level in enumerate(levels) if len(set(level)) > 1]
-
-
-def plain_stem(path: Path) -> str:
-    """The file name without its ending, and without a `.gz` behind that."""
-    return Path(path.name.removesuffix(".gz")).stem

@@ -42,6 +42,8 @@ _SIDED = {
     for side in ("left", "right")
     for form in (word + side, side + word, word + side[0], side[0] + word)
 }
+# LEYEX of Gazepoint: where the eye is before the tracker, not where it looks.
+_EYE_IN_SPACE = re.compile("[lr]eye[xyz]")
 _IDENTITY = _by_form(
     participant="participant subject subj sub observer person reader",
     task="task condition",
@@ -113,6 +115,9 @@ class Columns:
 def find_columns(names: Sequence[str], options: ReadOptions, path: Path) -> Columns:
     """Tell by the user's words, else by the names, which columns hold what."""
     require_known_words(options)
+    if any("ellipse" in words_in(name) for name in names):
+        problem = "these are positions of the pupil in the image of an eye camera, not gaze"
+        raise GazeError(problem, path=path, remedy="read the export of gaze beside it")
     found: dict[str, list[Column]] = {word: [] for word in WORDS}
     for name in names:
         word, unit = meaning(name)
@@ -181,6 +186,8 @@ def meaning(name: str) -> tuple[str | None, str | None]:
     """Our word for a column and the unit that its name states, None where it tells neither."""
     unit = unit_in(name)
     joined = "".join(word for word in words_in(name) if word not in _UNITS)
+    if _EYE_IN_SPACE.fullmatch(joined):
+        return None, unit
     for beside, known in _VOCABULARY:
         word = known.get(re.sub(beside, "", joined))
         if word is not None and (word != "t" or unit is None or unit in MS_PER):

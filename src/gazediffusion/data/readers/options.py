@@ -13,7 +13,7 @@ from typing import Any, get_args
 from gazediffusion.data.readers.identity import Identity, identity_of
 from gazediffusion.data.recordings import Fact
 from gazediffusion.errors import GazeError
-from gazediffusion.files import decode_text, read_bytes
+from gazediffusion.files import decode_text, read_bytes, unpacked
 from gazediffusion.geometry import Origin, Screen, Unit
 
 # Where something known about a recording comes from.
@@ -134,7 +134,7 @@ def presented_on(fields: Mapping[str, Any]) -> Screen | None:
 
 def sidecar_screens(path: Path) -> Screen | dict[str, Screen] | None:
     """The screen in the JSON file of the same name beside a file, or its `Screens` by task."""
-    sidecar = path.with_suffix(".json")
+    sidecar = unpacked(path).with_suffix(".json")
     if not sidecar.is_file():
         return None
     fields = read_sidecar(sidecar)

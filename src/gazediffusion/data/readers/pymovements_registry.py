@@ -24,13 +24,14 @@ from typing import Any
 
 import polars as pl
 
+from gazediffusion.data.readers.experiment import ORIGINS
 from gazediffusion.data.readers.naming import Column, Columns, meaning
 from gazediffusion.data.readers.options import ReadOptions
 from gazediffusion.data.readers.samples import recordings
 from gazediffusion.data.readers.tabular import TABLE_ERRORS, Table
 from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.errors import GazeError, suggestion
-from gazediffusion.geometry import Origin, Screen
+from gazediffusion.geometry import Screen
 
 # What pymovements documents for files it cannot find or parse.
 _LOAD_ERRORS = (*TABLE_ERRORS, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
@@ -42,11 +43,6 @@ _ARCHIVE_ERRORS = (
     zipfile.BadZipFile,
     zlib.error,
 )
-_ORIGINS: dict[str | None, Origin] = {
-    "center": "center",
-    "lower left": "bottom-left",
-    "bottom left": "bottom-left",
-}
 # Datasets in degrees that point up, which pymovements does not state; see `gazebase`.
 _Y_UP = {"pymovements:GazeBase"}
 _UNFINISHED = ".download-unfinished"
@@ -138,7 +134,7 @@ def _as_table(gaze: Any, file: Any, experiment: Any) -> tuple[Table, Columns]:
         participant=participant,
         task=task,
         trial=[name for name in identity if name not in (participant, task)],
-        origin=_ORIGINS.get(getattr(getattr(experiment, "screen", None), "origin", None)),
+        origin=ORIGINS.get(getattr(getattr(experiment, "screen", None), "origin", None)),
     )
     return Table(frame, path, lambda row: f"row {row + 1}"), columns
 

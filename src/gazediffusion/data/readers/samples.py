@@ -6,13 +6,13 @@ Pupil Labs, BIDS and pymovements find their columns in their own way and share w
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from gazediffusion.data.readers.identity import Identity
@@ -25,12 +25,13 @@ from gazediffusion.data.readers.options import (
     identify,
     recording_facts,
 )
-from gazediffusion.data.readers.tabular import Table, naming_damage
+from gazediffusion.data.readers.tabular import Cells, Table, naming_damage
 from gazediffusion.data.recordings import UNKNOWN_TASK, Fact, Recording, require_forward_time
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Floats, Origin, Screen, Unit, top_left_pixels
 
 Rows = range | NDArray[np.int64]
+Values = Mapping[str, NDArray[np.floating[Any]]]
 
 
 def recordings(
@@ -49,10 +50,10 @@ def recordings(
     # Bad text in a damaged file shows only when it is looked at.
     with naming_damage(table.path):
         path = table.path
-        groups = _groups(table, columns.identity)
-        values = table.numbers(columns.numeric)
-        flags = {name: table.flags(name) for name in set(columns.blink.values())}
-        if values.height == 0:
+        blinks = list(set(columns.blink.values()))
+        values, flags, stretches = table.samples(columns.numeric, blinks, columns.identity)
+        groups = _groups(stretches, columns.identity)
+        if not groups:
             raise GazeError("there are no rows of samples", path=path)
         times_ms = _clock(values, columns.time, max((r for _, r in groups), key=len), options, path)
         unit, origin, facts = _gaze_facts(columns, options)
@@ -107,7 +108,7 @@ def _gaze_facts(columns: Columns, options: ReadOptions) -> tuple[Unit, Origin, d
 
 
 def _clock(
-    values: pl.DataFrame, time: Column | None, longest: Rows, options: ReadOptions, path: Path
+    values: Values, time: Column | None, longest: Rows, options: ReadOptions, path: Path
 ) -> Callable[[Rows], NDArray[np.float64]]:
     """The times in ms of rows: by the time column, else evenly spaced at `source_rate_hz`."""
     if time is None:
@@ -145,30 +146,28 @@ def _identity(
     return replace(by_column, participant=by_name.participant, task=task, source=by_name.source)
 
 
-def _groups(table: Table, names: Sequence[str]) -> list[tuple[dict[str | None, str], Rows]]:
+def _groups(
+    stretches: Sequence[tuple[Cells, int]], names: Sequence[str]
+) -> list[tuple[dict[str | None, str], Rows]]:
     """Each identity with its rows: a range, or an array where it comes in several pieces."""
-    if not names:
-        return [({}, range(int(table.collect([pl.len()]).item())))]
-    stretches = table.collect([pl.struct(names).rle().alias("stretch")]).unnest("stretch")
-    pieces = (
-        stretches.with_columns(start=pl.col("len").cum_sum() - pl.col("len"))
-        .group_by("value", maintain_order=True)
-        .agg("start", "len")
-    )
-    groups: list[tuple[dict[str | None, str], Rows]] = []
-    for value, starts, lengths in pieces.iter_rows():
-        identity = {name: "" if cell is None else str(cell).strip() for name, cell in value.items()}
-        groups.append((identity, _rows(starts, lengths)))
-    return groups
+    pieces: defaultdict[Cells, list[tuple[int, int]]] = defaultdict(list)
+    start = 0
+    for cells, length in stretches:
+        pieces[cells].append((start, length))
+        start += length
+    return [
+        (dict(zip(names, cells, strict=True)), _rows(*zip(*found, strict=True)))
+        for cells, found in pieces.items()
+    ]
 
 
-def _rows(starts: list[int], lengths: list[int]) -> Rows:
+def _rows(starts: Sequence[int], lengths: Sequence[int]) -> Rows:
     """Row numbers of stretches with these starts and lengths, one after another."""
     if len(starts) == 1:
         return range(starts[0], starts[0] + lengths[0])
     counts = np.array(lengths, dtype=np.int64)
     before = np.cumsum(counts) - counts
-    return np.arange(counts.sum(), dtype=np.int64) + np.repeat(starts - before, counts)
+    return np.arange(counts.sum(), dtype=np.int64) + np.repeat(np.array(starts) - before, counts)
 
 
 def _places(table: Table, rows: Rows) -> Callable[[int], str]:
@@ -179,9 +178,9 @@ def _index(rows: Rows) -> slice | NDArray[np.int64]:
     return slice(rows.start, rows.stop) if isinstance(rows, range) else rows
 
 
-def _floats(values: pl.DataFrame, column: Column, rows: Rows) -> NDArray[np.float64]:
+def _floats(values: Values, column: Column, rows: Rows) -> NDArray[np.float64]:
     """The column's numbers in these rows, NaN where missing."""
-    return values[column.name][_index(rows)].cast(pl.Float64).to_numpy()
+    return values[column.name][_index(rows)].astype(np.float64, copy=False)
 
 
 def _ms_by_step(times: NDArray[np.float64], column: Column, path: Path) -> float:

@@ -1,4 +1,4 @@
-"""Tables: text or Parquet, scanned lazily, so that only the columns needed come into memory.
+"""Tables: text, Parquet or Arrow, scanned lazily, so that only needed columns come into memory.
 
 Text may be separated by tabs, semicolons, commas or blanks, with decimal points or commas; an
 error names the line of the file. Lines of bare numbers (EyeLink's ASC, plain columns) are parsed
@@ -7,21 +7,31 @@ in bulk.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyarrow import dataset, parquet
 
+from gazediffusion.data.readers import arrow
 from gazediffusion.data.readers.naming import words_in
+from gazediffusion.data.readers.text import (
+    MISSING,
+    TextTable,
+    blocks_of,
+    find_table,
+    header_of,
+    require_few_columns,
+)
 from gazediffusion.errors import GazeError
-from gazediffusion.files import decode_text, read_bytes
+
+__all__ = ["TABLE_ERRORS", "Samples", "Table", "header_of", "naming_damage", "open_table"]
+__all__ += ["parse_text", "to_lines", "to_numbers"]
 
 # Damaged content can make polars panic, which is no `Exception`.
 TABLE_ERRORS = (
@@ -33,8 +43,21 @@ TABLE_ERRORS = (
 )
 
 _LARGEST = float(np.finfo(np.float32).max)
-_MISSING = ["", ".", "-", "nan", "na", "n/a", "null", "none"]
 _TRUE = ["b", "blink", "true", "t", "yes", "y"]
+_GROWTH = 1 << 20  # rows
+
+Cells = tuple[str, ...]
+
+
+class Samples(NamedTuple):
+    """Columns in memory: numbers (NaN where missing), flags, and whose the rows are.
+
+    stretches: identities, each with the number of rows that follow one another and share it.
+    """
+
+    values: dict[str, NDArray[np.floating[Any]]]
+    flags: dict[str, NDArray[np.bool_]]
+    stretches: list[tuple[Cells, int]]
 
 
 @dataclass(frozen=True)
@@ -60,18 +83,36 @@ class Table:
     def numbers(self, names: Sequence[str]) -> pl.DataFrame:
         """Columns as numbers: text is parsed, missing is null, any other cell is an error."""
         raw = self.collect(names)
-        return raw.with_columns(
-            self._parsed(raw[name]) for name in names if not raw[name].dtype.is_numeric()
+        return raw.with_columns(self._parsed(raw[name], 0) for name in names)
+
+    def samples(
+        self, numeric: Sequence[str], flags: Sequence[str] = (), identity: Sequence[str] = ()
+    ) -> Samples:
+        """Columns of numbers, of yes or no, and of identities, read in one pass."""
+        names = dict.fromkeys([*numeric, *flags, *identity])
+        values = {name: _GrowingArray() for name in numeric}
+        is_set = {name: _GrowingArray() for name in flags}
+        stretches: list[tuple[Cells, int]] = []
+        n_rows = 0
+        with naming_damage(self.path):
+            for batch in self.frame.select(*names).collect_batches(maintain_order=True):
+                for name, array in values.items():
+                    array.extend(_floats(self._parsed(batch[name], n_rows)))
+                for name, array in is_set.items():
+                    array.extend(_flags(batch[name]))
+                for cells, length in _stretches(batch, identity):
+                    before = stretches.pop()[1] if stretches and stretches[-1][0] == cells else 0
+                    stretches.append((cells, before + length))
+                n_rows += batch.height
+        return Samples(
+            {name: array.filled for name, array in values.items()},
+            {name: array.filled for name, array in is_set.items()},
+            stretches,
         )
 
     def flags(self, name: str) -> NDArray[np.bool_]:
         """A column as yes or no: a number that is not 0, a word for yes, or any id."""
-        series = self.collect([name]).to_series()
-        text = series.cast(pl.String).str.strip_chars().str.to_lowercase()
-        if "id" in words_in(name):
-            return _filled(~text.is_in(_MISSING))
-        is_number = text.cast(pl.Float64, strict=False).fill_nan(0.0) != 0.0
-        return _filled(text.is_in(_TRUE)) | _filled(is_number)
+        return _flags(self.collect([name]).to_series())
 
     def where(self, keep: pl.Expr) -> Table:
         """Only the rows for which `keep` is true, which keep their places."""
@@ -87,48 +128,107 @@ class Table:
         """The table with these columns blank where `is_seen` is not true."""
         return self.with_columns(*(pl.when(is_seen).then(pl.col(one)).alias(one) for one in names))
 
-    def _parsed(self, series: pl.Series) -> pl.Series:
+    def _parsed(self, series: pl.Series, first_row: int) -> pl.Series:
+        """The numbers in a series whose first cell is that of `first_row`."""
+        if series.dtype.is_numeric():
+            return series
         if not isinstance(series.dtype, pl.String | pl.Categorical | pl.Enum | pl.Null):
             raise GazeError(f"column {series.name!r} holds no numbers", path=self.path)
-        text = series.cast(pl.String).str.strip_chars()
+        text = series.cast(pl.String)
         if self.decimal_comma:
             text = text.str.replace(",", ".", literal=True)
         numbers = text.cast(pl.Float64, strict=False)
         unread = np.flatnonzero(_filled(numbers.is_null() & text.is_not_null()))
-        is_missing = _filled(text.gather(unread).str.to_lowercase().is_in(_MISSING))
+        if len(unread) == 0:
+            return numbers
+        words = text.gather(unread).str.strip_chars()
+        parsed = words.cast(pl.Float64, strict=False)
+        is_missing = _filled(words.str.to_lowercase().is_in(MISSING)) | _filled(
+            parsed.is_not_null()
+        )
         if not is_missing.all():
             row = int(unread[np.argmin(is_missing)])
             raise GazeError(
                 f"{series[row][:40]!r} is no number",
                 path=self.path,
-                place=f"{self.place(row)}, column {series.name!r}",
+                place=f"{self.place(first_row + row)}, column {series.name!r}",
             )
-        return numbers
+        return numbers.scatter(unread, parsed)
 
 
-def open_table(path: Path) -> Table:
-    """A Parquet or text file as a table, chosen by the ending."""
-    if path.suffix.lower() == ".parquet":
-        return Table(_scan_parquet(path), path, lambda row: f"row {row + 1}")
-    return parse_text(decode_text(read_bytes(path), path), path)
+class _GrowingArray:
+    """An array (row,) to which parts are appended; it grows in place, so that there is no copy."""
+
+    def __init__(self) -> None:
+        self._n = 0
+
+    def extend(self, part: NDArray[Any]) -> None:
+        if self._n == 0:
+            self._array = np.empty(len(part), part.dtype)
+        n, self._n = self._n, self._n + len(part)
+        if self._n > len(self._array):
+            self._array.resize(n + max(len(part), _GROWTH), refcheck=False)
+        self._array[n : self._n] = part
+
+    @property
+    def filled(self) -> NDArray[Any]:
+        """What was appended."""
+        return self._array[: self._n] if self._n else np.empty(0)
 
 
-def parquet_names(path: Path) -> list[str]:
-    """The column names of a Parquet file."""
-    names: list[str] = parquet.read_schema(path).names
-    return names
+def _flags(series: pl.Series) -> NDArray[np.bool_]:
+    """Which cells hold a number that is not 0, a word for yes, or any id."""
+    text = series.cast(pl.String).str.strip_chars().str.to_lowercase()
+    if "id" in words_in(series.name):
+        return _filled(~text.is_in(MISSING))
+    is_number = text.cast(pl.Float64, strict=False).fill_nan(0.0) != 0.0
+    return _filled(text.is_in(_TRUE)) | _filled(is_number)
 
 
-def _scan_parquet(path: Path) -> pl.LazyFrame:
-    """Scan through Arrow: polars' own reader can abort the process on a damaged file.
+def _stretches(batch: pl.DataFrame, names: Sequence[str]) -> list[tuple[Cells, int]]:
+    """The cells of these columns, each with the number of rows that follow one another."""
+    if not names:
+        return [((), batch.height)]
+    found = batch.select(pl.struct(names).rle().alias("stretch")).unnest("stretch")
+    return [
+        (tuple("" if cell is None else str(cell).strip() for cell in value.values()), length)
+        for length, value in found.select("len", "value").iter_rows()
+    ]
 
-    Text columns come as categories, since identities repeat for thousands of rows.
+
+def _floats(series: pl.Series) -> NDArray[np.floating[Any]]:
+    return (series if series.dtype == pl.Float32 else series.cast(pl.Float64)).to_numpy()
+
+
+def open_table(
+    path: Path,
+    names: list[str] | None = None,
+    separator: str | None = None,
+    by_position: bool = False,
+) -> Table:
+    """A text, Parquet or Arrow file as a table, chosen by the ending.
+
+    names, separator: of text without a header. by_position: the columns of text without a header
+    are called by their positions, "1", "2", ...
     """
+    if path.suffix.lower() not in arrow.ENDINGS:
+        return _table(find_table(lambda: blocks_of(path), path, names, separator, by_position))
     with naming_damage(path):
-        schema = parquet.read_schema(path)
-        text = [one.name for one in schema if one.type in (pa.string(), pa.large_string())]
-        layout = dataset.ParquetFileFormat(dictionary_columns=text)
-        return pl.scan_pyarrow_dataset(dataset.dataset(path, format=layout))
+        table = Table(arrow.scan(path), path, lambda row: f"row {row + 1}")
+    require_few_columns(len(table.names), path)
+    return table
+
+
+def parse_text(
+    text: str, path: Path, names: list[str] | None = None, separator: str | None = None
+) -> Table:
+    """Text as a table of text cells; without `names` the first line is the header."""
+    content = (text.rstrip("\r\n") + "\n").replace("\r\n", "\n").replace("\r", "\n").encode()
+    return _table(find_table(lambda: iter([content]), path, names, separator))
+
+
+def _table(text: TextTable) -> Table:
+    return Table(text.scan(), text.path, text.place, decimal_comma=text.separator != ",")
 
 
 @contextmanager
@@ -139,82 +239,6 @@ def naming_damage(path: Path) -> Iterator[None]:
     except TABLE_ERRORS as error:
         reason = (str(error).strip().splitlines() or ["no reason given"])[0]
         raise GazeError(f"the table is damaged ({reason[:200]})", path=path) from error
-
-
-def parse_text(
-    text: str, path: Path, names: Sequence[str] | None = None, separator: str | None = None
-) -> Table:
-    """Text as a table of text cells; without `names` the first line is the header."""
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    text = text.rstrip("\n")
-    line_numbers: list[int] = []
-    if text.startswith("\n") or "\n\n" in text:
-        lines = text.split("\n")
-        line_numbers = [number for number, line in enumerate(lines, 1) if line]
-        text = "\n".join(filter(None, lines))
-    n_header = 0
-    if names is None:
-        header, _, text = text.partition("\n")
-        n_header = 1
-        separator = separator or _separator(header)
-        names = _header_cells(header, separator, path)
-    separator = separator or _separator(text.partition("\n")[0])
-
-    def place(row: int) -> str:
-        line = row + n_header
-        return f"line {line_numbers[line] if line_numbers else line + 1}"
-
-    if not text:
-        raise GazeError("there are no rows of samples", path=path)
-    _require_even_rows(text, len(names), separator, path, place)
-    frame = pl.scan_csv(
-        text.encode(), separator=separator, has_header=False, schema=dict.fromkeys(names, pl.String)
-    )
-    return Table(frame, path, place, decimal_comma=separator != ",")
-
-
-def header_of(head: bytes, path: Path) -> list[str]:
-    """Column names in the first line of a text file that begins with `head`."""
-    if not head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        # A head cut inside a character is no UTF-8; whole lines are.
-        head = head[: head.rfind(b"\n") + 1] or head
-    text = decode_text(head, path).replace("\r", "\n").lstrip("\n")
-    header = text.partition("\n")[0]
-    return _header_cells(header, _separator(header), path)
-
-
-def _separator(header: str) -> str:
-    # A rarer character first: names may hold commas and spaces, but hardly a tab.
-    return next((mark for mark in "\t;," if mark in header), " ")
-
-
-def _header_cells(header: str, separator: str, path: Path) -> list[str]:
-    """The names in a header line, repeated ones made different by their position."""
-    try:
-        cells = next(csv.reader([header], delimiter=separator), [])
-    except csv.Error as error:
-        raise GazeError(f"the header cannot be read ({error})", path=path) from error
-    names: list[str] = []
-    for position, cell in enumerate(cells):
-        name = cell.strip()
-        names.append(f"{name}#{position}" if name in names else name)
-    return names
-
-
-def _require_even_rows(
-    text: str, n_cells: int, separator: str, path: Path, place: Callable[[int], str]
-) -> None:
-    """Refuse rows with too few or too many cells; text with quotes is left to the parser."""
-    n_rows = text.count("\n") + 1
-    if '"' in text or text.count(separator) == n_rows * (n_cells - 1):
-        return
-    for row, line in enumerate(text.split("\n")):
-        count = line.count(separator) + 1
-        if count != n_cells:
-            raise GazeError(
-                f"{count} cells where there are {n_cells} columns", path=path, place=place(row)
-            )
 
 
 def to_lines(text: str) -> pl.DataFrame:
