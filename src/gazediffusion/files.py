@@ -117,6 +117,18 @@ def read_safetensors(
         raise GazeError(problem, path=path, remedy=remedy) from error
 
 
+def read_parquet_header(path: Path) -> dict[str, Any] | None:
+    """Our JSON in the metadata of a Parquet file; None where there is none."""
+    from pyarrow import ArrowException, parquet
+
+    try:
+        metadata = parquet.read_metadata(path).metadata or {}
+        header = json.loads(metadata.get(b"gazediffusion", b"null"))
+    except (ArrowException, ValueError, OSError, RecursionError):
+        return None
+    return header if isinstance(header, dict) else None
+
+
 def sha256_of(path: Path) -> str:
     """SHA-256 of a file's content, as hexadecimal digits."""
     try:

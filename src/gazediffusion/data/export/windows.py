@@ -90,12 +90,15 @@ def write_windows(
     if format == "npz":
         write_npz(folder / _SINGLE[format], pieces, complete, grid_px)
     elif format in _SINGLE:
-        write_table = write_csv if format == "csv" else write_parquet
         has_degrees = any(screen.has_degrees for screen in screens.values())
         units: tuple[OtherUnit, ...] = ("deg", "screen") if has_degrees else ("screen",)
-        write_table(_trials(pieces, grid_px), folder, units)
+        if format == "csv":
+            write_csv(_trials(pieces, grid_px), folder, units)
+        else:
+            write_parquet(_trials(pieces, grid_px), folder, units, complete)
     else:
-        write_into(folder, _recordings(pieces, grid_px), format)
+        source = "synthetic" if complete["synthetic"] else "windows"
+        write_into(folder, _recordings(pieces, grid_px, source), format)
     (folder / "README.md").write_text(readme_of(complete, format), encoding="utf-8")
     write_json(folder / "card.json", complete)
     if format == "bids":
@@ -131,13 +134,17 @@ def _put_file(folder: Path, output: Path, format: str) -> list[Path]:
     return [output, sidecar, readme]
 
 
-def _recordings(pieces: Pieces, grid_px: float | None) -> Iterator[Labelled]:
-    """Trials with their events, those of one participant and task one after another."""
+def _recordings(pieces: Pieces, grid_px: float | None, source: str) -> Iterator[Labelled]:
+    """Trials with their events, those of one participant and task one after another.
+
+    source: the recordings' format: windows, or synthetic where nobody was recorded.
+    """
     for group in dict.fromkeys(pair for piece in pieces() for pair in _names(piece)):
         for recording, _ in _trials(pieces, grid_px, group):
             (gaze_px,) = recording.gaze_px.values()
             assert recording.screen is not None
-            yield recording, detect_events(gaze_px, recording.time_ms, recording.screen)
+            events = detect_events(gaze_px, recording.time_ms, recording.screen)
+            yield replace(recording, format=source), events
 
 
 def _names(windows: Windows) -> list[tuple[str, str]]:
