@@ -117,7 +117,8 @@ def test_columns_can_be_named(run: RunCommand, study: Path, tmp_path: Path) -> N
     where = (tmp_path / "labor.csv", "-o", tmp_path / "w.safetensors", "--screen", "1280x720")
     assert "no x and y columns" in error_of(run("prepare", *where))
     assert run("prepare", *where, "--columns", names)[0] == 0
-    wrong = error_of(run("prepare", *where, "--columns", names.replace("Quer", "Qer")))
+    misspelt = names.replace("Quer", "Qer")
+    wrong = error_of(run("prepare", *where, "--overwrite", "--columns", misspelt))
     assert "'Quer'" in wrong
 
 
@@ -142,6 +143,7 @@ BAD = {
     "participants": (["simulate", "-o", "OUT/s", "--participants", "0"], "participant"),
     "simulate format": (["simulate", "-o", "OUT/s", "--format", "edf"], "format"),
     "not empty": (["simulate", "-o", "STUDY"], "not empty"),
+    "simulate ending": (["simulate", "-o", "OUT/s.asc", "--format", "asc"], "without an ending"),
     "dataset": (["inspect", "pymovements:GazeBas"], "GazeBase"),
 }
 
@@ -302,6 +304,25 @@ BAD_MODELS = {
     "eta": (["generate", "-o", "OUT/g", "--model", "RUN", "--eta", "7"], "--eta"),
     "sampler": (["generate", "-o", "OUT/g", "--model", "RUN", "--sampler", "x"], "--sampler"),
     "format": (["generate", "-o", "OUT/g", "--model", "RUN", "--format", "x"], "no format 'x'"),
+    "asc is a folder": (
+        ["generate", "-o", "OUT/g.asc", "--model", "RUN"], "give --format asc and a name without"
+    ),
+    "asc as a file": (
+        ["generate", "-o", "OUT/g.asc", "--model", "RUN", "--format", "asc"], "as g"
+    ),
+    "bids as a file": (
+        ["generate", "-o", "OUT/g.parquet", "--model", "RUN", "--format", "bids"],
+        "bids is written as a folder, not as .parquet",
+    ),
+    "tsv": (["generate", "-o", "OUT/g.tsv", "--model", "RUN"], "end the name in .parquet, .csv"),
+    "mat": (["generate", "-o", "OUT/g.mat", "--model", "RUN"], "no format ends in .mat"),
+    "mismatch": (
+        ["generate", "-o", "OUT/g.csv", "--model", "RUN", "--format", "parquet"],
+        "--format is parquet, but the name ends in .csv; end the name in .parquet",
+    ),
+    "baseline ending": (
+        ["baseline", "uniform", "WINDOWS", "-o", "OUT/g.xlsx"], "no format ends in .xlsx"
+    ),
     "weights": (["generate", "-o", "OUT/g", "--model", "RUN", "--weights", "x"], "--weights"),
     "bids without cm": (
         ["generate", "-o", "OUT/g", "--model", "RUN", "--format", "bids", "-n", "1",
@@ -374,6 +395,9 @@ BAD_BAD_EVALUATIONS = {
     "protocol": (
         ["--real", "WINDOWS", "--synthetic", "SETS", "-o", "OUT/r", "--protocol", "x"],
         "--protocol",
+    ),
+    "report.html": (
+        ["--real", "WINDOWS", "--synthetic", "SETS", "-o", "OUT/r.html"], "without an ending, as r"
     ),
     "feature model": (
         ["--real", "WINDOWS", "--synthetic", "SETS", "-o", "OUT/r", "--feature-model", "OUT"],

@@ -366,6 +366,47 @@ def test_nothing_is_written_over_a_folder_or_without_windows(tmp_path: Path) -> 
     assert sorted(os.listdir(tmp_path)) == ["set"]
 
 
+@pytest.mark.parametrize(
+    ("name", "format", "problem"),
+    [
+        ("gaze.asc", None, "asc is written as a folder.*`format` asc and a name.*, as gaze"),
+        ("gaze.asc", "asc", "asc is written as a folder"),
+        ("gaze.parquet", "bids", r"bids is written as a folder, not as \.parquet"),
+        ("gaze.tsv", None, r"no format ends in \.tsv; end the name in \.parquet, \.csv or \.npz"),
+        ("gaze.csv.gz", None, r"no format ends in \.gz"),
+        ("gaze.csv", "parquet", r"`format` is parquet.*ends in \.csv; end the name in \.parquet"),
+        ("gaze.xlsx", "csv", r"`format` is csv, but the name ends in \.xlsx"),
+        ("gaze.safetensors", "npz", r"`format` is npz"),
+    ],
+)
+def test_a_name_that_means_another_format_is_refused(
+    tmp_path: Path, name: str, format: str | None, problem: str
+) -> None:
+    with pytest.raises(GazeError, match=problem):
+        mixture().save(tmp_path / name, format)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_number_after_a_dot_is_no_ending(tmp_path: Path) -> None:
+    mixture().save(tmp_path / "noise-0.5", "npz")
+    assert (tmp_path / "noise-0.5" / "windows.npz").is_file()
+    mixture().save(tmp_path / "GAZE.CSV")
+    assert (tmp_path / "GAZE.CSV").is_file()
+
+
+@pytest.mark.parametrize("name", ["gaze.csv", "gaze.npz", "gaze.safetensors", "set"])
+def test_saved_windows_are_replaced_only_on_request(tmp_path: Path, name: str) -> None:
+    first, *_ = mixture().save(tmp_path / name)
+    with pytest.raises(GazeError, match="`overwrite`"):
+        jumping().save(tmp_path / name)
+    assert jumping().save(tmp_path / name, overwrite=True)[0] == first
+    assert not [one for one in os.listdir(tmp_path) if one.startswith(".")]
+    if name != "gaze.safetensors":
+        card = read_card(first)
+        assert card is not None
+        assert card["synthetic"] is True
+
+
 def test_a_damaged_or_foreign_npz_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "gaze.npz"
     path.write_bytes(b"PK\x03\x04 no archive")
