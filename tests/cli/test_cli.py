@@ -370,10 +370,14 @@ def test_baselines_are_generated_and_evaluated_in_one_report(
     )
     assert code == 0, lines
     assert "60 windows of the baseline kinematic-markov" in said
-    code, said, lines = run(
+    (tmp_path / "report").mkdir()
+    (tmp_path / "report" / "results.json").write_text("of an earlier call")
+    words = (
         "evaluate", "--real", windows, "--synthetic", evaluated / "participants.safetensors",
         f"markov={tmp_path / 'markov.safetensors'}", "-o", tmp_path / "report", "--quick",
     )  # fmt: skip
+    assert "not empty; name a new one, or give --overwrite" in error_of(run(*words))
+    code, said, lines = run(*words, "--overwrite")
     assert code == 0, lines
     assert "median ratio" in said
     assert f"wrote {tmp_path / 'report'}" in said

@@ -8,22 +8,18 @@ import pytest
 
 from tests.cli.test_cli import error_of
 from tests.conftest import RunCommand
-from tests.gaze import as_synthetic, simulated_windows
 from tests.runs import trained_run
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with recordings, a run, a windows file and a synthetic set."""
+    """A folder with recordings, a run and the windows it was trained on."""
     from gazediffusion.data.simulation import SimulationConfig, write_simulation
 
     folder = tmp_path_factory.mktemp("place")
     config = SimulationConfig(n_participants=3, minutes=0.5, rate_hz=250)
     write_simulation(config, folder / "study", "parquet")
     trained_run(folder / "run")
-    windows = simulated_windows()
-    windows.save(folder / "windows.safetensors")
-    as_synthetic(windows.train).save(folder / "set.safetensors")
     return folder
 
 
@@ -42,16 +38,12 @@ COMMANDS = {
     "generate a folder": (
         f"generate -o OUT/g --format bids {MODEL} {SIZE}", ["g/card.json", "g/sub-old/old.tsv"]
     ),
-    "baseline": ("baseline uniform PLACE/windows.safetensors -n 2 -o OUT/b.npz", ["b.npz"]),
+    "baseline": ("baseline uniform PLACE/run.safetensors -n 2 -o OUT/b.npz", ["b.npz"]),
     "baseline windows": (
-        "baseline uniform PLACE/windows.safetensors -n 2 -o OUT/b.safetensors", ["b.safetensors"]
-    ),
-    "evaluate": (
-        "evaluate --quick --protocol velocity --real PLACE/windows.safetensors "
-        "--synthetic PLACE/set.safetensors -o OUT/report",
-        ["report/results.json", "report/report.html"],
+        "baseline uniform PLACE/run.safetensors -n 2 -o OUT/b.safetensors", ["b.safetensors"]
     ),
 }  # fmt: skip
+EVALUATE = "evaluate --synthetic PLACE/run.safetensors -o OUT/report", ["report/results.json"]
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -81,13 +73,16 @@ def test_what_exists_is_replaced_only_on_request(
     assert content(tmp_path) == after
 
 
-@pytest.mark.parametrize("name", ["simulate", "generate a folder", "evaluate"])
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [COMMANDS["simulate"], COMMANDS["generate a folder"], EVALUATE],
+    ids=["simulate", "generate", "evaluate"],
+)
 def test_a_folder_of_others_is_never_replaced(
-    run: RunCommand, place: Path, tmp_path: Path, name: str
+    run: RunCommand, place: Path, tmp_path: Path, command: str, names: list[str]
 ) -> None:
-    command, (first, *_) = COMMANDS[name]
     words = command.replace("OUT", str(tmp_path)).replace("PLACE", str(place)).split()
-    folder = tmp_path / first.split("/")[0]
+    folder = tmp_path / names[0].split("/")[0]
     folder.mkdir()
     (folder / "thesis.txt").write_text("mine")
     said = error_of(run(*words, "--overwrite"))
