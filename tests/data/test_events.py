@@ -87,7 +87,7 @@ def test_events_have_a_minimum_duration_and_an_order(rate_hz: float) -> None:
     # Noise above and below the threshold of 30 deg/s, from one sample to many.
     scale = np.repeat(rng.choice([0.01, 0.3], n // 4), 4) * 250 / rate_hz
     gaze = (640 + np.cumsum(rng.normal(0, scale / 0.03, (2, n)), axis=1)).astype(np.float32)
-    time_ms = np.arange(n) * (1000.0 / rate_hz)
+    time_ms = np.arange(n, dtype=np.float64) * (1000.0 / rate_hz)
     events = detect_events(gaze, time_ms, SCREEN)
     shortest = {"saccade": MIN_SACCADE_MS, "fixation": MIN_FIXATION_MS}
     assert {event.event for event in events} == set(shortest)

@@ -103,12 +103,11 @@ def evaluate(
     --by-task -o report[/bold]
     """
     import gazediffusion as gd
-    from gazediffusion.evaluation.result import RESULTS
 
     protocols = {"position": ("position",), "velocity": ("velocity",)}
     if protocol not in (*protocols, "both"):
         raise GazeError(f"--protocol must be position, velocity or both, not {protocol!r}")
-    require_free(output, overwrite, RESULTS)
+    require_free(output, overwrite, gd.Evaluation.RESULTS)
     require_writable(output)
     config = gd.EvaluationConfig(
         protocols=protocols.get(protocol, ("position", "velocity")),  # type: ignore[arg-type]

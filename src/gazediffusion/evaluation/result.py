@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -30,7 +30,6 @@ Results = dict[str, Any]
 
 FORMAT = "gazediffusion-evaluation"
 ALL = "all tasks"
-RESULTS = "results.json"
 
 
 @dataclass(frozen=True)
@@ -85,6 +84,7 @@ class Evaluation:
 
     parts: dict[str, Results]
     shown: dict[str, Windows] = field(default_factory=dict)
+    RESULTS: ClassVar[str] = "results.json"  # the file by which a report folder is known
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", plain_values(self.parts))
@@ -193,13 +193,13 @@ class Evaluation:
         overwrite: replace a report that is there.
         """
         folder = Path(folder)
-        with written_whole(folder, overwrite, RESULTS) as temporary:
+        with written_whole(folder, overwrite, self.RESULTS) as temporary:
             temporary.mkdir()
             figures = report.draw_figures(self.parts, temporary / "figures", self.shown)
             texts = {
                 "report.html": report.html_report(self.parts, figures),
                 "report.md": report.markdown_report(self.parts, figures),
-                RESULTS: self.to_json(),
+                self.RESULTS: self.to_json(),
             }
             for name, text in texts.items():
                 (temporary / name).write_text(text, encoding="utf-8")
