@@ -9,7 +9,6 @@ are needed.
 from __future__ import annotations
 
 import argparse
-import shutil
 from functools import partial
 from pathlib import Path
 
@@ -25,19 +24,19 @@ def update(bar: Progress, task: TaskID, done: float) -> None:
 
 
 def main(folder: Path, n: int = 100) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
     model = gd.load("default")
     shown = {}
     for task in TASKS:
         with Progress(transient=True) as bar:
             number = bar.add_task(f"generating {task}", total=n)
             shown[task] = model.sample(n, task=task, progress=partial(update, bar, number))
-        shown[task].save(folder / f"{task}.parquet")
+        shown[task].save(folder / f"{task}.parquet", overwrite=True)
         result = gd.evaluate(synthetic={task: shown[task]})
-        result.save(folder / f"report-{task}")
+        result.save(folder / f"report-{task}", overwrite=True)
         print(result.headline())
         print(f"wrote {folder / task}.parquet, {folder / f'report-{task}'}/report.html")
-    picture = gd.plot_windows(shown, folder / "gallery.png", "Synthetic gaze, packaged model")
+    title = "Synthetic gaze, packaged model"
+    picture = gd.plot_windows(shown, folder / "gallery.png", title, overwrite=True)
     print(f"wrote {picture}")
 
 

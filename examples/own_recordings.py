@@ -18,18 +18,18 @@ import gazediffusion as gd
 
 
 def main(folder: Path, n_epochs: int = 40, n_windows: int = 8) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
     simulation = gd.SimulationConfig(n_participants=10, minutes=2)
-    gd.write_simulation(simulation, folder / "recordings", "asc")
+    gd.write_simulation(simulation, folder / "recordings", "asc", overwrite=True)
 
     recordings = gd.read(folder / "recordings")
     print(recordings)
-    gd.plot_recording(recordings, gd.PrepareConfig(), folder / "recording.png")
+    gd.plot_recording(recordings, gd.PrepareConfig(), folder / "recording.png", overwrite=True)
     windows = gd.prepare(recordings)
-    windows.save(folder / "windows.safetensors")
+    windows.save(folder / "windows.safetensors", overwrite=True)
     windows = gd.Windows.load(folder / "windows.safetensors")
     print(windows)
 
+    shutil.rmtree(folder / "run", ignore_errors=True)  # otherwise training would resume
     model = gd.train(
         windows,
         folder / "run",
@@ -37,10 +37,11 @@ def main(folder: Path, n_epochs: int = 40, n_windows: int = 8) -> None:
         epochs=n_epochs,
         on_epoch=lambda one: print(f"epoch {one.epoch}: held-out loss {one.validation_loss:.4f}"),
     )
-    model.sample_to(folder / "gaze.parquet", n_windows)
+    model.sample_to(folder / "gaze.parquet", n_windows, overwrite=True)
     synthetic = model.sample(n_windows)
     sets = {"simulated, held out": windows.held_out, "synthetic, tiny model": synthetic}
-    gd.plot_windows(sets, folder / "gallery.png", "Simulated gaze and samples of a tiny model")
+    title = "Simulated gaze and samples of a tiny model"
+    gd.plot_windows(sets, folder / "gallery.png", title, overwrite=True)
     for name, one in sets.items():
         path = np.hypot(*np.diff(one.to_numpy(), axis=2).transpose(1, 0, 2)).sum(axis=1)
         print(f"{name}: mean path length {path.mean():.1f} normalized units")

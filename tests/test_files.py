@@ -1,12 +1,21 @@
 from __future__ import annotations
 
 import hashlib
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from gazediffusion.errors import GazeError
-from gazediffusion.files import decode_text, read_bytes, require_writable, sha256_of, written_whole
+from gazediffusion.files import (
+    decode_text,
+    put_in_place,
+    read_bytes,
+    require_free,
+    require_writable,
+    sha256_of,
+    written_whole,
+)
 
 
 def test_written_whole_puts_the_file_in_place(tmp_path: Path) -> None:
@@ -51,6 +60,58 @@ def test_a_folder_that_holds_something_is_never_replaced(tmp_path: Path) -> None
     with pytest.raises(GazeError, match="not empty"), written_whole(tmp_path / "set") as temporary:
         temporary.mkdir()
     assert (tmp_path / "set" / "precious").read_text() == "keep"
+
+
+def test_a_file_is_replaced_only_on_request(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    require_free(path)
+    path.write_text("old")
+    with pytest.raises(GazeError, match=r"a\.txt: this file exists already.*`overwrite`"):
+        require_free(path)
+    require_free(path, overwrite=True)
+    with pytest.raises(GazeError, match="exists already"), written_whole(path, overwrite=False):
+        raise AssertionError
+    assert path.read_text() == "old"
+
+
+def test_a_folder_is_replaced_only_on_request_and_only_if_it_is_known(tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    folder.mkdir()
+    require_free(folder, known_by="card.json")  # an empty folder is free
+    (folder / "other").write_text("mine")
+    with pytest.raises(GazeError, match=r"not empty; name a new one$"):
+        require_free(folder, overwrite=True, known_by="card.json")
+    (folder / "card.json").write_text("{}")
+    with pytest.raises(GazeError, match="or give `overwrite`"):
+        require_free(folder, known_by="card.json")
+    with written_whole(folder, overwrite=True, known_by="card.json") as temporary:
+        temporary.mkdir()
+        (temporary / "card.json").write_text("new")
+    assert [path.name for path in tmp_path.iterdir()] == ["set"]
+    assert [path.name for path in folder.iterdir()] == ["card.json"]
+
+
+def test_a_folder_that_cannot_be_replaced_is_kept(tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    folder.mkdir()
+    (folder / "card.json").write_text("old")
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as elsewhere:
+        if Path(elsewhere).stat().st_dev == tmp_path.stat().st_dev:
+            pytest.skip("there is one file system")
+        with pytest.raises(OSError, match="cross-device"):
+            put_in_place(Path(elsewhere), folder)
+    assert (folder / "card.json").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["set"]
+
+
+def test_a_folder_is_not_named_like_a_file(tmp_path: Path) -> None:
+    for name in ("report.html", "sim.asc"):
+        with pytest.raises(GazeError, match=f"without an ending, as {name[:3]}"):
+            require_free(tmp_path / name, known_by="x")
+    require_free(tmp_path / "noise-0.5", known_by="x")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(GazeError, match="name a folder"):
+        require_free(tmp_path / "file", overwrite=True, known_by="x")
 
 
 def test_a_path_below_a_file_cannot_be_written(tmp_path: Path) -> None:

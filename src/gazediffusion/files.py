@@ -1,7 +1,8 @@
 """Reading and writing files so that nothing is half-written and every failure is one clear line.
 
 Output goes to a temporary name beside its target and is renamed when complete; a full or
-unwritable disk, or an interrupt, leaves the target as it was.
+unwritable disk, or an interrupt, leaves the target as it was. What a user names as an output is
+replaced only on request (`require_free`).
 """
 
 from __future__ import annotations
@@ -88,23 +89,66 @@ def is_utf_16(content: bytes) -> bool:
     return content.startswith((b"\xff\xfe", b"\xfe\xff"))
 
 
+def ending_of(path: Path) -> str:
+    """The ending of a name in small letters without its dot; "" for none and for a number.
+
+    >>> ending_of(Path("gaze.CSV")), ending_of(Path("gaze")), ending_of(Path("noise-0.5"))
+    ('csv', '', '')
+    """
+    ending = path.suffix[1:].lower()
+    return "" if ending.isdigit() else ending
+
+
 @contextlib.contextmanager
-def written_whole(path: Path) -> Iterator[Path]:
+def naming_failure(path: Path) -> Iterator[None]:
+    """Turn a failure of the system into one line that names the output."""
+    try:
+        yield
+    except OSError as error:
+        raise GazeError(f"cannot be written ({error.strerror or error})", path=path) from error
+
+
+def require_free(path: Path, overwrite: bool = False, known_by: str | None = None) -> None:
+    """Refuse to replace what is at `path`, unless `overwrite` says so.
+
+    known_by: for a folder, a pattern of a file in it; a folder without such a file is another's and
+    is never replaced. None: a file is written.
+    """
+    if known_by is not None and ending_of(path):
+        raise GazeError(
+            "a folder is written", path=path, remedy=f"name it without an ending, as {path.stem}"
+        )
+    replacing = "or give `overwrite` to replace it"
+    with naming_failure(path):
+        if path.is_dir():
+            is_ours = known_by is not None and any(path.glob(known_by))
+            if any(path.iterdir()) and not (overwrite and is_ours):
+                remedy = f"name a new one, {replacing}" if is_ours else "name a new one"
+                raise GazeError("this folder is not empty", path=path, remedy=remedy)
+        elif path.exists() and known_by is not None:
+            raise GazeError("this is a file", path=path, remedy="name a folder")
+        elif path.exists() and not overwrite:
+            problem = "this file exists already"
+            raise GazeError(problem, path=path, remedy=f"name another, {replacing}")
+
+
+@contextlib.contextmanager
+def written_whole(
+    path: Path, overwrite: bool = True, known_by: str | None = None
+) -> Iterator[Path]:
     """Yield a temporary path beside `path`; rename it into place when the block succeeds.
 
-    Works for a file and for a folder (make the folder at the yielded path). A folder that holds
-    anything is never replaced: that is an error before anything is written.
+    Works for a file and for a folder (make the folder at the yielded path). What must not be
+    replaced is an error before anything is written; see `require_free`.
     """
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        if path.is_dir() and any(path.iterdir()):
-            raise GazeError("this folder is not empty", path=path, remedy="name a new one")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        yield temporary
-        os.replace(temporary, path)
-    except OSError as error:
-        raise GazeError(f"cannot be written ({error.strerror or error})", path=path) from error
+        require_free(path, overwrite, known_by)
+        with naming_failure(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            yield temporary
+            put_in_place(temporary, path)
     finally:
         if temporary.is_dir():
             shutil.rmtree(temporary, ignore_errors=True)
@@ -113,11 +157,27 @@ def written_whole(path: Path) -> Iterator[Path]:
                 temporary.unlink(missing_ok=True)
 
 
+def put_in_place(source: Path, target: Path) -> None:
+    """Rename a file or folder; what is at the target is replaced, and kept where that fails."""
+    if not source.is_dir() or not target.is_dir() or target.is_symlink():
+        os.replace(source, target)
+        return
+    old = target.with_name(f".{target.name}.{os.getpid()}.old")
+    os.replace(target, old)
+    try:
+        os.replace(source, target)
+    except OSError:
+        os.replace(old, target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
 def require_writable(path: Path) -> None:
     """Fail before the long work, not after it, when `path` cannot be written."""
-    with written_whole(path.with_name(f"{path.name}.probe")) as temporary:
+    probe = path.with_name(f".{path.name}.{os.getpid()}.probe")
+    with written_whole(probe) as temporary:
         temporary.touch()
-    path.with_name(f"{path.name}.probe").unlink(missing_ok=True)
+    probe.unlink(missing_ok=True)
 
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:
@@ -152,6 +212,18 @@ def read_safetensors(
     except (SafetensorError, ValueError, OSError) as error:
         read_bytes(path)  # an empty or unreadable file has a clearer line of its own
         raise GazeError(problem, path=path, remedy=remedy) from error
+
+
+def read_parquet_header(path: Path) -> dict[str, Any] | None:
+    """Our JSON in the metadata of a Parquet file; None where there is none."""
+    from pyarrow import ArrowException, parquet
+
+    try:
+        metadata = parquet.read_metadata(path).metadata or {}
+        header = json.loads(metadata.get(b"gazediffusion", b"null"))
+    except (ArrowException, ValueError, OSError, RecursionError):
+        return None
+    return header if isinstance(header, dict) else None
 
 
 def sha256_of(path: Path) -> str:

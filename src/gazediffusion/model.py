@@ -23,7 +23,7 @@ from gazediffusion.device import choose_device
 from gazediffusion.diffusion.likelihood import Bound
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.generator import DiffusionGenerator, Progress
-from gazediffusion.generation.sets import Sampling, SetConfig, windows_done, write_set
+from gazediffusion.generation.sets import Sampling, SetConfig, write_set
 from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import Run, RunConfig, WeightsName
 from gazediffusion.models.pretrained import load_model, pretrained_folder
@@ -198,14 +198,16 @@ class Model:
         seconds: float | None = None,
         progress: Progress = lambda done: None,
         say: Callable[[str], None] = lambda line: None,
+        overwrite: bool = False,
         **settings: Unpack[SamplingSettings],
     ) -> list[Path]:
         """Write the first n windows of a seed as a set, piece by piece; returns the files.
 
-        path: a .parquet, .csv or .npz file, or a new folder. format: parquet, csv, npz, bids or
-        asc; by default that of the path's ending, else parquet. screen: of all windows instead of
+        path: a .parquet, .csv or .npz file, or a folder. format: parquet, csv, npz, bids or asc; by
+        default that of the path's ending, parquet for a folder. screen: of all windows instead of
         their own. grid_px: round pixels to this grid. seconds: length kept of every window.
-        Settings are those of `sample`. A stopped call resumes from the pieces it has.
+        overwrite: replace a set that is there. Settings are those of `sample`. A stopped call
+        resumes from the pieces it has.
         """
         config = SetConfig(
             n=n,
@@ -215,10 +217,7 @@ class Model:
             grid_px=grid_px,
             seconds=seconds,
         )
-        generator = self.generator(**settings)
-        if done := windows_done(generator, config, path):
-            say(f"resuming {path}: {done} of {n} windows are generated")
-        return write_set(generator, config, path, progress)
+        return write_set(self.generator(**settings), config, path, progress, say, overwrite)
 
     def fine_tune(
         self,

@@ -117,7 +117,8 @@ def test_columns_can_be_named(run: RunCommand, study: Path, tmp_path: Path) -> N
     where = (tmp_path / "labor.csv", "-o", tmp_path / "w.safetensors", "--screen", "1280x720")
     assert "no x and y columns" in error_of(run("prepare", *where))
     assert run("prepare", *where, "--columns", names)[0] == 0
-    wrong = error_of(run("prepare", *where, "--columns", names.replace("Quer", "Qer")))
+    misspelt = names.replace("Quer", "Qer")
+    wrong = error_of(run("prepare", *where, "--overwrite", "--columns", misspelt))
     assert "'Quer'" in wrong
 
 
@@ -142,6 +143,7 @@ BAD = {
     "participants": (["simulate", "-o", "OUT/s", "--participants", "0"], "participant"),
     "simulate format": (["simulate", "-o", "OUT/s", "--format", "edf"], "format"),
     "not empty": (["simulate", "-o", "STUDY"], "not empty"),
+    "simulate ending": (["simulate", "-o", "OUT/s.asc", "--format", "asc"], "without an ending"),
     "dataset": (["inspect", "pymovements:GazeBas"], "GazeBase"),
 }
 
@@ -302,6 +304,25 @@ BAD_MODELS = {
     "eta": (["generate", "-o", "OUT/g", "--model", "RUN", "--eta", "7"], "--eta"),
     "sampler": (["generate", "-o", "OUT/g", "--model", "RUN", "--sampler", "x"], "--sampler"),
     "format": (["generate", "-o", "OUT/g", "--model", "RUN", "--format", "x"], "no format 'x'"),
+    "asc is a folder": (
+        ["generate", "-o", "OUT/g.asc", "--model", "RUN"], "give --format asc and a name without"
+    ),
+    "asc as a file": (
+        ["generate", "-o", "OUT/g.asc", "--model", "RUN", "--format", "asc"], "as g"
+    ),
+    "bids as a file": (
+        ["generate", "-o", "OUT/g.parquet", "--model", "RUN", "--format", "bids"],
+        "bids is written as a folder, not as .parquet",
+    ),
+    "tsv": (["generate", "-o", "OUT/g.tsv", "--model", "RUN"], "end the name in .parquet, .csv"),
+    "mat": (["generate", "-o", "OUT/g.mat", "--model", "RUN"], "no format ends in .mat"),
+    "mismatch": (
+        ["generate", "-o", "OUT/g.csv", "--model", "RUN", "--format", "parquet"],
+        "--format is parquet, but the name ends in .csv; end the name in .parquet",
+    ),
+    "baseline ending": (
+        ["baseline", "uniform", "WINDOWS", "-o", "OUT/g.xlsx"], "no format ends in .xlsx"
+    ),
     "weights": (["generate", "-o", "OUT/g", "--model", "RUN", "--weights", "x"], "--weights"),
     "bids without cm": (
         ["generate", "-o", "OUT/g", "--model", "RUN", "--format", "bids", "-n", "1",
@@ -349,10 +370,14 @@ def test_baselines_are_generated_and_evaluated_in_one_report(
     )
     assert code == 0, lines
     assert "60 windows of the baseline kinematic-markov" in said
-    code, said, lines = run(
+    (tmp_path / "report").mkdir()
+    (tmp_path / "report" / "results.json").write_text("of an earlier call")
+    words = (
         "evaluate", "--real", windows, "--synthetic", evaluated / "participants.safetensors",
         f"markov={tmp_path / 'markov.safetensors'}", "-o", tmp_path / "report", "--quick",
     )  # fmt: skip
+    assert "not empty; name a new one, or give --overwrite" in error_of(run(*words))
+    code, said, lines = run(*words, "--overwrite")
     assert code == 0, lines
     assert "median ratio" in said
     assert f"wrote {tmp_path / 'report'}" in said
@@ -374,6 +399,9 @@ BAD_BAD_EVALUATIONS = {
     "protocol": (
         ["--real", "WINDOWS", "--synthetic", "SETS", "-o", "OUT/r", "--protocol", "x"],
         "--protocol",
+    ),
+    "report.html": (
+        ["--real", "WINDOWS", "--synthetic", "SETS", "-o", "OUT/r.html"], "without an ending, as r"
     ),
     "feature model": (
         ["--real", "WINDOWS", "--synthetic", "SETS", "-o", "OUT/r", "--feature-model", "OUT"],

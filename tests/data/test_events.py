@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import warnings
+from itertools import pairwise
 
 import numpy as np
+import pytest
 
-from gazediffusion.data.events import SACCADE_DEG_S, detect_events, detect_ivt
+from gazediffusion.data.events import (
+    MIN_FIXATION_MS,
+    MIN_SACCADE_MS,
+    SACCADE_DEG_S,
+    detect_events,
+    detect_ivt,
+)
 from gazediffusion.data.simulation import SimulationConfig, simulate
 from tests.conftest import SCREEN
 
@@ -43,7 +51,8 @@ def test_saccades_are_those_of_pymovements() -> None:
         warnings.simplefilter("ignore")
         import pymovements as pm
     rng = np.random.default_rng(0)
-    steps = np.where(rng.random((2, 999)) < 0.03, 60.0, 0.1) * rng.normal(0, 1, (2, 999))
+    is_fast = np.repeat(rng.random(333) < 0.1, 3)  # three steps, the shortest saccade
+    steps = np.where(is_fast, 60.0, 0.1) * rng.uniform(0.5, 1, (2, 999)) * rng.choice([-1, 1], 999)
     gaze = (640 + np.cumsum(np.pad(steps, ((0, 0), (1, 0))), axis=1)).astype(np.float32)
     time_ms = np.arange(1000, dtype=np.float64) * 4.0
     ours = [e for e in detect_events(gaze, time_ms, SCREEN) if e.event == "saccade"]
@@ -64,10 +73,40 @@ def test_saccades_are_those_of_pymovements() -> None:
 
 def test_short_rests_are_no_fixations() -> None:
     gaze = np.zeros((2, 200), dtype=np.float32)
-    gaze[0, 100:] += 100
-    gaze[0, 110:] += 100
+    for first in (100, 113):
+        for sample in range(first, first + 3):
+            gaze[0, sample:] += 30
     events = detect_events(gaze, np.arange(200, dtype=np.float64) * 4.0, SCREEN)
     assert [event.event for event in events] == ["fixation", "saccade", "saccade", "fixation"]
+
+
+@pytest.mark.parametrize("rate_hz", [60.0, 120.0, 250.0, 1000.0])
+def test_events_have_a_minimum_duration_and_an_order(rate_hz: float) -> None:
+    rng = np.random.default_rng(2)
+    n = 4000
+    # Noise above and below the threshold of 30 deg/s, from one sample to many.
+    scale = np.repeat(rng.choice([0.01, 0.3], n // 4), 4) * 250 / rate_hz
+    gaze = (640 + np.cumsum(rng.normal(0, scale / 0.03, (2, n)), axis=1)).astype(np.float32)
+    time_ms = np.arange(n, dtype=np.float64) * (1000.0 / rate_hz)
+    events = detect_events(gaze, time_ms, SCREEN)
+    shortest = {"saccade": MIN_SACCADE_MS, "fixation": MIN_FIXATION_MS}
+    assert {event.event for event in events} == set(shortest)
+    for event in events:
+        assert event.offset_ms - event.onset_ms >= shortest[event.event] - 1e-9
+        samples = event.samples(time_ms)
+        assert samples.stop - samples.start >= 2, "an event ends after it begins"
+    for event, following in pairwise(events):
+        assert event.offset_ms <= following.onset_ms
+
+
+def test_a_saccade_too_short_to_be_one_belongs_to_the_fixation_around_it() -> None:
+    gaze = np.zeros((2, 200), dtype=np.float32)
+    gaze[0, 100] += 100  # a spike: two fast steps, 8 ms
+    (fixation,) = detect_events(gaze, np.arange(200, dtype=np.float64) * 4.0, SCREEN)
+    assert (fixation.event, fixation.onset_ms, fixation.offset_ms) == ("fixation", 0.0, 796.0)
+    gaze[0, 100:103], gaze[0, 103:] = (100, 200, 300), 300  # three fast steps
+    events = detect_events(gaze, np.arange(200, dtype=np.float64) * 4.0, SCREEN)
+    assert [event.event for event in events] == ["fixation", "saccade", "fixation"]
 
 
 def test_segments_are_those_of_a_plain_loop_over_steps() -> None:

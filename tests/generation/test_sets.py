@@ -242,6 +242,35 @@ def test_a_stopped_set_goes_on_from_its_pieces(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["stopped", "straight"]
 
 
+def test_a_finished_set_is_replaced_on_request_and_resumes_like_any(
+    tmp_path: Path, generator: DiffusionGenerator
+) -> None:
+    config, output = SetConfig(N), tmp_path / "gaze.parquet"
+    write_set(generator, config, output)
+    before = files(tmp_path)
+
+    def stop(done: float) -> None:
+        if done > 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(GazeError, match=r"gaze\.parquet: this file exists already"):
+        write_set(generator, replace(config, seed=1), output, stop)
+    assert files(tmp_path) == before
+    with pytest.raises(KeyboardInterrupt):
+        write_set(generator, replace(config, seed=1), output, stop, overwrite=True)
+    assert output.read_bytes() == before["gaze.parquet"], "it is replaced when all is generated"
+    said: list[str] = []
+    with pytest.raises(GazeError, match="exists already"):
+        write_set(generator, replace(config, seed=1), output, say=said.append)
+    assert said == []
+    write_set(generator, replace(config, seed=1), output, say=said.append, overwrite=True)
+    assert said == [f"resuming {output}: 2 of {N} windows are generated"]
+    card = read_card(output)
+    assert card is not None
+    assert card["seed"] == 1
+    assert set(files(tmp_path)) == set(before)
+
+
 def test_an_interrupt_keeps_the_pieces_and_their_number_is_known(
     tmp_path: Path, generator: DiffusionGenerator
 ) -> None:
@@ -267,7 +296,7 @@ def test_a_set_is_the_saved_windows_to_the_byte(
 ) -> None:
     for format in FORMATS:
         config = SetConfig(N, seed=2, format=format)
-        name = f"gaze.{format}"
+        name = format if format in ("bids", "asc") else f"{format}/gaze.{format}"
         if format == "bids":
             config = replace(config, screen=SCREEN)
         write_set(generator, config, tmp_path / "set" / name)

@@ -15,7 +15,8 @@ from fastapi.testclient import TestClient
 
 import gazediffusion as gd
 from gazediffusion.data.events import detect_events
-from gazediffusion.data.readers import ReadOptions, read_recordings
+from gazediffusion.data.export.card import read_card
+from gazediffusion.data.readers import read_recordings
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.sets import SetConfig
 from gazediffusion.version import __version__
@@ -138,30 +139,29 @@ def test_every_download_is_read_back_on_the_screens_of_its_tasks(
     windows = sampled(run_folder, N, seed=1)
     expected = {task: list(windows.of_task(task).to_numpy("px")) for task in SCREENS}
     assert all(expected.values()), "a mixture of both tasks"
-    # The screens of a table are in its sidecar, which a download does not have.
-    options = ReadOptions()
-    if format in ("bids", "asc"):
+    name = "gaze" if format in ("bids", "asc") else f"gaze.{format}"
+    if format == "parquet":
+        (tmp_path / name).write_bytes(sent.content)
+    else:
         with zipfile.ZipFile(io.BytesIO(sent.content)) as archive:
             archive.extractall(tmp_path)
-        assert json.loads((tmp_path / "gaze/card.json").read_text())["synthetic"] is True
-    else:
-        (tmp_path / f"gaze.{format}").write_bytes(sent.content)
-        options = ReadOptions(screen=SCREEN)
-    recordings = list(read_recordings([tmp_path], options))
+    card = read_card(tmp_path / name)
+    assert card is not None
+    assert (card["synthetic"], card["seed"]) == (True, 1)
+    recordings = list(read_recordings([tmp_path]))
     assert len(recordings) == N
     for recording in recordings:
         task = "reading" if "reading" in recording.task else "free viewing"
-        if format in ("bids", "asc"):
-            assert recording.screen is not None
-            assert recording.screen.has_pixels_of(SCREENS[task])
+        assert recording.screen is not None
+        assert recording.screen.has_pixels_of(SCREENS[task])
         (gaze,) = recording.gaze_px.values()
         np.testing.assert_allclose(gaze, expected[task].pop(0), atol=0.051)
 
 
 def test_seconds_cut_the_windows_of_files(client: TestClient, tmp_path: Path) -> None:
-    fields = {"n": 2, "seconds": 1.2, "format": "csv"}
-    (tmp_path / "gaze.csv").write_bytes(client.post("/api/generate", json=fields).content)
-    recordings = read_recordings([tmp_path / "gaze.csv"], ReadOptions(screen=SCREEN))
+    fields = {"n": 2, "seconds": 1.2, "format": "parquet"}
+    (tmp_path / "gaze.parquet").write_bytes(client.post("/api/generate", json=fields).content)
+    recordings = read_recordings([tmp_path / "gaze.parquet"])
     assert [len(recording) for recording in recordings] == [300, 300]
 
 

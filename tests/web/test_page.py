@@ -21,6 +21,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from gazediffusion.data.export.card import read_card
 from gazediffusion.data.readers import read_recordings
 from gazediffusion.data.recordings import Recording
 from tests.browser import CHROMIUM, FLAGS
@@ -384,13 +385,13 @@ def test_statistics_are_those_of_scipy(open_page: OpenPage) -> None:
         assert interval == pytest.approx([expected.low, expected.high], abs=1e-6)
 
 
-def unpacked(path: Path) -> Path:
+def unpacked(path: Path, format: str) -> Path:
     if path.suffix != ".zip":
         return path
     folder = path.with_suffix("")
     with zipfile.ZipFile(path) as archive:
         archive.extractall(folder)
-    return folder / "gaze"
+    return folder / ("gaze.csv" if format == "csv" else "gaze")
 
 
 def read_with_pymovements(path: Path, format: str) -> list[list[float]]:
@@ -444,10 +445,13 @@ def test_every_download_has_the_shown_windows_and_is_read_back(
         with page.expect_download() as caught:
             page.click(f"[data-format={format}]")
         name = caught.value.suggested_filename
-        assert name.endswith(f"seed5.{format}" if format in ("parquet", "csv") else f"{format}.zip")
+        assert name.endswith("seed5.parquet" if format == "parquet" else f"seed5.{format}.zip")
         path = tmp_path / name
         caught.value.save_as(path)
-        path = unpacked(path)
+        path = unpacked(path, format)
+        card = read_card(path)
+        assert card is not None
+        assert (card["synthetic"], card["seed"]) == (True, 5)
         found = [normalized(one, generated["card"]) for one in read_recordings([path])]
         np.testing.assert_allclose(found, expected, atol=2e-4)
         theirs = read_with_pymovements(path, format)

@@ -75,7 +75,8 @@ def test_generate_gives_the_same_bytes(
     expected = files_of(tmp_path / "command")
     assert files_of(tmp_path / "sample") == expected
     assert files_of(tmp_path / "sample_to") == expected
-    if format in ("bids", "asc"):
+    if format in ("csv", "bids", "asc"):
+        assert response.headers["content-type"] == "application/zip"
         with zipfile.ZipFile(io.BytesIO(response.content)) as archive:
             archive.extractall(tmp_path / "http")
         assert files_of(tmp_path / "http") == expected

@@ -9,11 +9,9 @@ import typer
 
 from gazediffusion.cli import progress, tables
 from gazediffusion.cli.console import out, plain
-from gazediffusion.cli.options import (
-    reads_recordings,
-)
+from gazediffusion.cli.options import Overwrite, reads_recordings
 from gazediffusion.errors import GazeError
-from gazediffusion.files import require_writable
+from gazediffusion.files import require_free, require_writable
 
 
 @reads_recordings
@@ -26,7 +24,7 @@ def evaluate(
             show_default=False,
         ),
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="A new folder.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="A folder.")],
     more: Annotated[
         list[str] | None, typer.Argument(help="More synthetic sets.", show_default=False)
     ] = None,
@@ -87,6 +85,7 @@ def evaluate(
     ] = False,
     bootstrap: Annotated[int, typer.Option(help="Draws of participants for intervals.")] = 200,
     seed: Annotated[int, typer.Option(help="Of subsets and draws.")] = 0,
+    overwrite: Overwrite = False,
     *,
     reading: dict[str, Any],
 ) -> None:
@@ -108,8 +107,7 @@ def evaluate(
     protocols = {"position": ("position",), "velocity": ("velocity",)}
     if protocol not in (*protocols, "both"):
         raise GazeError(f"--protocol must be position, velocity or both, not {protocol!r}")
-    if output.is_dir() and any(output.iterdir()):
-        raise GazeError("this folder is not empty", path=output, remedy="name a new one")
+    require_free(output, overwrite, gd.Evaluation.RESULTS)
     require_writable(output)
     config = gd.EvaluationConfig(
         protocols=protocols.get(protocol, ("position", "velocity")),  # type: ignore[arg-type]
@@ -133,7 +131,7 @@ def evaluate(
             **reading,
         )
         step("report")
-        evaluation.save(output)
+        evaluation.save(output, overwrite=overwrite)
     tables.print_evaluation(evaluation)
     out.print(f"wrote {plain(output)}: report.html, report.md, results.json, figures")
 
@@ -151,7 +149,7 @@ def baseline(
     output: Annotated[
         Path,
         typer.Option(
-            "-o", "--output", help="A .safetensors, .parquet, .csv or .npz file, or a new folder."
+            "-o", "--output", help="A .safetensors, .parquet, .csv or .npz file, or a folder."
         ),
     ],
     n: Annotated[int, typer.Option("-n", help="How many windows.")] = 1000,
@@ -159,10 +157,11 @@ def baseline(
     format: Annotated[
         str | None,
         typer.Option(
-            help="parquet, csv, npz, bids or asc; by the output's ending, else parquet.",
+            help="parquet, csv, npz, bids or asc; by the output's ending, parquet for a folder.",
             show_default=False,
         ),
     ] = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Generate with one of the paper's four statistical baselines.
 
@@ -179,7 +178,7 @@ def baseline(
         fitted = gd.fit_baseline(name, gd.Windows.load(windows))
         step("generating")
         if output.suffix == ".safetensors" and format is None:
-            fitted.sample(n, seed).save(output)
+            fitted.sample(n, seed).save(output, overwrite=overwrite)
         else:
-            fitted.sample_to(output, n, seed=seed, format=format)
+            fitted.sample_to(output, n, seed=seed, format=format, overwrite=overwrite)
     out.print(f"wrote {plain(output)}: {n} windows of the baseline {name}, seed {seed}")

@@ -9,7 +9,7 @@ import typer
 
 from gazediffusion.cli import progress, tables
 from gazediffusion.cli.console import exit_stopped, out, plain, warn
-from gazediffusion.cli.options import DistanceCm, ScreenCm, ScreenPx, screen_of
+from gazediffusion.cli.options import DistanceCm, Overwrite, ScreenCm, ScreenPx, screen_of
 from gazediffusion.errors import StoppedError
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def calibrate(
 def generate(
     output: Annotated[
         Path,
-        typer.Option("-o", "--output", help="A new folder, or a .parquet, .csv or .npz file."),
+        typer.Option("-o", "--output", help="A folder, or a .parquet, .csv or .npz file."),
     ],
     model: Annotated[
         str,
@@ -198,7 +198,7 @@ def generate(
     format: Annotated[
         str | None,
         typer.Option(
-            help="parquet, csv, npz, bids or asc; by the output's ending, else parquet.",
+            help="parquet, csv, npz, bids or asc; by the output's ending, parquet for a folder.",
             show_default=False,
         ),
     ] = None,
@@ -220,6 +220,7 @@ def generate(
     precision: Annotated[
         str, typer.Option(help="fp32, bf16 (joint alone), or auto: bf16 where it is faster.")
     ] = "auto",
+    overwrite: Overwrite = False,
 ) -> None:
     """Generate synthetic gaze with the packaged model, or with your own.
 
@@ -247,6 +248,7 @@ def generate(
                 seconds=seconds,
                 progress=bar,
                 say=lambda line: out.print(plain(line)),
+                overwrite=overwrite,
                 task=task,
                 quality=quality,
                 sampler=sampler,

@@ -104,6 +104,9 @@ SourceRate = Annotated[
         "--source-rate", help="Hz of recordings without a time column.", show_default=False
     ),
 ]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace the output of an earlier call.")
+]
 DataDir = Annotated[
     Path | None, typer.Option(help="Where pymovements:NAME datasets are kept.", show_default=False)
 ]

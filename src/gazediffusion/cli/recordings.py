@@ -15,22 +15,24 @@ from gazediffusion.cli.options import (
     EyeOption,
     Format,
     MaxSpeed,
+    Overwrite,
     Paths,
     Tasks,
     cleaning_of,
     reads_recordings,
 )
 from gazediffusion.errors import GazeError
-from gazediffusion.files import require_writable
+from gazediffusion.files import require_free, require_writable
 
 
 def simulate(
-    output: Annotated[Path, typer.Option("-o", "--output", help="A new folder.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="A folder.")],
     participants: Annotated[int, typer.Option(help="How many participants.")] = 10,
     minutes: Annotated[float, typer.Option(help="Minutes of gaze per participant.")] = 2.0,
     format: Annotated[str, typer.Option(help="asc, csv, parquet, bids or columns.")] = "parquet",
     rate: Annotated[float, typer.Option(help="Samples per second.")] = 1000.0,
     seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = 0,
+    overwrite: Overwrite = False,
 ) -> None:
     """Simulate eye-tracker recordings whose true events are known.
 
@@ -46,7 +48,9 @@ def simulate(
         n_participants=participants, minutes=minutes, seed=seed, rate_hz=rate
     )
     with progress.progress_bar("simulating", participants, "participant") as update:
-        written = gd.write_simulation(config, output, format, lambda done, _: update(done, ""))
+        written = gd.write_simulation(
+            config, output, format, lambda done, _: update(done, ""), overwrite=overwrite
+        )
     out.print(
         f"wrote {plain(output)}: {participants} participants, {minutes:g} min each at {rate:g} Hz, "
         f"{len(written)} files, true events in {plain(_truth_of(written))}"
@@ -70,6 +74,7 @@ def inspect(
     plot_participant: Annotated[
         str | None, typer.Option(help="Whose recording to draw; the first long enough otherwise.")
     ] = None,
+    overwrite: Overwrite = False,
     *,
     reading: dict[str, Any],
 ) -> None:
@@ -79,6 +84,8 @@ def inspect(
     """
     import gazediffusion as gd
 
+    if plot is not None:
+        require_free(plot, overwrite)
     recordings = gd.read(paths, format=format, **reading)
     cleaning = cleaning_of(eye, blink_before, blink_after, max_speed)
     config = gd.PrepareConfig(rate_hz=rate, seconds=seconds, cleaning=cleaning)
@@ -89,7 +96,7 @@ def inspect(
     for note in sorted({note for summary in summaries for note in summary.notes}):
         out.print(f"note: {plain(in_flags(note))}")
     if plot is not None:
-        title = gd.plot_recording(recordings, config, plot, plot_participant)
+        title = gd.plot_recording(recordings, config, plot, plot_participant, overwrite=overwrite)
         out.print(f"wrote {plain(plot)}: {plain(title)}")
 
 
@@ -134,6 +141,7 @@ def prepare(
             show_default=False,
         ),
     ] = None,
+    overwrite: Overwrite = False,
     *,
     reading: dict[str, Any],
 ) -> None:
@@ -162,11 +170,12 @@ def prepare(
     )
     if output.suffix != ".safetensors":
         raise GazeError("a windows file ends in .safetensors", path=output)
+    require_free(output, overwrite)
     require_writable(output)
     recordings = gd.read(paths, format=format, **reading)
     with progress.recording_bar("preparing", len(recordings.sources)) as bar:
         windows = gd.prepare(recordings, config, bar)
-    windows.save(output)
+    windows.save(output, overwrite=overwrite)
     tables.print_windows(windows)
     out.print(
         f"wrote {plain(output)}: {len(windows)} windows, {output.stat().st_size / 1e6:.1f} MB"

@@ -293,13 +293,15 @@ class Windows:
             provenance=provenance or {},
         )
 
-    def save(self, path: Path | str, format: str | None = None) -> list[Path]:
+    def save(
+        self, path: Path | str, format: str | None = None, *, overwrite: bool = False
+    ) -> list[Path]:
         """Write the windows; the same windows give the same bytes. Returns the files.
 
         A path ending in .safetensors is a windows file, which `load` gives back with everything.
         Other tools read .parquet, .csv, .npz, or a folder of the format bids, asc, parquet, csv or
         npz: each window is a trial in pixels and degrees of its own screen, beside a card (JSON)
-        and a README.
+        and a README. overwrite: replace files that are there.
 
         >>> import tempfile
         >>> import numpy as np
@@ -312,11 +314,11 @@ class Windows:
         if format is None and Path(path).suffix == ".safetensors":
             from gazediffusion.data.windows_file import save_windows
 
-            save_windows(self, Path(path))
+            save_windows(self, Path(path), overwrite)
             return [Path(path)]
         from gazediffusion.data.export.windows import export_windows
 
-        return export_windows(self, Path(path), format)
+        return export_windows(self, Path(path), format, overwrite)
 
     @classmethod
     def load(cls, path: Path | str) -> Windows:

@@ -37,8 +37,11 @@ _INT16_MAX = np.iinfo(np.int16).max
 _RENAMED = {"recipe": "protocol", "same_person": "same_participant"}
 
 
-def save_windows(windows: Windows, path: Path) -> None:
-    """Write one safetensors file; the same windows give the same bytes."""
+def save_windows(windows: Windows, path: Path, overwrite: bool = False) -> None:
+    """Write one safetensors file; the same windows give the same bytes.
+
+    overwrite: replace a file that is there.
+    """
     from safetensors.numpy import save
 
     tensors = {name: getattr(windows, field) for name, field in _TENSORS.items()}
@@ -66,7 +69,7 @@ def save_windows(windows: Windows, path: Path) -> None:
         "provenance": dict(windows.provenance),
     }
     packed = save(tensors, metadata={"gazediffusion": json.dumps(header)})
-    with written_whole(path) as temporary:
+    with written_whole(path, overwrite) as temporary:
         temporary.write_bytes(packed)
 
 

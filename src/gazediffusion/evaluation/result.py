@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -84,6 +84,7 @@ class Evaluation:
 
     parts: dict[str, Results]
     shown: dict[str, Windows] = field(default_factory=dict)
+    RESULTS: ClassVar[str] = "results.json"  # the file by which a report folder is known
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", plain_values(self.parts))
@@ -164,32 +165,41 @@ class Evaluation:
         """The headline as a text table, with the sentence that says what is compared."""
         return report.headline_text(self.parts)
 
-    def to_json(self, path: Path | str | None = None) -> str:
-        """All results as JSON; written to a file where one is named."""
+    def to_json(self, path: Path | str | None = None, *, overwrite: bool = False) -> str:
+        """All results as JSON; written to a file where one is named.
+
+        overwrite: replace a file that is there.
+        """
         values = {"format": FORMAT, "format_version": 2, "parts": self.parts}
         text = json.dumps(plain_values(values), indent=1, ensure_ascii=False, allow_nan=False)
-        return _written(text, path)
+        return _written(text, path, overwrite)
 
     def to_markdown(self) -> str:
         """The report in Markdown, without figures."""
         return report.markdown_report(self.parts, {})
 
-    def to_html(self, path: Path | str | None = None) -> str:
-        """The report as one page with its figures; written to a file where one is named."""
+    def to_html(self, path: Path | str | None = None, *, overwrite: bool = False) -> str:
+        """The report as one page with its figures; written to a file where one is named.
+
+        overwrite: replace a file that is there.
+        """
         with tempfile.TemporaryDirectory(prefix="gazediffusion-") as folder:
             figures = report.draw_figures(self.parts, Path(folder), self.shown)
-            return _written(report.html_report(self.parts, figures), path)
+            return _written(report.html_report(self.parts, figures), path, overwrite)
 
-    def save(self, folder: Path | str) -> list[Path]:
-        """Write report.html, report.md, results.json and figures/ into a new folder."""
+    def save(self, folder: Path | str, *, overwrite: bool = False) -> list[Path]:
+        """Write report.html, report.md, results.json and figures/ into a folder.
+
+        overwrite: replace a report that is there.
+        """
         folder = Path(folder)
-        with written_whole(folder) as temporary:
+        with written_whole(folder, overwrite, self.RESULTS) as temporary:
             temporary.mkdir()
             figures = report.draw_figures(self.parts, temporary / "figures", self.shown)
             texts = {
                 "report.html": report.html_report(self.parts, figures),
                 "report.md": report.markdown_report(self.parts, figures),
-                "results.json": self.to_json(),
+                self.RESULTS: self.to_json(),
             }
             for name, text in texts.items():
                 (temporary / name).write_text(text, encoding="utf-8")
@@ -197,10 +207,10 @@ class Evaluation:
         return [*(folder / name for name in texts), *(folder / picture for picture in pictures)]
 
 
-def _written(text: str, path: Path | str | None) -> str:
+def _written(text: str, path: Path | str | None, overwrite: bool) -> str:
     """The text, written to a file where one is named."""
     if path is not None:
-        with written_whole(Path(path)) as temporary:
+        with written_whole(Path(path), overwrite) as temporary:
             temporary.write_text(text, encoding="utf-8")
     return text
 

@@ -264,14 +264,17 @@ class Baseline:
         grid_px: float | None = None,
         seconds: float | None = None,
         progress: Progress = lambda done: None,
+        overwrite: bool = False,
     ) -> list[Path]:
-        """Write the first n windows of this seed to a file or a new folder, streamed.
+        """Write the first n windows of this seed to a file or a folder, streamed.
 
         The same bytes as `sample(n, seed).save(path)`, unless screen, grid_px or seconds are given
-        (see `sets.SetConfig`). Returns the set, its card (JSON) and its README.
+        (see `sets.SetConfig`). overwrite: replace a set that is there. Returns the set, its card
+        (JSON) and its README.
         """
         format = format_of(Path(path), format)
-        return write_set(self, SetConfig(n, seed, format, screen, grid_px, seconds), path, progress)
+        config = SetConfig(n, seed, format, screen, grid_px, seconds)
+        return write_set(self, config, path, progress, overwrite=overwrite)
 
     def describe(self) -> dict[str, Any]:
         """What a card says: length and rate of windows, screens by task, sampling and model."""

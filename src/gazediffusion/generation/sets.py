@@ -24,8 +24,8 @@ from gazediffusion.data.export.windows import (
     FORMATS,
     format_of,
     projected,
-    put_in_place,
-    require_free,
+    put_set_in_place,
+    require_free_set,
     write_windows,
 )
 from gazediffusion.data.windows import Windows
@@ -117,15 +117,21 @@ def write_set(
     config: SetConfig,
     output: Path | str,
     progress: Progress = lambda done: None,
+    say: Callable[[str], None] = lambda line: None,
+    overwrite: bool = False,
 ) -> list[Path]:
-    """Generate a set into a new folder, or a file where `output` ends in .parquet, .csv, .npz.
+    """Generate a set into a folder, or a file where `output` ends in .parquet, .csv, .npz.
 
-    Pieces that an interrupted call left are not generated again; `windows_done` tells their number.
-    Returns what was written: the set, its card (JSON) and its README.
+    Pieces that an interrupted call left are not generated again; `say` receives a line with their
+    number. overwrite: replace a set that is there. Returns what was written: the set, its card
+    (JSON) and its README.
     """
     output = Path(output)
-    require_free(output, config.format)
+    format_of(output, config.format)
+    require_free_set(output, config.format, overwrite)
     require_writable(output)
+    if done := windows_done(generator, config, output):
+        say(f"resuming {output}: {done} of {config.n} windows are generated")
     card = make_card(generator, config)
     _require_sizes(generator, config)
     work = _work_folder(output, card)
@@ -141,7 +147,7 @@ def write_set(
         folder.mkdir()
         pieces = partial(_stored, work, generator, config)
         write_windows(folder, pieces, config.format, card, config.grid_px)
-    written = put_in_place(work / "set", output, config.format)
+    written = put_set_in_place(work / "set", output, config.format, overwrite)
     shutil.rmtree(work, ignore_errors=True)
     return written
 

@@ -16,15 +16,21 @@ if TYPE_CHECKING:
 
 
 def plot_windows(
-    windows: Windows | Mapping[str, Windows], path: Path | str, title: str = "", n: int = 4
+    windows: Windows | Mapping[str, Windows],
+    path: Path | str,
+    title: str = "",
+    n: int = 4,
+    *,
+    overwrite: bool = False,
 ) -> Path:
     """Draw n evenly spaced windows of each set into a .png, .svg or .pdf file.
 
     windows: one set, or several by name; each window is drawn in the proportions of its screen.
+    overwrite: replace a file that is there.
     """
     sets = {"": windows} if isinstance(windows, Windows) else windows
     with house_style():
-        save_figure(gallery(sets, title, n), Path(path))
+        save_figure(gallery(sets, title, n), Path(path), overwrite)
     return Path(path)
 
 

@@ -14,6 +14,7 @@ from gazediffusion.data.reading import Recordings, sources_of
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.resampling import read_clock
 from gazediffusion.errors import GazeError
+from gazediffusion.files import require_free
 from gazediffusion.plotting.style import house_style, recording_overview, save_figure
 
 
@@ -22,8 +23,14 @@ def plot_recording(
     config: PrepareConfig,
     path: Path,
     participant: str | None = None,
+    *,
+    overwrite: bool = False,
 ) -> str:
-    """Draw the first recording (of that participant) with a segment of a window's length."""
+    """Draw the first recording (of that participant) with a segment of a window's length.
+
+    path: a .png, .svg or .pdf file. overwrite: replace one that is there. Returns the title.
+    """
+    require_free(path, overwrite)
     for source in sources_of(recordings):
         for recording in source.read():
             if participant is not None and recording.participant != participant:

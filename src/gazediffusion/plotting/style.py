@@ -49,13 +49,13 @@ def house_style() -> Iterator[None]:
         yield
 
 
-def save_figure(figure: Figure, path: Path) -> None:
+def save_figure(figure: Figure, path: Path, overwrite: bool = True) -> None:
     """Write a figure whole, then close it."""
     import matplotlib.pyplot as plt
 
     if path.suffix.lower() not in _ENDINGS:
         raise GazeError("pictures are written as .png, .svg or .pdf", path=path)
-    with written_whole(path) as temporary:
+    with written_whole(path, overwrite) as temporary:
         figure.savefig(temporary, format=path.suffix.lower()[1:])
     plt.close(figure)
 

@@ -91,7 +91,7 @@ def _prepare(
     if recordings is None:
         builder.watcher.part("simulating recordings")
         simulation = SimulationConfig(n_participants=8, minutes=2.0, rate_hz=250.0)
-        write_simulation(simulation, builder.folder / "recordings", "parquet")
+        write_simulation(simulation, builder.folder / "recordings", "parquet", overwrite=True)
         recordings = read(builder.folder / "recordings")
     found = recordings() if callable(recordings) else recordings
     names = sorted({source.path.name for source in found.sources})[:20]
@@ -100,7 +100,7 @@ def _prepare(
         with builder.watcher.preparing(protocol, len(found.sources)) as progress:
             windows = prepare(found, config, progress)
         _require_participants(windows)
-        windows.save(builder.path("windows", protocol))
+        windows.save(builder.path("windows", protocol), overwrite=True)
     described = {"data": names, "task": ", ".join(tasks) or None, "command": command}
     write_json(builder.folder / _DATA, described)
 

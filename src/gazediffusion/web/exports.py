@@ -1,4 +1,7 @@
-"""Generated windows as one file to send: what `Windows.save` writes, zipped where it is a folder.
+"""Generated windows as one file to send, which contains its card.
+
+What `Windows.save` writes is sent as it is (Parquet, NPZ), or as a zip where it is a folder (BIDS,
+ASC) or has its card beside it (CSV).
 
 The files are written in a temporary folder that is deleted before the first byte is sent. What is
 sent is an unnamed file, which the system deletes when it is closed.
@@ -19,7 +22,8 @@ import gazediffusion as gd
 from gazediffusion.web.requests import GenerationRequest, windows_json
 from gazediffusion.web.uploads import PREFIX
 
-_ZIPPED = ("bids", "asc")
+_FOLDERS = ("bids", "asc")
+_ZIPPED = ("csv", *_FOLDERS)
 _CHUNK = 1 << 16
 _DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -37,10 +41,10 @@ def export_file(windows: gd.Windows, format: str) -> BinaryIO:
     """The windows in a format, as an open file at its beginning; the caller closes it."""
     stream = tempfile.TemporaryFile(prefix=PREFIX)  # noqa: SIM115  # closed when it is sent
     with tempfile.TemporaryDirectory(prefix=PREFIX) as folder:
-        is_zipped = format in _ZIPPED
-        path, *_ = windows.save(Path(folder) / ("gaze" if is_zipped else f"gaze.{format}"), format)
-        if is_zipped:
-            _zip(path, stream)
+        name = "gaze" if format in _FOLDERS else f"gaze.{format}"
+        path, *_ = windows.save(Path(folder) / name, format)
+        if format in _ZIPPED:
+            _zip(Path(folder), stream)
         else:
             with path.open("rb") as content:
                 shutil.copyfileobj(content, stream)
@@ -67,11 +71,11 @@ def chunks(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def _zip(folder: Path, stream: BinaryIO) -> None:
-    """A folder as a zip; the same files give the same bytes."""
+    """The content of a folder as a zip; the same files give the same bytes."""
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(folder.rglob("*")):
             if path.is_file():
-                entry = zipfile.ZipInfo(path.relative_to(folder.parent).as_posix(), _DATE)
+                entry = zipfile.ZipInfo(path.relative_to(folder).as_posix(), _DATE)
                 entry.compress_type = zipfile.ZIP_DEFLATED
                 with path.open("rb") as content, archive.open(entry, "w") as target:
                     shutil.copyfileobj(content, target)

@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 MEDIA_TYPES = {
     "json": "application/json",
     "parquet": "application/vnd.apache.parquet",
-    "csv": "text/csv",
+    "csv": "application/zip",
     "npz": "application/x-npz",
     "bids": "application/zip",
     "asc": "application/zip",
@@ -106,8 +106,8 @@ class GenerateRequest(GenerationFields):
         str,
         Field(
             "json",
-            description="json: numbers; parquet, csv, npz: the file; bids, asc: a zip of the "
-            "folder with card and README.",
+            description="json: numbers; parquet, npz: the file, which contains its card; csv: a "
+            "zip of the file with card and README; bids, asc: a zip of the folder with both.",
             json_schema_extra={"enum": ["json", "parquet", "csv", "npz", "bids", "asc"]},
         ),
     ]

@@ -23,6 +23,7 @@ from gazediffusion.data.export.windows import FORMATS, projected, write_windows
 from gazediffusion.data.preparing import PrepareConfig, prepare
 from gazediffusion.data.readers import find_sources, read_recordings
 from gazediffusion.data.windows import Windows
+from gazediffusion.description import describe
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.loading import load_set
 from gazediffusion.geometry import Screen
@@ -216,6 +217,115 @@ def test_pymovements_reads_each_asc_of_a_mixture_with_its_screen(tmp_path: Path)
             assert gaze.experiment.screen.width_px == screen.width_px
 
 
+SYNTHETIC_CARD: dict[str, Any] = {
+    "synthetic": True, "seed": 1, "gazediffusion_version": "1", "rate_hz": RATE_HZ,
+    "screens": {task: vars(screen) for task, screen in SCREEN_OF.items()}, "sampling": {},
+    "model": {
+        "baseline": "uniform",
+        "trained_on": {
+            "n_windows": 9, "n_participants": 3, "n_held_out_participants": 1, "tasks": ["reading"],
+        },
+    },
+}  # fmt: skip
+
+
+def jumping() -> Windows:
+    """Synthetic windows of two tasks with noise and jumps of one to eight samples."""
+    rng = np.random.default_rng(3)
+    steps = rng.normal(0, 1, (4, 2, LENGTH)) * np.repeat(
+        rng.choice([4e-4, 4e-4, 4e-4, 1e-2], (4, 1, LENGTH // 2)), 2, axis=2
+    )
+    screens = [SCREEN_OF[task] for task in TASKS]
+    gaze = np.clip(np.cumsum(steps, axis=2), -0.9, 0.9)
+    return Windows.from_array(
+        gaze, RATE_HZ, screens, tasks=TASKS, provenance={"card": SYNTHETIC_CARD}
+    )
+
+
+def test_asc_says_that_it_is_synthetic_and_its_events_last(tmp_path: Path) -> None:
+    jumping().save(tmp_path / "set", "asc")
+    mixture().save(tmp_path / "real", "asc")
+    shortest_ms = {"ESACC": 12, "EFIX": 60}
+    for path in (tmp_path / "set").glob("*.asc"):
+        lines = path.read_text().splitlines()
+        assert lines[0].startswith("** ")
+        assert "synthetic" in lines[0]
+        assert [line for line in lines if line.startswith("MSG") and "synthetic" in line]
+        events = [line.split() for line in lines if line.startswith(tuple(shortest_ms))]
+        assert {words[0] for words in events} == set(shortest_ms)
+        now = -1.0
+        for word, _, start, end, duration, *_ in events:
+            assert now < float(start) < float(end)
+            assert float(duration) >= shortest_ms[word]
+            now = float(end)
+    for path in (tmp_path / "real").glob("*.asc"):
+        assert "synthetic gaze" not in path.read_text()
+
+
+def test_events_in_bids_are_those_in_asc(tmp_path: Path) -> None:
+    windows = jumping()
+    windows.save(tmp_path / "set", "bids")
+    tables = list((tmp_path / "set").rglob("*_physioevents.tsv.gz"))
+    assert len(tables) == len(windows)
+    for path in tables:
+        rows = pl.read_csv(path, separator="\t", has_header=False).rows()
+        index = int(path.name.split("run-")[1].split("_")[0])
+        expected = windows.events(index)
+        assert [row[2] for row in rows] == [event.event for event in expected]
+        onsets = [row[0] for row in rows]
+        assert onsets == pytest.approx([event.onset_ms for event in expected])
+        assert min(row[1] for row in rows if row[2] == "saccade") >= 0.012
+
+
+@pytest.mark.parametrize("name", ["gaze.parquet", "gaze.npz"])
+def test_a_file_contains_its_card_and_is_described_by_it_alone(tmp_path: Path, name: str) -> None:
+    path, *beside = jumping().save(tmp_path / name)
+    sidecar = json.loads(beside[0].read_text())["GazediffusionCard"]
+    other = {"GazediffusionCard": {**sidecar, "seed": 99}}
+    beside[0].write_text(json.dumps(other))  # of another set with the same stem
+    assert read_card(path) == sidecar
+    for one in beside:
+        one.unlink()
+    assert read_card(path) == sidecar
+    described = describe(path)
+    assert (described["kind"], described["synthetic"], described["seed"]) == ("set", True, 1)
+    assert "No participant was recorded" in described["in_words"]
+
+
+def test_parquet_metadata_has_the_card_under_the_package_name(tmp_path: Path) -> None:
+    jumping().save(tmp_path / "set", "parquet")
+    metadata = pl.read_parquet_metadata(tmp_path / "set" / "recordings.parquet")
+    card = json.loads(metadata["gazediffusion"])
+    assert card == read_card(tmp_path / "set")
+    (tmp_path / "set" / "card.json").unlink()
+    assert read_card(tmp_path / "set" / "recordings.parquet") == card
+
+
+def test_a_parquet_file_alone_is_read_on_its_own_screens(tmp_path: Path) -> None:
+    path, *beside = mixture().save(tmp_path / "gaze.parquet")
+    for one in beside:
+        one.unlink()
+    recordings = list(read_recordings([path]))
+    assert [one.screen for one in recordings] == [SCREEN_OF[one.task] for one in recordings]
+    path, *beside = mixture().of_task("reading").save(tmp_path / "reading.parquet")
+    beside[0].unlink()
+    assert {one.screen for one in read_recordings([path])} == {READING}
+
+
+@pytest.mark.parametrize(
+    "note", [b"no json", b"[1]", b'{"screen": 3}', b'{"screens": {"reading": {"width": 1}}}']
+)
+def test_foreign_metadata_of_a_parquet_file_is_no_card(tmp_path: Path, note: bytes) -> None:
+    from pyarrow import parquet
+
+    path, *beside = mixture().save(tmp_path / "gaze.parquet")
+    for one in beside:
+        one.unlink()
+    table = parquet.read_table(path).replace_schema_metadata({b"gazediffusion": note})
+    parquet.write_table(table, path)
+    assert all(one.screen is None for one in read_recordings([path]))
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_the_number_of_pieces_does_not_change_the_bytes(tmp_path: Path, format: str) -> None:
     windows = mixture()
@@ -254,6 +364,47 @@ def test_nothing_is_written_over_a_folder_or_without_windows(tmp_path: Path) -> 
     with pytest.raises(GazeError, match="no format 'edf'"):
         windows.save(tmp_path / "gaze.edf", "edf")
     assert sorted(os.listdir(tmp_path)) == ["set"]
+
+
+@pytest.mark.parametrize(
+    ("name", "format", "problem"),
+    [
+        ("gaze.asc", None, "asc is written as a folder.*`format` asc and a name.*, as gaze"),
+        ("gaze.asc", "asc", "asc is written as a folder"),
+        ("gaze.parquet", "bids", r"bids is written as a folder, not as \.parquet"),
+        ("gaze.tsv", None, r"no format ends in \.tsv; end the name in \.parquet, \.csv or \.npz"),
+        ("gaze.csv.gz", None, r"no format ends in \.gz"),
+        ("gaze.csv", "parquet", r"`format` is parquet.*ends in \.csv; end the name in \.parquet"),
+        ("gaze.xlsx", "csv", r"`format` is csv, but the name ends in \.xlsx"),
+        ("gaze.safetensors", "npz", r"`format` is npz"),
+    ],
+)
+def test_a_name_that_means_another_format_is_refused(
+    tmp_path: Path, name: str, format: str | None, problem: str
+) -> None:
+    with pytest.raises(GazeError, match=problem):
+        mixture().save(tmp_path / name, format)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_number_after_a_dot_is_no_ending(tmp_path: Path) -> None:
+    mixture().save(tmp_path / "noise-0.5", "npz")
+    assert (tmp_path / "noise-0.5" / "windows.npz").is_file()
+    mixture().save(tmp_path / "GAZE.CSV")
+    assert (tmp_path / "GAZE.CSV").is_file()
+
+
+@pytest.mark.parametrize("name", ["gaze.csv", "gaze.npz", "gaze.safetensors", "set"])
+def test_saved_windows_are_replaced_only_on_request(tmp_path: Path, name: str) -> None:
+    first, *_ = mixture().save(tmp_path / name)
+    with pytest.raises(GazeError, match="`overwrite`"):
+        jumping().save(tmp_path / name)
+    assert jumping().save(tmp_path / name, overwrite=True)[0] == first
+    assert not [one for one in os.listdir(tmp_path) if one.startswith(".")]
+    if name != "gaze.safetensors":
+        card = read_card(first)
+        assert card is not None
+        assert card["synthetic"] is True
 
 
 def test_a_damaged_or_foreign_npz_is_refused(tmp_path: Path) -> None:

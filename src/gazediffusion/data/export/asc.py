@@ -4,6 +4,7 @@ The lines and their order are those of SR Research's edf2asc, so that pymovement
 other EyeLink tools read them. Blink events come from the recording's labels, fixations and
 saccades from the events given. ASC holds a tenth of a pixel and whole milliseconds (halves at
 2000 Hz). It does not hold the screen's size and distance, so a JSON file of the same name does.
+Gaze that nobody was recorded for says so in the header and in a message.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ from gazediffusion.files import write_json
 # Pupil size is not part of a recording; tools want the column. Arbitrary camera units.
 _PUPIL_AREA = 1000.0
 _EVENT_WORDS = {"fixation": "FIX", "saccade": "SACC"}
+_UNRECORDED = ("synthetic", "simulated")  # formats of recordings that are none
 # Tools look for these lines; without a version, pymovements warns that it knows no tracker.
-_HEADER = """** CONVERTED FROM recordings by gazediffusion
+_HEADER = """** CONVERTED FROM {source} by gazediffusion
 ** TYPE: EDF_FILE BINARY EVENT SAMPLE TAGGED
 ** VERSION: EYELINK II 1
 ** SOURCE: EYELINK CL
@@ -53,7 +55,11 @@ def write_asc(labelled: Iterable[Labelled], folder: Path) -> None:
             for number, (recording, events) in enumerate(on_one_clock(trials)):
                 if number == 0:
                     screen = recording.screen
-                    stream.write(_HEADER)
+                    is_recorded = recording.format not in _UNRECORDED
+                    words = f"{recording.format} gaze (no participant was recorded)"
+                    stream.write(_HEADER.format(source="recordings" if is_recorded else words))
+                    if not is_recorded:
+                        stream.write(f"MSG\t{_clock(recording)[0]} {words}\n")
                     if screen is not None:
                         corner = f"{screen.width_px - 1} {screen.height_px - 1}"
                         stream.write(f"MSG\t{_clock(recording)[0]} DISPLAY_COORDS 0 0 {corner}\n")
@@ -132,8 +138,8 @@ def _eye_events(
         yield "BLINK", span, []
     for event in events_of(events, eye):
         span = event.samples(recording.time_ms)
-        if span.stop <= span.start:
-            continue
+        if span.stop - span.start < 2:
+            continue  # it would end where it begins
         if event.event == "fixation":
             there = gaze_px[:, span][:, ~np.isnan(gaze_px[:, span]).any(axis=0)]
             mean_px = there.mean(axis=1, dtype=np.float64) if there.size else np.full(2, np.nan)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
+from gazediffusion.files import read_parquet_header
 from gazediffusion.geometry import Screen
 from gazediffusion.version import __version__
 
@@ -74,7 +76,7 @@ def readme_of(card: Mapping[str, Any], format: str) -> str:
 give degrees of visual angle from the screen's centre, where its size is known, and `x_screen`,
 `y_screen`, normalized so that the screen is [-1, 1]. Each window is a trial of its own and begins
 at 0 ms. Fixations and saccades in ASC and BIDS files were found by a velocity threshold of
-30 deg/s.
+30 deg/s; saccades last 12 ms or more, fixations 60 ms or more.
 """
     described = f"""{_screen_lines(card)}
 - written by gazediffusion {card["gazediffusion_version"]} as {format}
@@ -123,7 +125,13 @@ def _screen_lines(card: Mapping[str, Any]) -> str:
 
 
 def read_card(path: Path) -> dict[str, Any] | None:
-    """The card of exported windows at a file or folder; None where there is none."""
+    """The card of exported windows at a file or folder; None where there is none.
+
+    A Parquet or NPZ file contains its card; that of a CSV file is in the JSON file beside it.
+    """
+    inside = _card_inside(path)
+    if inside is not None:
+        return inside
     beside = path / "card.json" if path.is_dir() else path.with_suffix(".json")
     if beside == path or not beside.is_file():
         return None
@@ -132,4 +140,17 @@ def read_card(path: Path) -> dict[str, Any] | None:
     except (ValueError, OSError) as error:
         raise GazeError(f"the card is damaged ({error})", path=beside) from error
     card = fields.get(CARD_KEY) if beside.parent != path and isinstance(fields, dict) else fields
+    return card if isinstance(card, dict) else None
+
+
+def _card_inside(path: Path) -> dict[str, Any] | None:
+    if path.suffix.lower() == ".parquet":
+        return read_parquet_header(path)
+    if path.suffix.lower() != ".npz":
+        return None
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open("card.npy") as stream:
+            card = json.loads(str(np.lib.format.read_array(stream)))
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+        return None
     return card if isinstance(card, dict) else None

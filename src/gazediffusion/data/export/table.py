@@ -8,7 +8,7 @@ has BIDS' screen fields where there is one screen, otherwise `Screens`, the fiel
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -44,11 +44,15 @@ def write_csv(labelled: Iterable[Labelled], folder: Path, units: Sequence[OtherU
 
 
 def write_parquet(
-    labelled: Iterable[Labelled], folder: Path, units: Sequence[OtherUnit] = ()
+    labelled: Iterable[Labelled],
+    folder: Path,
+    units: Sequence[OtherUnit] = (),
+    card: Mapping[str, Any] | None = None,
 ) -> None:
     """Write recordings.parquet and recordings.json into `folder`; `units` as for CSV.
 
-    Written row group by row group: memory holds one of them, never the whole set.
+    card: stored in the file's metadata as JSON, under `gazediffusion`. Written row group by row
+    group: memory holds one of them, never the whole set.
     """
     import polars as pl
     from pyarrow import parquet
@@ -58,7 +62,10 @@ def write_parquet(
     tables = (frame.to_arrow(compat_level=oldest) for frame in groups)
     first = next(tables)
     path = folder / "recordings.parquet"
-    with parquet.ParquetWriter(path, first.schema, compression="zstd") as writer:
+    schema = first.schema
+    if card is not None:
+        schema = schema.with_metadata({"gazediffusion": json.dumps(card)})
+    with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
         for table in chain([first], tables):
             writer.write_table(table)
 

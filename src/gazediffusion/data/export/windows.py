@@ -25,44 +25,78 @@ from gazediffusion.data.export.table import OtherUnit, write_csv, write_parquet
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError, suggestion
-from gazediffusion.files import read_json, write_json, written_whole
+from gazediffusion.files import (
+    ending_of,
+    naming_failure,
+    put_in_place,
+    read_json,
+    require_free,
+    write_json,
+    written_whole,
+)
 from gazediffusion.geometry import Screen
 
 FORMATS = ("parquet", "csv", "npz", "bids", "asc")
 _SINGLE = {"parquet": "recordings.parquet", "csv": "recordings.csv", "npz": "windows.npz"}
 
 
-def export_windows(windows: Windows, output: Path, format: str | None = None) -> list[Path]:
-    """Write windows in memory to a file or a new folder; see `put_in_place` for what is returned.
+def export_windows(
+    windows: Windows, output: Path, format: str | None = None, overwrite: bool = False
+) -> list[Path]:
+    """Write windows in memory to a file or a folder; see `put_set_in_place` for what is returned.
 
     The card is the one in their provenance, if they have one.
     """
     format = format_of(output, format)
-    require_free(output, format)
+    require_free_set(output, format, overwrite)
     work = output.with_name(f".{output.name}.{os.getpid()}.work")
     try:
         with written_whole(work / "set") as folder:
             folder.mkdir()
             write_windows(folder, lambda: [windows], format, windows.provenance.get("card"))
-        return put_in_place(work / "set", output, format)
+        return put_set_in_place(work / "set", output, format, overwrite)
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
 
 def format_of(output: Path, format: str | None) -> str:
-    """The format that is given, or else that of the ending; parquet for any other."""
-    if format is None:
-        ending = output.suffix[1:]
-        return ending if ending in _SINGLE else "parquet"
-    if format not in FORMATS:
+    """The format that is given, or else that of the ending; parquet for a folder.
+
+    A name with an ending is a file of that format: any other is refused.
+
+    >>> format_of(Path("gaze.csv"), None), format_of(Path("gaze"), "bids")
+    ('csv', 'bids')
+    """
+    if format is not None and format not in FORMATS:
         raise GazeError(f"no format {format!r}", remedy=suggestion(format, list(FORMATS)))
-    return format
+    ending = ending_of(output)
+    if not ending or (ending in _SINGLE and format in (None, ending)):
+        return format or ending or "parquet"
+    folder = format or (ending if ending in FORMATS else None)
+    if folder in FORMATS and folder not in _SINGLE:
+        raise GazeError(
+            f"{folder} is written as a folder, not as .{ending}",
+            path=output,
+            remedy=f"give `format` {folder} and a name without an ending, as {output.stem}",
+        )
+    if format is not None:
+        problem, endings = f"`format` is {format}, but the name ends in .{ending}", f".{format}"
+    else:
+        problem, endings = f"no format ends in .{ending}", ".parquet, .csv or .npz"
+    raise GazeError(
+        problem,
+        path=output,
+        remedy=f"end the name in {endings}, or leave the ending out for a folder",
+    )
 
 
-def require_free(output: Path, format: str) -> None:
-    """Refuse to replace a folder that holds anything."""
-    if output.is_dir() and (_is_file(output, format) or any(output.iterdir())):
-        raise GazeError("this folder is not empty", path=output, remedy="name a new one")
+def require_free_set(output: Path, format: str, overwrite: bool = False) -> None:
+    """Refuse to replace files, unless `overwrite` says so, and any folder that is no set."""
+    if not _is_file(output, format):
+        require_free(output, overwrite, "card.json")
+        return
+    for path in (output, output.with_suffix(".json"), output.with_suffix(".md")):
+        require_free(path, overwrite)
 
 
 def projected(windows: Windows, screen: Screen | None, n_samples: int) -> Windows:
@@ -90,36 +124,38 @@ def write_windows(
     if format == "npz":
         write_npz(folder / _SINGLE[format], pieces, complete, grid_px)
     elif format in _SINGLE:
-        write_table = write_csv if format == "csv" else write_parquet
         has_degrees = any(screen.has_degrees for screen in screens.values())
         units: tuple[OtherUnit, ...] = ("deg", "screen") if has_degrees else ("screen",)
-        write_table(_trials(pieces, grid_px), folder, units)
+        if format == "csv":
+            write_csv(_trials(pieces, grid_px), folder, units)
+        else:
+            write_parquet(_trials(pieces, grid_px), folder, units, complete)
     else:
-        write_into(folder, _recordings(pieces, grid_px), format)
+        source = "synthetic" if complete["synthetic"] else "windows"
+        write_into(folder, _recordings(pieces, grid_px, source), format)
     (folder / "README.md").write_text(readme_of(complete, format), encoding="utf-8")
     write_json(folder / "card.json", complete)
     if format == "bids":
         _describe_bids(folder, complete)
 
 
-def put_in_place(folder: Path, output: Path, format: str) -> list[Path]:
+def put_set_in_place(
+    folder: Path, output: Path, format: str, overwrite: bool = False
+) -> list[Path]:
     """Move a written folder to `output`, or its one file where `output` has the format's ending.
 
     Returns the set, its card (JSON, the sidecar that readers look for) and its README.
     """
-    try:
+    require_free_set(output, format, overwrite)
+    with naming_failure(output):
         if _is_file(output, format):
             return _put_file(folder, output, format)
-        if output.is_dir():
-            output.rmdir()
-        os.replace(folder, output)
-    except OSError as error:
-        raise GazeError(f"cannot be written ({error.strerror})", path=output) from error
+        put_in_place(folder, output)
     return [output, output / "card.json", output / "README.md"]
 
 
 def _is_file(output: Path, format: str) -> bool:
-    return format in _SINGLE and output.suffix[1:] == format
+    return format in _SINGLE and ending_of(output) == format
 
 
 def _put_file(folder: Path, output: Path, format: str) -> list[Path]:
@@ -131,13 +167,17 @@ def _put_file(folder: Path, output: Path, format: str) -> list[Path]:
     return [output, sidecar, readme]
 
 
-def _recordings(pieces: Pieces, grid_px: float | None) -> Iterator[Labelled]:
-    """Trials with their events, those of one participant and task one after another."""
+def _recordings(pieces: Pieces, grid_px: float | None, source: str) -> Iterator[Labelled]:
+    """Trials with their events, those of one participant and task one after another.
+
+    source: the recordings' format: windows, or synthetic where nobody was recorded.
+    """
     for group in dict.fromkeys(pair for piece in pieces() for pair in _names(piece)):
         for recording, _ in _trials(pieces, grid_px, group):
             (gaze_px,) = recording.gaze_px.values()
             assert recording.screen is not None
-            yield recording, detect_events(gaze_px, recording.time_ms, recording.screen)
+            events = detect_events(gaze_px, recording.time_ms, recording.screen)
+            yield replace(recording, format=source), events
 
 
 def _names(windows: Windows) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from typing import Any, get_args
 from gazediffusion.data.readers.identity import Identity, identity_of
 from gazediffusion.data.recordings import Fact
 from gazediffusion.errors import GazeError
-from gazediffusion.files import decode_text, read_bytes, unpacked
+from gazediffusion.files import decode_text, read_bytes, read_parquet_header, unpacked
 from gazediffusion.geometry import Origin, Screen, Unit
 
 # Where something known about a recording comes from.
@@ -133,13 +133,26 @@ def presented_on(fields: Mapping[str, Any]) -> Screen | None:
 
 
 def sidecar_screens(path: Path) -> Screen | dict[str, Screen] | None:
-    """The screen in the JSON file of the same name beside a file, or its `Screens` by task."""
+    """The screen in the JSON file of the same name beside a file, or its `Screens` by task.
+
+    A Parquet file without one may contain a card that states them.
+    """
     sidecar = unpacked(path).with_suffix(".json")
     if not sidecar.is_file():
-        return None
+        return _screens_inside(path)
     fields = read_sidecar(sidecar)
     by_task = fields.get("Screens")
     if not isinstance(by_task, dict):
         return presented_on(fields)
     screens = {task: Screen.from_bids(one) for task, one in by_task.items()}
     return {task: screen for task, screen in screens.items() if screen is not None}
+
+
+def _screens_inside(path: Path) -> Screen | dict[str, Screen] | None:
+    card = read_parquet_header(path) if path.suffix.lower() == ".parquet" else None
+    try:
+        if card is not None and "screens" in card:
+            return {task: Screen(**one) for task, one in card["screens"].items()}
+        return None if card is None else Screen(**card["screen"])
+    except (TypeError, KeyError, AttributeError, GazeError):
+        return None

@@ -139,14 +139,17 @@ def write_simulation(
     folder: Path | str,
     format: str,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    *,
+    overwrite: bool = False,
 ) -> list[Path]:
-    """Simulate into a new folder, with the truth beside the recordings; return the files.
+    """Simulate into a folder, with the truth beside the recordings; return the files.
 
     The truth is `events.csv` and `config.json` in `truth/`, or in `sourcedata/truth/` for BIDS,
     which validators pass over. `progress(done, total)` is called after each participant.
+    overwrite: replace a simulation that is there.
     """
     require_format(format)
-    with written_whole(Path(folder)) as temporary:
+    with written_whole(Path(folder), overwrite, "**/truth/config.json") as temporary:
         truth = temporary / ("sourcedata/truth" if format == "bids" else "truth")
         truth.mkdir(parents=True)
         participants: dict[str, Participant] = {}
