@@ -1,4 +1,4 @@
-"""Rates: bring a valid segment from the tracker's clock to the model's rate, windows to a lower one.
+"""Rates: bring segments from the tracker's clock to the model's rate, and windows to a lower one.
 
 A whole multiple of the target is thinned by keeping every k-th sample, as in the paper. Any
 other rate, and any unsteady clock, goes through an even grid and a polyphase anti-alias filter.
