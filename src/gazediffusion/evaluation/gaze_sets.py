@@ -90,7 +90,7 @@ class GazeSet:
     def notes(self) -> list[str]:
         """What a reader must know about this set."""
         return [
-            f"{self.name} was {how}, to {self.rate_hz:g} Hz" for how in self.described["resampled"]
+            f"{self.name} was {how} to {self.rate_hz:g} Hz" for how in self.described["resampled"]
         ]
 
     def measure(self, protocols: tuple[Protocol, ...] = ("position", "velocity")) -> Measured:

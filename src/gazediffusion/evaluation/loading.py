@@ -91,6 +91,8 @@ def evaluate_files(
     """
     config = config or EvaluationConfig()
     synthetic = synthetic if isinstance(synthetic, Mapping) else _named(synthetic)
+    if n is not None and n < MIN_WINDOWS:
+        raise GazeError(f"`n` must be {MIN_WINDOWS} or more for an evaluation, not {n}")
     options = None
     if any(one is not None for one in settings.values()):
         from gazediffusion.data.reading import read_options
@@ -246,6 +248,8 @@ def load_set(
         if like is None:
             raise GazeError("a model cannot be the real set", path=Path(path))
         generated = generated_windows(_model(path), like, n, reference, progress)
+        if isinstance(like, Windows):
+            generated = with_task_names(generated, like.tasks)
         return at_rate_of(like, str(path), generated)
     path = Path(path)
     if side == "synthetic":
