@@ -253,7 +253,8 @@ def load_set(
         return at_rate_of(like, str(path), generated)
     path = Path(path)
     if side == "synthetic":
-        assert like is not None
+        if like is None:
+            raise GazeError("a synthetic set needs real windows to compare with", path=path)
         return at_rate_of(like, path.name, _synthetic(path, like, read_options))
     if path.suffix == ".safetensors":
         return _part(Windows.load(path), side, path)
@@ -265,7 +266,7 @@ def load_set(
 def _synthetic(path: Path, like: Like, read_options: ReadOptions | None) -> Windows:
     """Windows of a synthetic file or folder at their own rate, the same in every format."""
     if path.suffix == ".safetensors":
-        return whole_windows(Windows.load(path))
+        return _labelled(whole_windows(Windows.load(path)), path)
     if path.suffix == ".npz":
         found = whole_windows(read_npz(path, _screen_of(like), like.rate_hz))
     else:
