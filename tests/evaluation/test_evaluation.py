@@ -12,7 +12,7 @@ import pytest
 
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
+from gazediffusion.evaluation.evaluation import Evaluation, EvaluationConfig, evaluate
 from gazediffusion.evaluation.gaze_sets import GazeSet, arrange
 from gazediffusion.evaluation.metrics import js_from_counts
 from tests.gaze import as_synthetic, simulated_windows, with_noise
@@ -278,3 +278,28 @@ def test_temporal_distances_have_intervals(results: dict[str, Any]) -> None:
     for row in results["scalars"]:
         for cell in row["synthetic"].values():
             assert cell["interval"][0] <= cell["value"] <= cell["interval"][1]
+
+
+@pytest.mark.parametrize("name", ["few", "the real windows", "the reference windows"])
+def test_fewer_than_25_windows_are_refused(windows: Windows, name: str) -> None:
+    sets = {
+        "the real windows": windows.held_out,
+        "few": as_synthetic(windows.train),
+        "the reference windows": windows.train,
+    }
+    sets[name] = sets[name].select(np.arange(24))
+    real, few, reference = sets.values()
+    with pytest.raises(GazeError, match=f"{name}: 24 windows, and an evaluation needs 25"):
+        evaluate(real, {"few": few}, reference, QUICK)
+
+
+def test_every_shown_ratio_is_the_shown_distance_over_the_shown_floor(
+    results: dict[str, Any],
+) -> None:
+    shown = Evaluation({"all tasks": results}).table()
+    kept = shown.drop_nulls(["value", "ratio"])
+    assert len(kept) > 100
+    np.testing.assert_allclose(kept["ratio"], kept["value"] / kept["floor"], rtol=1e-9)
+    for one in results["means"].values():
+        for name, value in one["synthetic"].items():
+            assert one["ratio"][name] == pytest.approx(value / one["floor"])

@@ -32,6 +32,8 @@ from gazediffusion.evaluation.generated import (
 )
 from gazediffusion.evaluation.membership import membership
 from gazediffusion.evaluation.recorded_sets import (
+    RATE_HZ,
+    SECONDS,
     in_one_order,
     real_windows,
     synthetic_windows,
@@ -260,7 +262,10 @@ def load_set(
         return _part(Windows.load(path), side, path)
     if path.suffix == ".npz":
         return read_npz(path, _screen_of(like), like.rate_hz if like is not None else None)
-    return real_windows(find_sources([path], read_options or ReadOptions()), like)
+    rate_hz, seconds = RATE_HZ, SECONDS
+    if like is not None:
+        rate_hz, seconds = like.rate_hz, like.length / like.rate_hz
+    return real_windows(find_sources([path], read_options or ReadOptions()), rate_hz, seconds)
 
 
 def _synthetic(path: Path, like: Like, read_options: ReadOptions | None) -> Windows:

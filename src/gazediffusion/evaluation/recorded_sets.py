@@ -37,31 +37,26 @@ OnRecording = Callable[[Recording], None]
 
 def real_windows(
     recordings: Recordings | Sequence[Source],
-    like: Like | None = None,
+    rate_hz: float = RATE_HZ,
+    seconds: float = SECONDS,
     progress: OnRecording = lambda recording: None,
 ) -> Windows:
-    """Real recordings cleaned and cut, at 250 Hz or at their own rate where that is lower.
+    """Real recordings cleaned and cut, at this rate or at their own where that is lower.
 
-    like: the windows whose rate and length they must have. A window begins every second.
+    A window begins every second; `progress` is called after each recording, as by `prepare`.
     """
-    if like is not None:
-        return prepare(recordings, _config(like.rate_hz, like.length / like.rate_hz), progress)
-    rate_hz = RATE_HZ
     while True:
+        config = PrepareConfig(
+            rate_hz=rate_hz, seconds=seconds, stride=round(rate_hz), validation_fraction=0.0
+        )
         try:
-            return prepare(recordings, _config(rate_hz, SECONDS), progress)
+            return prepare(recordings, config, progress)
         except GazeError as error:
             if not isinstance(error.__cause__, LowRateError):
                 raise
             rate_hz = error.__cause__.rate_hz
             if rate_hz != round(rate_hz):
                 rate_hz = _RATE_STEP_HZ * math.floor(rate_hz / _RATE_STEP_HZ)
-
-
-def _config(rate_hz: float, seconds: float) -> PrepareConfig:
-    return PrepareConfig(
-        rate_hz=rate_hz, seconds=seconds, stride=round(rate_hz), validation_fraction=0.0
-    )
 
 
 def synthetic_windows(sources: Sequence[Source], like: Like, rate_hz: float | None) -> Windows:
