@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from gazediffusion.errors import GazeError, StoppedError
     from gazediffusion.evaluation.evaluation import evaluate
     from gazediffusion.evaluation.loading import evaluate_files
+    from gazediffusion.evaluation.recorded_sets import real_windows
     from gazediffusion.evaluation.result import Evaluation, EvaluationConfig
     from gazediffusion.generation.baselines import Baseline, fit_baseline
     from gazediffusion.geometry import Screen
@@ -66,6 +67,7 @@ _HOME = {
     "plot_windows": "plotting.gallery",
     "prepare": "data.preparing",
     "read": "data.reading",
+    "real_windows": "evaluation.recorded_sets",
     "reproduce": "reproduction.reproduction",
     "simulate": "data.simulation",
     "train": "model",
@@ -97,6 +99,7 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "fit_baseline",
     "Baseline",
     "EvaluationConfig",
+    "real_windows",
     "evaluate",
     "evaluate_files",
     "Evaluation",

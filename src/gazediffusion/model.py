@@ -157,15 +157,17 @@ class Model:
         *,
         seed: int = 0,
         seconds: float | None = None,
+        rate_hz: float | None = None,
         progress: Progress = lambda done: None,
         **settings: Unpack[SamplingSettings],
     ) -> Windows:
         """The first n windows of a seed, each with its task, screen and resolution.
 
-        seconds: length kept of every window. progress: called with the number of windows done.
-        Settings: `SamplingSettings`. Window k of a seed is always the same window.
+        seconds: length kept of every window. rate_hz: low-pass the windows and bring them to this
+        rate, at most the model's, as of a 60 Hz tracker. progress: called with the number of
+        windows done. Settings: `SamplingSettings`. Window k of a seed is always the same window.
         """
-        sampling = self.sampling(n, seed=seed, seconds=seconds, **settings)
+        sampling = self.sampling(n, seed=seed, seconds=seconds, rate_hz=rate_hz, **settings)
         return sampling.windows(np.concatenate(list(sampling.pieces(progress))))
 
     def sampling(
@@ -174,6 +176,7 @@ class Model:
         *,
         seed: int = 0,
         seconds: float | None = None,
+        rate_hz: float | None = None,
         format: str = "parquet",
         **settings: Unpack[SamplingSettings],
     ) -> Sampling:
@@ -183,7 +186,7 @@ class Model:
         >>> [sampling.windows(piece) for piece in sampling.pieces()][0]
         Windows(2 of 8 s at 250 Hz, participants: 1, tasks: reading)
         """
-        config = SetConfig(n=n, seed=seed, seconds=seconds, format=format)
+        config = SetConfig(n=n, seed=seed, seconds=seconds, rate_hz=rate_hz, format=format)
         return Sampling(self.generator(**settings), config)
 
     def sample_to(
@@ -196,6 +199,7 @@ class Model:
         screen: Screen | None = None,
         grid_px: float | None = None,
         seconds: float | None = None,
+        rate_hz: float | None = None,
         progress: Progress = lambda done: None,
         say: Callable[[str], None] = lambda line: None,
         overwrite: bool = False,
@@ -205,7 +209,7 @@ class Model:
 
         path: a .parquet, .csv or .npz file, or a folder. format: parquet, csv, npz, bids or asc; by
         default that of the path's ending, parquet for a folder. screen: of all windows instead of
-        their own. grid_px: round pixels to this grid. seconds: length kept of every window.
+        their own. grid_px: round pixels to this grid. seconds, rate_hz: as for `sample`.
         overwrite: replace a set that is there. Settings are those of `sample`. A stopped call
         resumes from the pieces it has.
         """
@@ -216,6 +220,7 @@ class Model:
             screen=screen,
             grid_px=grid_px,
             seconds=seconds,
+            rate_hz=rate_hz,
         )
         return write_set(self.generator(**settings), config, path, progress, say, overwrite)
 

@@ -4,8 +4,16 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from gazediffusion.data.resampling import Clock, read_clock, resample_segment, thinning_factor
+from gazediffusion.data.resampling import (
+    Clock,
+    read_clock,
+    resample_segment,
+    thinning_factor,
+    windows_at,
+)
+from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
+from tests.conftest import SCREEN
 
 
 def sine(rate_hz: float, frequency_hz: float, seconds: float = 4.0) -> tuple[np.ndarray, ...]:
@@ -93,3 +101,60 @@ def test_a_rate_below_the_target_is_refused_with_the_remedy() -> None:
 def test_a_single_sample_has_no_rate() -> None:
     with pytest.raises(GazeError, match="too short"):
         read_clock(np.array([0.0]))
+
+
+@pytest.mark.parametrize("rate_hz", [60.0, 120.0])
+def test_stated_rates_in_whole_milliseconds_are_steady_and_lose_no_sample(rate_hz: float) -> None:
+    n = round(8 * rate_hz)
+    time_ms = np.rint(np.arange(n) * 1000 / rate_hz)
+    clock = read_clock(time_ms, stated_hz=rate_hz)
+    assert clock == Clock(rate_hz, is_steady=True)
+    gaze = np.random.default_rng(0).normal(640, 9, (2, n)).astype(np.float32)
+    np.testing.assert_array_equal(resample_segment(time_ms, gaze, clock, rate_hz), gaze)
+    unsteady = resample_segment(time_ms, gaze, Clock(rate_hz, is_steady=False), rate_hz)
+    assert unsteady.shape[1] == n
+
+
+def walking_windows(n: int, length: int = 2000) -> Windows:
+    steps = np.random.default_rng(0).normal(0, 0.01, (n, 2, length))
+    return Windows.from_array(np.cumsum(steps, axis=2).clip(-1, 1), 250.0, SCREEN)
+
+
+@pytest.mark.parametrize(("rate_hz", "up", "down"), [(60.0, 6, 25), (120.0, 12, 25), (50.0, 1, 5)])
+def test_windows_at_a_lower_rate_are_those_of_scipy(rate_hz: float, up: int, down: int) -> None:
+    windows = walking_windows(3)
+    found = windows_at(windows, rate_hz)
+    assert (found.length, found.rate_hz) == (8 * rate_hz, rate_hz)
+    theirs = signal.resample_poly(
+        windows.cut().astype(np.float64), up, down, axis=2, padtype="line"
+    )
+    np.testing.assert_allclose(found.cut(), theirs.clip(-1.2, 1.2), atol=1e-6)
+    assert found.provenance["resampled"] == {"from_hz": 250.0, "how": "low-passed"}
+
+
+def test_a_window_at_a_lower_rate_does_not_depend_on_the_others() -> None:
+    windows = walking_windows(5)
+    together = windows_at(windows, 60).cut()
+    for k in range(5):
+        alone = windows_at(windows.select(np.array([k])), 60)
+        np.testing.assert_array_equal(alone.cut()[0], together[k])
+        assert alone.identity["trial"].tolist() == [str(k)]
+
+
+def test_windows_keep_motion_below_the_new_nyquist_frequency_and_lose_that_above() -> None:
+    seconds = np.arange(2000) / 250
+    waves = [0.5 * np.sin(2 * np.pi * hz * seconds) for hz in (5, 100)]
+    found = windows_at(Windows.from_array(np.array([waves]), 250.0, SCREEN), 60).cut()[0]
+    truth = 0.5 * np.sin(2 * np.pi * 5 * np.arange(480) / 60)
+    np.testing.assert_allclose(found[0, 10:-10], truth[10:-10], atol=0.005)
+    assert np.abs(found[1, 10:-10]).max() < 0.01
+
+
+def test_thinned_windows_are_every_second_sample() -> None:
+    windows = walking_windows(2)
+    np.testing.assert_array_equal(
+        windows_at(windows, 125, thins=True).cut(), windows.cut()[..., ::2]
+    )
+    assert windows_at(windows, 250) is windows
+    with pytest.raises(GazeError, match="250 Hz is below the target of 500 Hz"):
+        windows_at(windows, 500)

@@ -157,3 +157,15 @@ def test_two_participants_in_place_of_synthetic_windows_are_too_few() -> None:
         c2st_features(
             GOOD, participants(100), GOOD, 0, synthetic_groups=participants(100) // 5 + 50
         )
+
+
+@pytest.mark.parametrize("rate_hz", [60.0, 120.0])
+def test_snippets_last_half_a_second_at_every_rate(rate_hz: float) -> None:
+    n = round(rate_hz / 2)
+    real, synthetic = (walks(60, seed)[:, :, : 4 * n] for seed in (0, 1))
+    found = c2st_snippets(real, participants(60), synthetic, seed=0, rate_hz=rate_hz)
+    assert 0.3 < found.accuracy < 0.7
+    with pytest.raises(GazeError, match=f"windows of {n} samples or fewer"):
+        c2st_snippets(
+            real[:, :, :n], participants(60), synthetic[:, :, :n], seed=0, rate_hz=rate_hz
+        )

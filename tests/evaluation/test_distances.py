@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from gazediffusion.evaluation.distances import (
+    bins_of,
     distances,
     distances_with_intervals,
     draw_weights,
@@ -36,7 +37,8 @@ def test_drawing_every_group_once_gives_the_value_itself() -> None:
     a, b = RNG.normal(0, 1, 600), RNG.normal(0.5, 1, 600)
     groups = np.arange(600) % 6
     once = np.ones((1, 6)), np.ones((1, 6))
-    found = distances_with_intervals(quantity(a, groups), quantity(b, groups), once)
+    sides = quantity(a, groups), quantity(b, groups)
+    found = distances_with_intervals(*sides, bins_of(*sides), once)
     assert found["js"].replicates[0] == pytest.approx(found["js"].value, rel=1e-9)
     assert found["ks"].replicates[0] == pytest.approx(found["ks"].value, abs=0.02)
     assert found["w1"].replicates[0] == pytest.approx(found["w1"].value, rel=0.05)
@@ -52,7 +54,7 @@ def test_intervals_are_wide_when_participants_differ_and_narrow_when_they_do_not
 
     def width(values: np.ndarray) -> float:
         sides = quantity(values, groups), quantity(other, groups)
-        found = distances_with_intervals(*sides, draws)
+        found = distances_with_intervals(*sides, bins_of(*sides), draws)
         interval = found["ks"].interval()
         assert interval is not None
         return interval[1] - interval[0]
@@ -69,7 +71,7 @@ def test_weights_draw_as_many_groups_as_there_are() -> None:
 
 def test_a_set_without_a_value_has_the_largest_distance() -> None:
     sides = quantity(RNG.normal(0, 1, 50)), quantity(np.empty(0))
-    found = distances_with_intervals(*sides, None)
+    found = distances_with_intervals(*sides, np.linspace(-3, 3, 51), None)
     assert found["js"].value == pytest.approx(math.log(2))
     assert found["ks"].value == 1.0
     assert found["w1"].value == math.inf
@@ -95,6 +97,6 @@ def test_a_draw_without_a_value_leaves_the_distance_without_an_interval() -> Non
     real, one = RNG.normal(0, 1, 60), RNG.normal(0, 1, 5)
     draws = draw_weights(6, 50, RNG), draw_weights(6, 50, RNG)
     sides = quantity(real, np.arange(60) % 6), quantity(one, np.zeros(5, int))
-    found = distances_with_intervals(*sides, draws)
+    found = distances_with_intervals(*sides, bins_of(*sides), draws)
     assert found["js"].value == distances(quantity(real), quantity(one))["js"]
     assert found["js"].interval() is None

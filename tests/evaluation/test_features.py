@@ -289,6 +289,39 @@ def test_degree_events_are_those_of_a_pymovements_gaze() -> None:
         assert found.microsaccades_per_s[number] == (amplitude < 1).sum() / 4.0
 
 
+@pytest.mark.parametrize("rate_hz", [60.0, 120.0])
+def test_below_200_hz_degree_events_are_those_of_neighbouring_samples(rate_hz: float) -> None:
+    gaze = jumping_gaze(1, 500, seed=3, jumps=0.02)
+    found = degree_events(gaze, SCREEN, rate_hz)
+    positions = SCREEN.to_degrees(SCREEN.to_pixels(gaze[0].astype(np.float64))).T
+    velocity = pm.transforms.numpy.pos2vel(positions, rate_hz, "neighbors")
+    # The ends of a window have no neighbours in pymovements.
+    velocity[[0, -1]] = (positions[[1, -1]] - positions[[0, -2]]) * rate_hz / 2
+    steps = np.arange(500)
+    saccades = pm.events.microsaccades(velocity, steps, minimum_duration=1).frame
+    first, last = (saccades[name].to_numpy() for name in ("onset", "offset"))
+    amplitude = np.hypot(*(positions[last] - positions[first]).T)
+    assert len(amplitude) > 3
+    np.testing.assert_allclose(found.saccade_amplitude_deg, amplitude, rtol=1e-6)
+    assert np.isnan(found.microsaccades_per_s).all()
+
+
+@pytest.mark.parametrize("rate_hz", [60.0, 120.0, 250.0, 1000.0])
+def test_the_speed_that_parts_fixations_from_saccades_is_the_same_at_every_rate(
+    rate_hz: float,
+) -> None:
+    # Ramps of half a second at 4.9, 5.1 and 0 normalized units per second.
+    n = round(rate_hz / 10)
+    speed = np.concatenate([np.full(n, 4.9), np.full(n, 5.1), np.zeros(8 * n)])
+    x = np.cumsum(speed) / rate_hz - 0.5
+    gaze = np.stack([x, np.zeros_like(x)])[None]
+    found = ivt_statistics(gaze, rate_hz)
+    assert found.saccade_duration_s.tolist() == pytest.approx([0.1])
+    assert found.saccade_amplitude.tolist() == pytest.approx([0.51])
+    ratio = kinematic_features(gaze, rate_hz)["fixation_ratio"]
+    assert ratio.tolist() == pytest.approx([0.9], abs=1 / n)
+
+
 def test_only_so_many_windows_are_looked_at_evenly_spaced() -> None:
     found = degree_events(jumping_gaze(9, 500), SCREEN, RATE_HZ, max_windows=3)
     assert found.window.tolist() == [0, 4, 8]

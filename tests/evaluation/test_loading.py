@@ -36,7 +36,9 @@ SIDES: tuple[Side, ...] = ("real", "reference", "synthetic")
 def test_of_a_windows_file_the_held_out_participants_are_real(tmp_path: Path) -> None:
     windows = simulated_windows()
     windows.save(tmp_path / "w.safetensors")
-    real, train, everything = (load_set(tmp_path / "w.safetensors", side) for side in SIDES)
+    real, train, everything = (
+        load_set(tmp_path / "w.safetensors", side, windows.held_out) for side in SIDES
+    )
     assert len(real) == len(windows.held_out)
     assert len(train) == len(windows.train)
     assert len(everything) == len(windows)
@@ -163,11 +165,13 @@ def test_parts_are_all_tasks_and_each_of_three_held_out_participants(tmp_path: P
 
 def test_a_model_is_evaluated_and_attacked_on_the_fly(joint_run: Path, tmp_path: Path) -> None:
     path = tmp_path / "w.safetensors"
-    short_windows().save(path)
+    starts = (np.arange(0, 177, 3) + np.array([[0], [250], [500]])).ravel()
+    windows = replace(short_windows(), starts=starts)
+    windows.save(path)
     config = EvaluationConfig(quick=True, protocols=("velocity",))
     found = evaluate_files({"model": joint_run}, path, None, config, n=400, with_membership=True)
     # At most half as many as the training participants have.
-    assert found.results["about"]["n_common"] == len(short_windows().train) // 2
+    assert found.results["about"]["n_common"] == len(windows.train) // 2
     attack = found.results["tests"]["membership"]["synthetic"]["model"]
     assert 0 <= attack["auc"] <= 1
 

@@ -20,7 +20,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from gazediffusion.data.export.npz import read_npz
 from gazediffusion.data.readers import read_recordings
+from gazediffusion.data.resampling import read_clock, windows_at
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.sets import (
@@ -454,3 +456,44 @@ def test_a_full_disk_says_so_and_keeps_what_was_finished(
     assert "Traceback" not in done.stderr
     assert not output.exists()
     assert len(list(tmp_path.glob(".set*/*.npy"))) == 20
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_set_at_a_lower_rate_states_it_in_every_format(
+    tmp_path: Path, generator: DiffusionGenerator, format: str
+) -> None:
+    config = SetConfig(N, format=format, screen=SCREEN, rate_hz=60)
+    written = write_set(generator, config, tmp_path / "set")
+    card = read_card(tmp_path / "set")
+    assert card is not None
+    assert (card["rate_hz"], card["low_passed_from_hz"], card["window_samples"]) == (60, 250, 15)
+    assert "at 60 Hz (low-passed, generated at 250 Hz)" in written[2].read_text()
+    expected = windows_at(generator.sample(N), 60)
+    if format == "npz":
+        found = read_npz(tmp_path / "set" / "windows.npz")
+        assert found.rate_hz == 60
+        np.testing.assert_allclose(found.cut(), expected.cut(), atol=1e-5)
+        return
+    recordings = list(read_recordings([tmp_path / "set"]))
+    for recording, window in zip(recordings, SCREEN.to_pixels(expected.cut()), strict=True):
+        assert read_clock(recording.time_ms, recording.rate_hz).rate_hz == 60
+        (gaze,) = recording.gaze_px.values()
+        np.testing.assert_allclose(gaze, window, atol=0.051 if format == "asc" else 1e-2)
+
+
+def test_a_set_at_a_lower_rate_does_not_depend_on_the_batch_size(
+    tmp_path: Path, generator: DiffusionGenerator
+) -> None:
+    config = SetConfig(N, format="npz", rate_hz=60)
+    for size in (1, 3):
+        write_set(replace(generator, batch_size=size), config, tmp_path / str(size))
+    one, other = (read_npz(tmp_path / size / "windows.npz") for size in ("1", "3"))
+    np.testing.assert_allclose(one.cut(), other.cut(), atol=1e-5)
+
+
+@pytest.mark.parametrize("rate_hz", [500.0, 251.0, 5.0, float("nan")])
+def test_rates_that_a_model_cannot_give_are_refused(
+    generator: DiffusionGenerator, rate_hz: float
+) -> None:
+    with pytest.raises(GazeError, match="`rate_hz` must lie between 10 and 250 Hz"):
+        make_card(generator, SetConfig(N, rate_hz=rate_hz))

@@ -201,3 +201,17 @@ def test_every_refusal_is_one_line_that_names_the_field(
     assert response.status_code == 422
     assert words in response.json()["error"]
     assert "--" not in response.json()["error"]
+
+
+def test_windows_at_a_lower_rate_are_those_of_the_library(
+    client: TestClient, run_folder: Path
+) -> None:
+    request = {"n": 2, "seed": 4, "quality": "fast", "rate_hz": 60}
+    found = client.post("/api/generate", json=request).json()
+    expected = sampled(run_folder, 2, seed=4, quality="fast", rate_hz=60).cut()
+    assert (found["card"]["rate_hz"], found["card"]["window_samples"]) == (60, expected.shape[2])
+    for window, gaze in zip(found["windows"], expected, strict=True):
+        np.testing.assert_allclose([window["x"], window["y"]], gaze, atol=1e-5)
+    refused = client.post("/api/generate", json={**request, "rate_hz": 500})
+    assert refused.status_code == 422
+    assert "`rate_hz` must lie between 10 and 250 Hz" in refused.json()["error"]

@@ -24,7 +24,8 @@ from tests.web.test_generation_routes import events_of
 N = 5
 KEYS = ("headline", "ratios", "main_sequence", "scalars")
 MIXTURE: dict[str, Any] = {"seed": 1}
-READING: dict[str, Any] = {"seed": 3, "task": "reading", "quality": "fast", "seconds": 1.5}
+READING: dict[str, Any] = {"seed": 3, "task": "reading", "quality": "fast", "seconds": 1.5,
+                           "rate_hz": 60.0}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,8 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 def command_options(settings: dict[str, Any]) -> list[str]:
-    return [word for name, value in settings.items() for word in (f"--{name}", str(value))]
+    flags = {name: f"--{name.removesuffix('_hz')}" for name in settings}
+    return [word for name, value in settings.items() for word in (flags[name], str(value))]
 
 
 @pytest.mark.usefixtures("temporary_folder")

@@ -57,7 +57,6 @@ def evaluate(
             "-n",
             help="Windows that a model generates; 2500 by default, at most half as many as the "
             "training participants have.",
-            min=2,
             show_default=False,
         ),
     ] = None,

@@ -210,6 +210,14 @@ def generate(
         float | None,
         typer.Option(help="Length kept of every window, from its start.", show_default=False),
     ] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            help="Low-pass the windows and bring them to this rate in Hz, as 60; at most the "
+            "model's, which is the default.",
+            show_default=False,
+        ),
+    ] = None,
     screen: ScreenPx = None,
     screen_cm: ScreenCm = None,
     distance_cm: DistanceCm = None,
@@ -246,6 +254,7 @@ def generate(
                 screen=screen_of(screen, screen_cm, distance_cm),
                 grid_px=grid,
                 seconds=seconds,
+                rate_hz=rate,
                 progress=bar,
                 say=lambda line: out.print(plain(line)),
                 overwrite=overwrite,

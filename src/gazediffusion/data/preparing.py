@@ -45,6 +45,7 @@ class PrepareConfig:
     tasks: keep these tasks only; empty keeps all.
     task_names: pairs of a task's name in the recordings and the name it gets here; two may get one.
     same_participant: groups of names of one participant, which stay on one side of the split.
+    off_screen_share: a window with this share of its samples off the screen, or more, is dropped.
     """
 
     protocol: Protocol = "position"
@@ -57,6 +58,7 @@ class PrepareConfig:
     split_seed: int = 42
     same_participant: tuple[tuple[str, ...], ...] = ()
     cleaning: CleaningConfig = field(default_factory=CleaningConfig)
+    off_screen_share: float = OFF_SCREEN_SHARE
 
     def __post_init__(self) -> None:
         if self.protocol not in ("position", "velocity"):
@@ -108,14 +110,14 @@ def clean_segments(
 
 
 def window_starts(
-    gaze: NDArray[np.float32], length: int, stride: int
+    gaze: NDArray[np.float32], length: int, stride: int, off_screen_share: float = OFF_SCREEN_SHARE
 ) -> tuple[NDArray[np.int64], int]:
     """Starts of the windows kept in a segment, gaze (2, time) normalized; how many were not."""
     starts = np.arange(0, gaze.shape[1] - length + 1, stride, dtype=np.int64)
     is_off = (np.abs(gaze) > OFF_SCREEN_BEYOND).any(axis=0)
     n_off_before = np.concatenate([[0], np.cumsum(is_off)])
     n_off = n_off_before[starts + length] - n_off_before[starts]
-    kept = n_off < OFF_SCREEN_SHARE * length
+    kept = n_off < off_screen_share * length
     return starts[kept], int(len(starts) - kept.sum())
 
 
@@ -204,7 +206,9 @@ class _Builder:
         identity = recording.participant, recording.task, recording.trial
         for segment in clean_segments(cleaned, clock, config.rate_hz, config.length):
             gaze = screen.to_normalized(segment.gaze_px)
-            starts, n_dropped = window_starts(gaze, config.length, config.step)
+            starts, n_dropped = window_starts(
+                gaze, config.length, config.step, config.off_screen_share
+            )
             self.n_off_screen += n_dropped
             if len(starts):
                 self.cuts.append(_Cut(*identity, screen, segment, starts))

@@ -1,20 +1,34 @@
-"""Rates: bring a valid segment from the tracker's clock to the model's rate.
+"""Rates: bring segments from the tracker's clock to the model's rate, and windows to a lower one.
 
 A whole multiple of the target is thinned by keeping every k-th sample, as in the paper. Any
 other rate, and any unsteady clock, goes through an even grid and a polyphase anti-alias filter.
-A segment never contains a gap, so nothing is ever interpolated across one.
+A segment never contains a gap, so nothing is ever interpolated across one. Synthetic windows
+are brought to the rate of slower trackers by the same filter.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.cleaning import gaps_after, is_steady
+from gazediffusion.data.windows import CLIP, Windows
 from gazediffusion.errors import GazeError
+
+
+class LowRateError(GazeError):
+    """A recording's rate, `rate_hz`, is below the target."""
+
+    def __init__(self, rate_hz: float, target_hz: float) -> None:
+        self.rate_hz = rate_hz
+        super().__init__(
+            f"the rate of {rate_hz:g} Hz is below the target of {target_hz:g} Hz",
+            remedy=f"choose a `rate_hz` of {rate_hz:g} or lower",
+        )
 
 
 @dataclass(frozen=True)
@@ -30,6 +44,7 @@ def read_clock(time_ms: NDArray[np.float64], stated_hz: float | None = None) -> 
 
     The rate is the mean one, since stamps in whole milliseconds hide an odd rate from the
     median. It becomes the stated rate, or else a whole number of Hz, if that lies within 0.5 %.
+    Stamps in whole milliseconds that nowhere leave the stated rate by a millisecond are steady.
     """
     steps = np.diff(time_ms)
     steps = np.delete(steps, gaps_after(time_ms))
@@ -37,10 +52,18 @@ def read_clock(time_ms: NDArray[np.float64], stated_hz: float | None = None) -> 
     if len(steps) == 0:
         raise GazeError("too short to tell its sampling rate")
     measured_hz = 1000.0 / float(np.mean(steps))
+    steady = is_steady(steps, float(np.median(steps)))
     for nominal_hz in (stated_hz, float(round(measured_hz))):
         if nominal_hz and abs(measured_hz - nominal_hz) <= 0.005 * nominal_hz:
-            return Clock(nominal_hz, is_steady(steps, float(np.median(steps))))
-    return Clock(measured_hz, is_steady(steps, float(np.median(steps))))
+            is_stated = nominal_hz == stated_hz
+            return Clock(nominal_hz, steady or (is_stated and _is_rounded(steps, nominal_hz)))
+    return Clock(measured_hz, steady)
+
+
+def _is_rounded(steps_ms: NDArray[np.float64], rate_hz: float) -> bool:
+    """Whether these are the steps of an even clock whose stamps are in whole milliseconds."""
+    is_whole = np.array_equal(steps_ms, np.rint(steps_ms))
+    return is_whole and bool((np.abs(steps_ms - 1000.0 / rate_hz) < 1.0).all())
 
 
 def thinning_factor(clock: Clock, target_hz: float) -> int | None:
@@ -50,10 +73,7 @@ def thinning_factor(clock: Clock, target_hz: float) -> int | None:
     """
     ratio = clock.rate_hz / target_hz
     if ratio < 1 - 1e-6:
-        raise GazeError(
-            f"the rate of {clock.rate_hz:g} Hz is below the target of {target_hz:g} Hz",
-            remedy=f"choose a `rate_hz` of {clock.rate_hz:g} or lower",
-        )
+        raise LowRateError(clock.rate_hz, target_hz)
     factor = round(ratio)
     if clock.is_steady and abs(ratio - factor) <= 1e-6 * ratio:
         return factor
@@ -70,12 +90,65 @@ def resample_segment(
     factor = thinning_factor(clock, target_hz)
     if factor is not None:
         return gaze_px[:, ::factor]
+    step_ms = 1000.0 / clock.rate_hz
+    # The last sample counts, also where its stamp is rounded down.
+    n_even = int((time_ms[-1] - time_ms[0]) / step_ms + 0.1) + 1
+    even_ms = time_ms[0] + np.arange(n_even) * step_ms
+    even = np.stack([np.interp(even_ms, time_ms, axis) for axis in gaze_px])
+    return low_passed(even, clock.rate_hz, target_hz)
+
+
+def low_passed(gaze: NDArray[Any], rate_hz: float, target_hz: float) -> NDArray[np.float32]:
+    """Even gaze (..., time) at a rate, through the anti-alias filter, at the target rate."""
     from scipy.signal import resample_poly
 
-    even_ms = np.arange(time_ms[0], time_ms[-1], 1000.0 / clock.rate_hz)
-    even = np.stack([np.interp(even_ms, time_ms, axis) for axis in gaze_px])
-    ratio = Fraction(target_hz / clock.rate_hz).limit_denominator(1000)
+    ratio = Fraction(target_hz / rate_hz).limit_denominator(1000)
+    even = gaze.astype(np.float64)
     if ratio != 1:
         # Padding along the line through both ends keeps the filter from pulling them to zero.
-        even = resample_poly(even, ratio.numerator, ratio.denominator, axis=1, padtype="line")
+        even = resample_poly(even, ratio.numerator, ratio.denominator, axis=-1, padtype="line")
     return np.asarray(even, dtype=np.float32)
+
+
+def windows_at(windows: Windows, rate_hz: float, thins: bool = False) -> Windows:
+    """Windows at a lower rate, each filtered as a whole, so that none depends on the others.
+
+    thins: keep every k-th sample instead, where that gives the rate, as `prepare` does. The
+    tracker's grid and resolution do not survive the filter.
+
+    >>> from gazediffusion.geometry import Screen
+    >>> windows = Windows.from_array(np.zeros((3, 2, 2000)), 250, Screen(1280, 720))
+    >>> windows_at(windows, 60)
+    Windows(3 of 8 s at 60 Hz, participants: 1, tasks: synthetic)
+    """
+    if rate_hz == windows.rate_hz:
+        return windows
+    factor = thinning_factor(Clock(windows.rate_hz, True), rate_hz)
+    is_thinned = thins and factor is not None
+    gaze = windows.cut()
+    if is_thinned:
+        gaze = gaze[:, :, ::factor]
+    else:
+        gaze = low_passed(gaze, windows.rate_hz, rate_hz).clip(-CLIP, CLIP)
+    length = round(windows.length * rate_hz / windows.rate_hz)
+    of_window = windows.segment_of_window
+    starts = np.arange(len(windows), dtype=np.int64) * length
+    onset_ms = (windows.starts - windows.segment_starts[of_window]) * 1000.0 / windows.rate_hz
+    step = windows.segment_step
+    how = {"from_hz": windows.rate_hz, "how": "thinned" if is_thinned else "low-passed"}
+    return replace(
+        windows,
+        gaze=np.ascontiguousarray(gaze[:, :, :length].transpose(1, 0, 2)).reshape(2, -1),
+        starts=starts,
+        length=length,
+        rate_hz=float(rate_hz),
+        segment_starts=starts,
+        segment_participant=windows.participant,
+        segment_task=windows.task,
+        segment_screen=windows.screen_index,
+        segment_trial=tuple(windows.segment_trial[k] for k in of_window),
+        segment_onset_ms=windows.segment_onset_ms[of_window] + onset_ms,
+        segment_step=step[of_window] if is_thinned and step is not None else None,
+        grid_px=windows.grid_px if is_thinned else None,
+        provenance={**windows.provenance, "resampled": how},
+    )

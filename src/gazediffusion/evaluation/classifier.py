@@ -24,9 +24,10 @@ Ints = NDArray[np.integer[Any]]
 Groups = Ints | None
 
 MIN_PARTICIPANTS, MIN_WINDOWS, N_FOLDS = 3, 50, 5
-SNIPPET_STEPS = 125  # 0.5 s at 250 Hz: about a fixation and a saccade
+SNIPPET_S = 0.5  # about a fixation and a saccade
 N_SNIPPETS = 2000  # a side
-# So many kernels for each dilation; nine taps, as in ROCKET, see 9, 17, 33 and 65 steps.
+# So many kernels for each dilation; nine taps, as in ROCKET, see 9, 17, 33 and 65 steps, of which
+# a snippet at a low rate holds the shorter ones.
 _KERNELS, _TAPS, _DILATIONS = 32, 9, (1, 2, 4, 8)
 
 
@@ -68,9 +69,14 @@ def c2st_features(
 
 
 def c2st_snippets(
-    real: Floats, real_groups: Ints, synthetic: Floats, seed: int, synthetic_groups: Groups = None
+    real: Floats,
+    real_groups: Ints,
+    synthetic: Floats,
+    seed: int,
+    synthetic_groups: Groups = None,
+    rate_hz: float = 250.0,
 ) -> C2ST:
-    """The test on N_SNIPPETS snippets a side, at random places of gaze (window, 2, time).
+    """The test on N_SNIPPETS snippets of 0.5 s a side, at random places of gaze (window, 2, time).
 
     Groups as in `c2st_features`. The rates must be equal, and gaze on a tracker's grid be
     dequantized first (`Windows.dequantized`): a coarse grid would identify the real side.
@@ -79,10 +85,14 @@ def c2st_snippets(
 
     what = "the classifier two-sample test on snippets"
     _require(what, real, real_groups, synthetic)
-    if min(real.shape[2], synthetic.shape[2]) <= SNIPPET_STEPS:
-        raise GazeError(f"{what} is not computable: windows of {SNIPPET_STEPS} samples or fewer")
+    n_steps = round(SNIPPET_S * rate_hz)
+    if min(real.shape[2], synthetic.shape[2]) <= n_steps or n_steps < _TAPS:
+        few = f"windows of {n_steps} samples or fewer, or a rate below {_TAPS / SNIPPET_S:g} Hz"
+        raise GazeError(f"{what} is not computable: {few}")
     rng = np.random.default_rng(seed)
-    (real_steps, rows), (synthetic_steps, others) = (_snippets(x, rng) for x in (real, synthetic))
+    (real_steps, rows), (synthetic_steps, others) = (
+        _snippets(x, n_steps, rng) for x in (real, synthetic)
+    )
     table = _random_convolutions(np.concatenate([real_steps, synthetic_steps]), rng)
     classifier = RidgeClassifier(alpha=100.0, class_weight="balanced")
     return _tested(what, classifier, table, real_groups[rows], others, synthetic_groups)
@@ -151,11 +161,11 @@ def _resampled(is_hit: NDArray[np.bool_], units: Ints, rng: np.random.Generator)
     return np.asarray(hits / size[drawn].sum(axis=1))
 
 
-def _snippets(gaze: Floats, rng: np.random.Generator) -> tuple[Floats, Ints]:
+def _snippets(gaze: Floats, n_steps: int, rng: np.random.Generator) -> tuple[Floats, Ints]:
     """Steps (snippet, 2, step) at random places of evenly drawn windows, and those windows."""
     windows = np.sort(np.resize(rng.permutation(len(gaze)), N_SNIPPETS))
-    first = rng.integers(0, gaze.shape[2] - SNIPPET_STEPS, N_SNIPPETS)
-    samples = first[:, None] + np.arange(SNIPPET_STEPS + 1)
+    first = rng.integers(0, gaze.shape[2] - n_steps, N_SNIPPETS)
+    samples = first[:, None] + np.arange(n_steps + 1)
     return np.diff(gaze[windows[:, None], :, samples], axis=1).transpose(0, 2, 1), windows
 
 
@@ -172,6 +182,8 @@ def _random_convolutions(steps: Floats, rng: np.random.Generator) -> Floats:
         kernels -= kernels.mean(axis=1, keepdims=True)
         kernels *= rng.random((3, 1, _KERNELS)) < 2 / 3  # some kernels see one channel only
         reach = (_TAPS - 1) * dilation + 1
+        if reach > series.shape[2]:
+            break
         seen = np.lib.stride_tricks.sliding_window_view(series, reach, axis=2)[..., ::dilation]
         response = np.tensordot(seen, kernels, axes=([1, 3], [0, 1]))
         # A threshold for each kernel at a random quantile of what it meets on both sides.

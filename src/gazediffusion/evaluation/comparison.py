@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.windows import Windows
+from gazediffusion.evaluation.degree_events import FINE_HZ
 from gazediffusion.evaluation.distances import (
     BINS,
     DISTANCES,
@@ -29,6 +30,7 @@ from gazediffusion.evaluation.distances import (
     draw_weights,
     drawn_counts,
 )
+from gazediffusion.evaluation.features import PAPER_HZ, ivt_threshold
 from gazediffusion.evaluation.gaze_sets import SECOND_DRAW, GazeSet, GazeSets, arrange, stream
 from gazediffusion.evaluation.headline import (
     FAMILIES,
@@ -86,7 +88,7 @@ def compare(
         "train": sets.train.described if sets.train else None,
         "synthetic": {one.name: one.described for one in sets.synthetic},
     }
-    notes = [note for one in sets.shown for note in one.notes]
+    notes = [*(note for one in sets.shown for note in one.notes), *rate_notes(real.rate_hz)]
     if sets.train is None:
         notes.append(
             "no reference windows were given: the floor is between two halves of the real "
@@ -153,10 +155,16 @@ def assemble(
 def _compared(sets: Results, n: int, summary: str) -> str:
     """One sentence: who is compared with whom, how many windows and participants, which floor."""
     real, train = sets["real"], sets["train"]
+    brought = [
+        f"{name} {' and '.join(one['resampled'])}"
+        for name, one in sets["synthetic"].items()
+        if one["resampled"]
+    ]
+    rate = f" at {real['rate_hz']:g} Hz ({', '.join(brought)})," if brought else ""
     text = (
         f"Each synthetic set is compared with {f'the summary {summary}: ' if summary else ''}"
         f"{real['n_windows']:,} windows of {real['n_participants']} held-out participants"
-        f"{',' if summary else ''} at {n:,} windows a set; "
+        f"{rate or (',' if summary else '')} at {n:,} windows a set; "
     )
     if train is None:
         return text + "the floor is the distance between two halves of these recordings."
@@ -164,6 +172,25 @@ def _compared(sets: Results, n: int, summary: str) -> str:
         f"the floor is the same distance for {n:,} of the {train['n_windows']:,} windows of "
         f"{train['n_participants']} training participants."
     )
+
+
+def rate_notes(rate_hz: float) -> list[str]:
+    """What differs from an evaluation at the paper's rate."""
+    notes = []
+    if rate_hz != PAPER_HZ:
+        notes.append(
+            f"at {rate_hz:g} Hz the I-VT threshold of 5 normalized units per second is "
+            f"{ivt_threshold(rate_hz):.3g} per sample; lag-one autocorrelations are of "
+            f"{1000 / rate_hz:.3g} ms, spectra reach {rate_hz / 2:g} Hz, and no number is "
+            "comparable with one at another rate"
+        )
+    if rate_hz < FINE_HZ:
+        notes.append(
+            f"below {FINE_HZ:g} Hz velocity in degrees is taken over three samples: peak "
+            "velocities of short saccades are underestimated in all sets, and microsaccades are "
+            "left out"
+        )
+    return notes
 
 
 def scalar_row(name: str, cells: Results) -> Results:
@@ -227,8 +254,8 @@ class _Comparison:
         below = (real, of["train"]) if sets.train else halves
         between_halves = distances(*halves)
         floor = distances(*below) if sets.train else between_halves
-        # A ratio is of two JS in the same bins, the floor's: where most values lie in one bin, as
-        # velocities do, JS depends on where exactly that bin ends.
+        # All JS are in the same bins, the floor's: where most values lie in one bin, as velocities
+        # do, JS depends on where exactly that bin ends.
         bins = bins_of(*below)
         counts = {
             name: histogram_counts(one.values, bins) for name, one in of.items() if len(one.values)
@@ -245,13 +272,12 @@ class _Comparison:
         }
         for name in sets.names:
             weights = (self.weights["real"], self.weights[name]) if self.weights else None
-            by_kind = distances_with_intervals(real, of[name], weights)
+            by_kind = distances_with_intervals(real, of[name], bins, weights)
             if real.family == "features" and weights:
                 drawn = by_kind["js"].replicates / len(FEATURES)
                 self.mean_js[name] = self.mean_js.get(name, 0.0) + drawn
             for kind, one in by_kind.items():
-                own = ratios[name] if kind == "js" else ratio(one.value, floor[kind])
-                found[kind]["synthetic"][name] = cell(one, own)
+                found[kind]["synthetic"][name] = cell(one, ratio(one.value, floor[kind]))
         width = float(bins[1] - bins[0]) or 1.0
         shown = [one.name for one in sets.shown]
         densities = {

@@ -27,6 +27,9 @@ FIXATION_DEG_S = 20.0  # pymovements' default for I-VT
 MIN_FIXATION_MS = 100.0  # pymovements' default for I-VT
 MIN_SACCADE_MS = 6.0  # Engbert & Kliegl 2003: three samples at 500 Hz
 NOISE_FACTOR = 6.0  # Engbert & Kliegl 2003: the threshold in multiples of the noise
+# Below this rate five samples outlast a saccade: velocity is taken over three of them, and no
+# microsaccade can be told from noise.
+FINE_HZ = 200.0
 MICROSACCADE_DEG = 1.0  # Engbert & Kliegl 2003: smaller saccades are microsaccades
 _MIN_NOISE_DEG_S = 1e-10  # below this pymovements refuses to set a threshold
 _CHUNK = 64  # windows searched at once
@@ -41,7 +44,8 @@ class DegreeEvents:
     saccade_amplitude_deg: (saccade,) distance from onset to offset.
     saccade_peak_deg_s: (saccade,) the highest speed between them.
     microsaccades_per_s: (examined,) saccades smaller than a degree. NaN where the detector finds
-        no noise to set its threshold by (half or more of the samples stand still along an axis).
+        no noise to set its threshold by (half or more of the samples stand still along an axis),
+        and below FINE_HZ.
     """
 
     window: Ints
@@ -62,9 +66,10 @@ def degree_events(
     """Detect events in windows (window, 2, time) of normalized gaze.
 
     screens: one for all windows or one for each; windows whose screen has no size are passed over.
-    Velocity is taken over five samples (pymovements' `smooth`). At most `max_windows` windows,
-    evenly spaced, are examined. Durations are in whole samples: the 6 ms of a shortest saccade are
-    two sample intervals at 250 Hz.
+    Velocity is taken over five samples (pymovements' `smooth`), below FINE_HZ over three
+    (`neighbors`), where peak velocities of short saccades are underestimated. At most
+    `max_windows` windows, evenly spaced, are examined. Durations are in whole samples: the 6 ms of
+    a shortest saccade are two sample intervals at 250 Hz.
     """
     if gaze.ndim != 3 or gaze.shape[1] != 2 or len(gaze) == 0 or max_windows < 1:
         raise GazeError(f"windows must have the shape (window, 2, time), not {gaze.shape}")
@@ -90,6 +95,7 @@ def degree_events(
     fixations, saccades, is_noisy = (np.concatenate(part) for part in zip(*found, strict=True))
     saccade, amplitude = saccades[:, 0].astype(np.int64), saccades[:, 1]
     n_small = np.bincount(saccade[amplitude < MICROSACCADE_DEG], minlength=len(window))
+    is_noisy &= rate_hz >= FINE_HZ
     return DegreeEvents(
         window=window,
         fixation_duration_s=fixations[:, 1] / rate_hz,
@@ -135,11 +141,13 @@ def _events_of(position: Floats, rate_hz: float) -> tuple[Ints, Floats, NDArray[
 
 
 def _smooth_velocity(position: Floats, rate_hz: float) -> Floats:
-    """Velocity over five samples (Engbert & Kliegl 2003), fewer at the ends of a window."""
+    """Velocity over five samples (Engbert & Kliegl 2003) or three, fewer at a window's ends."""
     velocity = np.empty_like(position)
     p = position
-    velocity[..., 2:-2] = (p[..., 4:] + p[..., 3:-1] - p[..., 1:-3] - p[..., :-4]) * rate_hz / 6
-    for k, after, before in ((1, 2, 0), (-2, -1, -3), (0, 1, 0), (-1, -1, -2)):
+    velocity[..., 1:-1] = (p[..., 2:] - p[..., :-2]) * rate_hz / 2
+    if rate_hz >= FINE_HZ:
+        velocity[..., 2:-2] = (p[..., 4:] + p[..., 3:-1] - p[..., 1:-3] - p[..., :-4]) * rate_hz / 6
+    for k, after, before in ((0, 1, 0), (-1, -1, -2)):
         velocity[..., k] = (p[..., after] - p[..., before]) * rate_hz / 2
     return velocity
 

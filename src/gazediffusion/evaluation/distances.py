@@ -79,9 +79,9 @@ def synthetic_groups(n_windows: int) -> NDArray[np.int64]:
     return np.arange(n_windows) * min(_SYNTHETIC_BLOCKS, n_windows) // max(n_windows, 1)
 
 
-def distances(a: Quantity, b: Quantity) -> dict[str, float]:
-    """JS, KS and W1 of two quantities, without intervals."""
-    edges = bins_of(a, b)
+def distances(a: Quantity, b: Quantity, edges: Floats | None = None) -> dict[str, float]:
+    """JS, KS and W1 of two quantities, without intervals; JS between these edges, or their own."""
+    edges = bins_of(a, b) if edges is None else edges
     js = js_from_counts(histogram_counts(a.values, edges), histogram_counts(b.values, edges))
     ks, w1 = ks_and_wasserstein1(share(a.values), share(b.values))
     return {"js": float(js), "ks": ks, "w1": w1}
@@ -93,9 +93,9 @@ def bins_of(a: Quantity, b: Quantity) -> Floats:
 
 
 def distances_with_intervals(
-    real: Quantity, other: Quantity, weights: tuple[Floats, Floats] | None
+    real: Quantity, other: Quantity, edges: Floats, weights: tuple[Floats, Floats] | None
 ) -> dict[str, Distance]:
-    """JS, KS and W1 of a real and another quantity.
+    """JS, KS and W1 of a real and another quantity; JS between these edges, those of the floor.
 
     weights: how often each group of the two is drawn, (replicate, group) each; None leaves out the
     bootstrap. A set without a value of the quantity has the largest distance.
@@ -103,11 +103,10 @@ def distances_with_intervals(
     n = 0 if weights is None else len(weights[0])
     if len(other.values) == 0:
         return {name: Distance(value, np.full(n, value)) for name, value in FARTHEST.items()}
-    values = distances(real, other)
+    values = distances(real, other, edges)
     # Where some draw has no value at all, there is no interval.
     replicates = dict.fromkeys(DISTANCES, np.full(n, np.nan))
     if weights is not None:
-        edges = bins_of(real, other)
         fine = histogram_edges(share(real.values), share(other.values), _FINE_BINS)
         p, fine_p = (drawn_counts(real, one, weights[0]) for one in (edges, fine))
         q, fine_q = (drawn_counts(other, one, weights[1]) for one in (edges, fine))

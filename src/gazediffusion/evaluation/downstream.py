@@ -41,7 +41,7 @@ class CountTask:
     @classmethod
     def of(cls, gaze: NDArray[np.floating[Any]], rate_hz: float) -> CountTask:
         """The task of gaze (window, 2, time)."""
-        features = np.stack(list(kinematic_features(gaze).values()), axis=1)
+        features = np.stack(list(kinematic_features(gaze, rate_hz).values()), axis=1)
         return cls(features, ivt_statistics(gaze, rate_hz).fixation_count.astype(np.float64))
 
     def __getitem__(self, chosen: NDArray[Any]) -> CountTask:

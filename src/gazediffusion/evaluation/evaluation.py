@@ -16,7 +16,7 @@ from gazediffusion.data.subsampling import evenly_spaced
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.comparison import compare
-from gazediffusion.evaluation.gaze_sets import require_comparable
+from gazediffusion.evaluation.gaze_sets import MIN_WINDOWS, at_rate_of, require_comparable
 from gazediffusion.evaluation.result import ALL, Evaluation, EvaluationConfig, Results
 from gazediffusion.evaluation.set_tests import FeatureMap, Progress
 from gazediffusion.evaluation.summary import (
@@ -56,6 +56,7 @@ def evaluate(
         "bioeye/reading"; or None, for the packaged summary of each window's own task.
     synthetic: one set, or sets by name. reference: windows of the training participants, for the
         floor; without them the floor is between two halves of the real windows.
+    Synthetic gaze of a higher rate than the real is low-passed and brought to the real one's.
     Sets are `Windows`, or arrays (window, 2, time) of positions normalized to [-1, 1], which need
     `rate_hz` and `screen`. participants, reference_participants: of each real and reference window
     of an array; without names every window counts as a participant of its own.
@@ -91,6 +92,7 @@ def evaluate(
     training = None
     if reference is not None:
         training = _windows(reference, "reference", rate_hz, screen, reference_participants)
+    sets = {name: at_rate_of(held_out, name, one) for name, one in sets.items()}
     results = evaluate_windows(held_out, sets, training, config, feature_model, progress)
     return Evaluation({ALL: results}, shown_windows(held_out, sets))
 
@@ -110,6 +112,7 @@ def evaluate_windows(
     base = real if reference is None else reference
     for name, windows in synthetic.items():
         results["about"]["warnings"] += _other_tasks(name, windows, base)
+    results["about"]["warnings"] += _reading_warnings({"the real windows": real, **synthetic})
     return results
 
 
@@ -137,11 +140,13 @@ def _against_summaries(
 ) -> Evaluation:
     if not synthetic:
         raise GazeError("there is no synthetic set to evaluate")
-    warnings: list[str] = []
+    warnings = _reading_warnings(synthetic)
+    summary = find_summary(real or DEFAULT)
+    synthetic = {name: at_rate_of(summary, name, one) for name, one in synthetic.items()}
     if real is None:
-        parts, warnings = _compare_by_task(synthetic, config, progress)
+        parts, left_out = _compare_by_task(synthetic, config, progress)
+        warnings += left_out
     else:
-        summary = find_summary(real)
         parts = {summary.task or ALL: compare_with(summary, synthetic, config, progress)}
     for results in parts.values():
         results["about"]["warnings"] += [*warnings, *_few_windows(results)]
@@ -163,11 +168,10 @@ def _compare_by_task(
         if summary is None:
             warnings.append(f"no summary holds the task {task!r}: {_counted_words(sets)} left out")
             continue
-        require_comparable(summary, sets)
-        few = {name: one for name, one in sets.items() if len(one) < summary.fewest_windows}
+        few = {name: one for name, one in sets.items() if len(one) < MIN_WINDOWS}
         if few:
             warnings.append(
-                f"the summary {summary.name} needs {summary.fewest_windows} windows: "
+                f"the summary {summary.name} needs {MIN_WINDOWS} windows: "
                 f"{_counted_words(few)} left out"
             )
         kept = {name: one for name, one in sets.items() if name not in few}
@@ -208,6 +212,18 @@ def shown_windows(real: Windows | None, synthetic: Mapping[str, Windows]) -> dic
     """Four windows of each set for the gallery of the report."""
     sets = ({} if real is None else {"real, held out": real}) | dict(synthetic)
     return {name: one.select(evenly_spaced(len(one), 4)) for name, one in sets.items()}
+
+
+def _reading_warnings(sets: Mapping[str, Windows]) -> list[str]:
+    """What reading had to say of the sets, and the windows that it left out."""
+    found = []
+    for name, windows in sets.items():
+        found += [f"{name}: {one}" for one in windows.provenance.get("warnings", ())]
+        left_out = windows.provenance.get("left_out")
+        if left_out:
+            n, total, reasons = left_out["n"], left_out["of"], left_out["reasons"]
+            found.append(f"{n} of {total} windows of {name!r} were left out: {reasons}")
+    return found
 
 
 def _few_windows(results: Results) -> list[str]:

@@ -24,22 +24,28 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Gaze = NDArray[np.floating[Any]]
 
-IVT_THRESHOLD = 0.02  # normalized units per sample; paper, "Evaluation protocols"
+PAPER_HZ = 250.0
+IVT_THRESHOLD = 0.02  # normalized units per sample at 250 Hz; paper, "Evaluation protocols"
 LOG_SPEED_FLOOR = 1e-3  # normalized units per second; a fortieth of 0.1 px per sample at 250 Hz
 _CHUNK = 64  # windows worked on at once: 2 MB of float64 for 2,000 samples stay in the cache
 
 
-def kinematic_features(gaze: Gaze) -> dict[str, Floats]:
+def ivt_threshold(rate_hz: float) -> float:
+    """The paper's threshold of speed, 5 normalized units per second, in those per sample."""
+    return IVT_THRESHOLD * PAPER_HZ / rate_hz
+
+
+def kinematic_features(gaze: Gaze, rate_hz: float = PAPER_HZ) -> dict[str, Floats]:
     """The paper's nine features of each window, each (window,).
 
     mean_speed, max_speed: normalized units per sample. path_length: the sum of the speeds.
     x_range, y_range, x_std, y_std: of the positions (std with divisor n). displacement: from
     the first sample to the last. fixation_ratio: share of steps not above the I-VT threshold.
     """
-    return _by_parts(gaze, _features_of)
+    return _by_parts(gaze, partial(_features_of, ivt_threshold(rate_hz)))
 
 
-def _features_of(gaze: Floats, first_window: int) -> dict[str, Floats]:
+def _features_of(threshold: float, gaze: Floats, first_window: int) -> dict[str, Floats]:
     speed = _lengths(np.diff(gaze, axis=2))
     (x_range, y_range), (x_std, y_std) = np.ptp(gaze, axis=2).T, gaze.std(axis=2).T
     return {
@@ -51,7 +57,7 @@ def _features_of(gaze: Floats, first_window: int) -> dict[str, Floats]:
         "x_std": x_std,
         "y_std": y_std,
         "displacement": np.hypot(*(gaze[:, :, -1] - gaze[:, :, 0]).T),
-        "fixation_ratio": (speed <= IVT_THRESHOLD).mean(axis=1),
+        "fixation_ratio": (speed <= threshold).mean(axis=1),
     }
 
 
@@ -79,13 +85,15 @@ class EventStatistics:
     saccade_count: Ints
 
 
-def ivt_statistics(gaze: Gaze, rate_hz: float, threshold: float = IVT_THRESHOLD) -> EventStatistics:
+def ivt_statistics(gaze: Gaze, rate_hz: float, threshold: float | None = None) -> EventStatistics:
     """Events by velocity threshold (`detect_ivt`), as the paper counts them.
 
-    Every run of steps above `threshold` (normalized units per sample) is a saccade, however
-    short; a run of the other steps is a fixation if it lasts 60 ms or longer. No run crosses a
-    window's border; events cut by the border count with what is seen of them.
+    Every run of steps above `threshold` (normalized units per sample; None is the paper's speed
+    at this rate, `ivt_threshold`) is a saccade, however short; a run of the other steps is a
+    fixation if it lasts 60 ms or longer. No run crosses a window's border; events cut by the
+    border count with what is seen of them.
     """
+    threshold = ivt_threshold(rate_hz) if threshold is None else threshold
     return EventStatistics(**_by_parts(gaze, partial(_events_of, rate_hz, threshold)))
 
 

@@ -1,8 +1,9 @@
-"""Sets of gaze to be compared, cut to one size: real, training, synthetic, two halves.
+"""Sets of gaze to be compared, at one rate and of one size: real, training, synthetic, two halves.
 
-Histogram distances shrink with the number of windows, so every set but the real one is cut to the
-smallest. The tracker's grid is smoothed away. Every window knows its screen and its group: the
-participant, or for synthetic windows a block.
+Synthetic gaze is brought to the rate of the real windows. Histogram distances shrink with the
+number of windows, so every set but the real one is cut to the smallest. The tracker's grid is
+smoothed away. Every window knows its screen and its group: the participant, or for synthetic
+windows a block.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.quantization import spread_over_grid
+from gazediffusion.data.resampling import windows_at
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.distances import synthetic_groups
@@ -25,6 +27,8 @@ from gazediffusion.seeds import seed_for
 if TYPE_CHECKING:
     from gazediffusion.evaluation.summary import Like
 
+# The fewest windows of a set: with fewer, chance decides every distance.
+MIN_WINDOWS = 25
 # More windows than this change no number that is reported, and would not fit into memory.
 MAX_WINDOWS = 10_000
 # The reference without fault: a second draw of the training participants' windows.
@@ -65,13 +69,13 @@ class GazeSet:
         if windows.grid_px is not None:
             gaze = spread_over_grid(gaze, windows.grid_of_window, seed=0)
         of_window = [windows.screens[number] for number in windows.screen_index]
-        rates = windows.provenance.get("rates", {})
         described = {
             "name": name,
             "n_windows": len(gaze),
             "n_participants": len(np.unique(windows.participant)),
             "sha256": windows.provenance.get("data_sha256"),
-            "resampled_from": [rate for rate in rates if rate != f"{windows.rate_hz:g} Hz"],
+            "rate_hz": windows.rate_hz,
+            "resampled": _resampled(windows),
         }
         return cls(
             name,
@@ -86,8 +90,7 @@ class GazeSet:
     def notes(self) -> list[str]:
         """What a reader must know about this set."""
         return [
-            f"{self.name} was resampled from {rate} to the real windows' rate"
-            for rate in self.described["resampled_from"]
+            f"{self.name} was {how} to {self.rate_hz:g} Hz" for how in self.described["resampled"]
         ]
 
     def measure(self, protocols: tuple[Protocol, ...] = ("position", "velocity")) -> Measured:
@@ -154,14 +157,62 @@ def require_comparable(
     others = dict(synthetic) | ({"the reference windows": train} if train is not None else {})
     given: dict[str, Like] = {"the real windows": real, **others}
     for name, windows in given.items():
-        if len(windows) < 2:
-            raise GazeError(f"{name} hold {len(windows)} windows, and a comparison needs two")
+        require_windows(name, windows)
         if (windows.length, windows.rate_hz) != (real.length, real.rate_hz):
             raise GazeError(
                 f"{name} are of {windows.length} samples at {windows.rate_hz:g} Hz, the real ones "
                 f"of {real.length} at {real.rate_hz:g} Hz",
                 remedy="prepare them with the same `rate_hz` and `seconds`",
             )
+
+
+def require_windows(name: str, windows: Like) -> None:
+    """Refuse a set of fewer than MIN_WINDOWS windows."""
+    if len(windows) < MIN_WINDOWS:
+        raise GazeError(
+            f"{name}: {len(windows)} windows, and an evaluation needs {MIN_WINDOWS} of every set",
+            remedy="generate more windows, or give more recordings",
+        )
+
+
+def at_rate_of(real: Like, name: str, windows: Windows) -> Windows:
+    """Synthetic windows at the rate of the real ones; those of a lower rate are refused.
+
+    They are low-passed, or thinned where the real windows were thinned from a higher rate.
+    """
+    if windows.rate_hz < real.rate_hz:
+        is_summary = not isinstance(real, Windows)
+        raise GazeError(
+            f"{name} is at {windows.rate_hz:g} Hz and the real gaze at {real.rate_hz:g} Hz: motion "
+            "between the samples cannot be invented",
+            remedy=f"generate at {real.rate_hz:g} Hz, or "
+            + (
+                f"give recordings of {windows.rate_hz:g} Hz as `real`"
+                if is_summary
+                else f"prepare the recordings with `rate_hz` {windows.rate_hz:g}"
+            ),
+        )
+    return windows_at(windows, real.rate_hz, is_thinned(real))
+
+
+def is_thinned(real: Like) -> bool:
+    """Whether every k-th sample of recordings of a higher rate made the real windows."""
+    if not isinstance(real, Windows):
+        return True
+    rates = real.provenance.get("rates", {})
+    # Rates as `prepare` notes them: "1000 Hz", or "117.3 Hz unsteady", which was filtered.
+    ratios = [float(one.split()[0]) / real.rate_hz for one in rates]
+    is_steady = not any(one.endswith("unsteady") for one in rates)
+    return bool(ratios) and is_steady and all(r > 1.5 and abs(r - round(r)) < 1e-3 for r in ratios)
+
+
+def _resampled(windows: Windows) -> list[str]:
+    """How windows came to their rate, where it is not that of their source."""
+    how = windows.provenance.get("resampled")
+    if how is not None:
+        return [f"{how['how']} from {how['from_hz']:g} Hz"]
+    rates = windows.provenance.get("rates", {})
+    return [f"resampled from {one}" for one in rates if one != f"{windows.rate_hz:g} Hz"]
 
 
 def arrange(

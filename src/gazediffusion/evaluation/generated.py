@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
+from gazediffusion.evaluation.gaze_sets import MIN_WINDOWS
+from gazediffusion.evaluation.recorded_sets import with_task_names
 from gazediffusion.evaluation.set_tests import FeatureMap, Progress
 from gazediffusion.evaluation.summary import Like
 from gazediffusion.generation.generator import DiffusionGenerator
@@ -35,7 +37,7 @@ def generated_windows(
     like: the real windows, or a summary of them; reference: the training participants' windows.
     """
     if reference is not None:
-        n = min(n or MAX_GENERATED, len(reference) // 2)
+        n = max(MIN_WINDOWS, min(n or MAX_GENERATED, len(reference) // 2))
         return matched_windows(run, reference, n, progress=progress)
     if isinstance(like, Windows):
         return matched_windows(run, like, n or len(like), progress=progress)
@@ -58,9 +60,10 @@ def matched_windows(
 
     A model that does not know one of the tasks generates its own mixture of tasks.
     """
+    known = run.config.conditioning.tasks
+    reference = with_task_names(reference, known)
     n_task = np.bincount(reference.task, minlength=len(reference.tasks))
     stops = np.floor(np.cumsum(n_task) / n_task.sum() * n + 0.5).astype(int)
-    known = run.config.conditioning.tasks
     is_matched = all(task in known for task, k in zip(reference.tasks, n_task, strict=True) if k)
     if known and not is_matched:
         stops = np.array([n])

@@ -112,7 +112,7 @@ def ratio(value: float, floor: float) -> float | None:
 def means_of(quantities: list[dict[str, Any]], names: Sequence[str]) -> dict[str, Any]:
     """Means over eight features (without path length, which is mean speed again) and nine.
 
-    A ratio is of the mean distance to the mean floor, JS in the floors' bins as in every ratio.
+    A ratio is of the mean distance to the mean floor.
     """
     nine = [row for row in quantities if row["family"] == "features"]
     eight = [row for row in nine if row["name"] != "path_length"]
@@ -120,20 +120,15 @@ def means_of(quantities: list[dict[str, Any]], names: Sequence[str]) -> dict[str
     for kind, n in itertools.product(("js", "ks"), (8, 9) if nine else ()):
         found = [row["distances"][kind] for row in (eight if n == 8 else nine)]
         floors = [one["floor"] for one in found]
-        values, ratios = (
-            {name: [one["synthetic"][name][word] for one in found] for name in names}
-            for word in ("value", "ratio")
-        )
         floor = float(np.mean(floors))
+        values = {
+            name: float(np.mean([one["synthetic"][name]["value"] for one in found]))
+            for name in names
+        }
         means[f"{kind}_{n}"] = {
             "floor": floor,
-            "synthetic": {name: float(np.mean(one)) for name, one in values.items()},
-            "ratio": {
-                name: None
-                if None in one
-                else ratio(float(np.mean(np.multiply(one, floors))), floor)
-                for name, one in ratios.items()
-            },
+            "synthetic": values,
+            "ratio": {name: ratio(value, floor) for name, value in values.items()},
         }
     return means
 
@@ -227,7 +222,7 @@ class Counted:
         found: dict[str, NDArray[Any]] = {
             "saccade_count": events.saccade_count,
             "fixation_count": events.fixation_count,
-            "path_length": kinematic_features(one.gaze)["path_length"],
+            "path_length": kinematic_features(one.gaze, one.rate_hz)["path_length"],
         }
         values = {name: float(rows.mean()) for name, rows in found.items()}
         means = {name: GroupMeans.of(rows.astype(float), one.group) for name, rows in found.items()}

@@ -1,8 +1,9 @@
 """Evaluation of files and models: windows files, recordings, run folders and packaged models.
 
 Real recordings are cleaned and cut as for training. Synthetic ones are taken as they are, because
-cleaning would hide the defects that are looked for; only missing samples are left out. A model
-generates its windows on the fly, with the training participants' shares of the tasks.
+cleaning would hide the defects that are looked for; windows with missing samples are left out, and
+said to be. A model generates its windows on the fly, with the training participants' shares of the
+tasks. How recordings of either side become windows: recorded_sets.py.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
-from gazediffusion.data.cleaning import CleaningConfig
+from gazediffusion.data.export.npz import read_npz
+from gazediffusion.data.readers import ReadOptions, find_sources
 from gazediffusion.data.splits import split_participants
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.evaluation import evaluate, evaluate_windows, shown_windows
+from gazediffusion.evaluation.gaze_sets import MIN_WINDOWS, at_rate_of, require_windows
 from gazediffusion.evaluation.generated import (
     MAX_GENERATED,
     bottleneck_features,
@@ -28,25 +31,34 @@ from gazediffusion.evaluation.generated import (
     matched_windows,
 )
 from gazediffusion.evaluation.membership import membership
+from gazediffusion.evaluation.recorded_sets import (
+    RATE_HZ,
+    SECONDS,
+    in_one_order,
+    real_windows,
+    synthetic_windows,
+    whole_windows,
+    with_task_names,
+)
 from gazediffusion.evaluation.result import ALL, Evaluation, EvaluationConfig
 from gazediffusion.evaluation.set_tests import FeatureMap, Progress
-from gazediffusion.evaluation.summary import DEFAULT, UNLABELLED, Like, find_summary
+from gazediffusion.evaluation.summary import (
+    DEFAULT,
+    UNLABELLED,
+    Like,
+    find_summary,
+    summary_tasks,
+)
 from gazediffusion.generation.sets import read_card
 from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import Run
 from gazediffusion.models.pretrained import load_model
 
 if TYPE_CHECKING:
-    from gazediffusion.data.readers import ReadOptions
     from gazediffusion.data.reading import ReadSettings
 
 Side = Literal["real", "reference", "synthetic"]
 MIN_PARTICIPANTS = 3
-# Removes nothing but missing samples.
-_AS_IT_IS = CleaningConfig(
-    blink_before_ms=0.0, blink_after_ms=0.0, frozen_ms=1e12, max_speed_deg_s=1e12
-)
-_SECONDS, _RATE_HZ = 8.0, 250.0
 
 
 def evaluate_files(
@@ -76,10 +88,13 @@ def evaluate_files(
     split_seed: holds out other participants than the windows file does.
     feature_model: a position model, for the Frechet Gaze Distance.
     with_membership: also attack the models among the sets (`membership`).
-    settings: of recordings, as in `read`.
+    settings: of recordings, as in `read`; `participant_pattern` is of the real ones, and synthetic
+        sets of this package, which state everything themselves, need none of them.
     """
     config = config or EvaluationConfig()
     synthetic = synthetic if isinstance(synthetic, Mapping) else _named(synthetic)
+    if n is not None and n < MIN_WINDOWS:
+        raise GazeError(f"`n` must be {MIN_WINDOWS} or more for an evaluation, not {n}")
     options = None
     if any(one is not None for one in settings.values()):
         from gazediffusion.data.reading import read_options
@@ -104,13 +119,15 @@ def evaluate_files(
         raise GazeError("`summary` is for comparing without `real`", remedy="give one of them")
     progress(f"reading {real}")
     held_out, training = _real_sides(real, reference, split_seed, options)
-    network = _feature_model(feature_model, synthetic)
+    require_windows("the real windows", held_out)
+    network = _feature_model(feature_model, synthetic, held_out.rate_hz)
     parts: dict[str, Any] = {}
     shown: dict[str, Windows] = {}
     for task, (one, base) in _parts(held_out, training, by_task).items():
         sets = read_sets(one, base)
         if task != ALL:
-            sets = {name: w.of_task(task) for name, w in sets.items() if task in w.tasks}
+            of_task = {name: w.of_task(task) for name, w in sets.items() if task in w.tasks}
+            sets = {name: w for name, w in of_task.items() if len(w) >= MIN_WINDOWS}
         if sets:
             parts[task] = evaluate_windows(one, sets, base, config, network, progress)
             shown = shown or shown_windows(one, sets)
@@ -120,7 +137,7 @@ def evaluate_files(
     if by_task:
         parts[ALL]["about"]["warnings"] += [
             f"the task {task} is not a part of its own: fewer than {MIN_PARTICIPANTS} held-out "
-            "participants did it, or no synthetic window is of it"
+            f"participants did it, or fewer than {MIN_WINDOWS} windows of a set are of it"
             for task in dict.fromkeys(held_out.tasks[k] for k in held_out.task)
             if task not in parts
         ]
@@ -149,16 +166,17 @@ def _membership(
     synthetic: Mapping[str, Path | str], held_out: Windows, training: Windows | None
 ) -> dict[str, Any]:
     """Membership inference on the models among the sets."""
-    if training is None or not any(map(is_model, synthetic.values())):
+    models = {name: _model(path) for name, path in synthetic.items() if is_model(path)}
+    if training is None or not models:
         return {"not_computable": "membership needs a model and its training windows"}
+    if any(run.config.rate_hz != held_out.rate_hz for run in models.values()):
+        return {"not_computable": "membership needs windows at the rate of the model"}
     return {
         "about": "Area under the ROC curve of an attack that takes windows of low loss for "
         "training windows. 0.5 is chance; lower is better.",
         "floor": None,
         "synthetic": {
-            name: asdict(membership(_model(path), training, held_out))
-            for name, path in synthetic.items()
-            if is_model(path)
+            name: asdict(membership(run, training, held_out)) for name, run in models.items()
         },
     }
 
@@ -181,7 +199,7 @@ def _real_sides(
         reference = real
     if reference is None:
         return held_out, None
-    return held_out, load_set(reference, "reference", read_options=read_options)
+    return held_out, load_set(reference, "reference", held_out, read_options)
 
 
 def _parts(
@@ -191,9 +209,11 @@ def _parts(
     parts: dict[str, tuple[Windows, Windows | None]] = {ALL: (real, reference)}
     for task in real.tasks if by_task else ():
         one = real.of_task(task)
-        if len(np.unique(one.participant)) >= MIN_PARTICIPANTS:
-            has_task = reference is not None and task in reference.tasks
-            parts[task] = one, reference.of_task(task) if reference and has_task else None
+        has_task = reference is not None and task in reference.tasks
+        base = reference.of_task(task) if reference and has_task else None
+        is_enough = min(len(one), len(one if base is None else base)) >= MIN_WINDOWS
+        if is_enough and len(np.unique(one.participant)) >= MIN_PARTICIPANTS:
+            parts[task] = one, base
     return parts
 
 
@@ -229,17 +249,52 @@ def load_set(
     if is_model(path):
         if like is None:
             raise GazeError("a model cannot be the real set", path=Path(path))
-        return generated_windows(_model(path), like, n, reference, progress)
+        generated = generated_windows(_model(path), like, n, reference, progress)
+        if isinstance(like, Windows):
+            generated = with_task_names(generated, like.tasks)
+        return at_rate_of(like, str(path), generated)
     path = Path(path)
+    if side == "synthetic":
+        if like is None:
+            raise GazeError("a synthetic set needs real windows to compare with", path=path)
+        return at_rate_of(like, path.name, _synthetic(path, like, read_options))
     if path.suffix == ".safetensors":
-        windows = _part(Windows.load(path), side, path)
-    elif path.suffix == ".npz":
-        from gazediffusion.data.export.npz import read_npz
+        return _part(Windows.load(path), side, path)
+    if path.suffix == ".npz":
+        return read_npz(path, _screen_of(like), like.rate_hz if like is not None else None)
+    rate_hz, seconds = RATE_HZ, SECONDS
+    if like is not None:
+        rate_hz, seconds = like.rate_hz, like.length / like.rate_hz
+    return real_windows(find_sources([path], read_options or ReadOptions()), rate_hz, seconds)
 
-        windows = read_npz(path, _screen_of(like), like.rate_hz if like is not None else None)
+
+def _synthetic(path: Path, like: Like, read_options: ReadOptions | None) -> Windows:
+    """Windows of a synthetic file or folder at their own rate, the same in every format."""
+    if path.suffix == ".safetensors":
+        return _labelled(whole_windows(Windows.load(path)), path)
+    if path.suffix == ".npz":
+        found = whole_windows(read_npz(path, _screen_of(like), like.rate_hz))
     else:
-        windows = _from_recordings(path, side, like, read_options)
-    return _labelled(windows, path) if side == "synthetic" else windows
+        found = _synthetic_recordings(path, like, read_options)
+    named = with_task_names(_labelled(found, path), _known_tasks(path, like))
+    return in_one_order(named)
+
+
+def _synthetic_recordings(path: Path, like: Like, read_options: ReadOptions | None) -> Windows:
+    options, card = read_options or ReadOptions(), read_card(path)
+    fallback = options.screen or _screen_of(like)
+    # A set of ours states columns, unit and screen itself: the settings are of the other files.
+    options = ReadOptions() if card else replace(options, participant_pattern=None)
+    options = replace(options, screen=None, override_screen=False, fallback_screen=fallback)
+    return synthetic_windows(find_sources([path], options), like, (card or {}).get("rate_hz"))
+
+
+def _known_tasks(path: Path, like: Like) -> list[str]:
+    """Names of tasks as the card, the real windows and the packaged summaries spell them."""
+    card = read_card(path) or {}
+    trained_on = card.get("model", {}).get("trained_on", {})
+    of_real = like.tasks if isinstance(like, Windows) else summary_tasks()
+    return [*of_real, *card.get("screens", ()), *trained_on.get("tasks", ())]
 
 
 def _named(given: Sequence[Path | str]) -> dict[str, Path | str]:
@@ -264,13 +319,19 @@ def _model(path: Path | str) -> Run:
 
 
 def _feature_model(
-    given: Path | str | None, synthetic: Mapping[str, Path | str]
+    given: Path | str | None, synthetic: Mapping[str, Path | str], rate_hz: float
 ) -> FeatureMap | None:
     """The network of the Frechet Gaze Distance: as given, or the first position model compared."""
     if given is not None:
-        return bottleneck_features(_model(given))
+        run = _model(given)
+        if run.config.rate_hz != rate_hz:
+            raise GazeError(
+                f"`feature_model` is of {run.config.rate_hz:g} Hz, the real gaze of {rate_hz:g} Hz",
+                remedy="leave `feature_model` out",
+            )
+        return bottleneck_features(run)
     for run in map(_model, filter(is_model, synthetic.values())):
-        if run.config.recipe.representation == "position":
+        if run.config.recipe.representation == "position" and run.config.rate_hz == rate_hz:
             return bottleneck_features(run)
     return None
 
@@ -298,21 +359,3 @@ def _screen_of(like: Like | None) -> Screen | None:
         return like.screen if like is not None else None
     except GazeError:
         return None
-
-
-def _from_recordings(
-    path: Path, side: Side, like: Like | None, read_options: ReadOptions | None
-) -> Windows:
-    from gazediffusion.data.preparing import PrepareConfig, prepare
-    from gazediffusion.data.readers import ReadOptions, find_sources
-
-    options = read_options or ReadOptions()
-    if options.screen is None and side == "synthetic" and like is not None:
-        # A synthetic file that does not say its screen is on that of the real windows.
-        options = replace(options, fallback_screen=_screen_of(like))
-    rate_hz = like.rate_hz if like is not None else _RATE_HZ
-    seconds = like.length / like.rate_hz if like is not None else _SECONDS
-    config = PrepareConfig(rate_hz=rate_hz, seconds=seconds, validation_fraction=0.0)
-    if side == "synthetic":
-        config = replace(config, cleaning=_AS_IT_IS, stride=config.length)
-    return prepare(find_sources([path], options), config)

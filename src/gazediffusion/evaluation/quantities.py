@@ -172,7 +172,7 @@ def measure(
     screens: one for all windows or one for each; degrees are left out where none has a size.
     """
     chosen = evenly_spaced(len(gaze), MAX_POOLED_WINDOWS)
-    features = kinematic_features(gaze)
+    features = kinematic_features(gaze, rate_hz)
     velocity = velocity_quantities(gaze[chosen], rate_hz)
     found: list[Quantity] = []
     if "position" in protocols:

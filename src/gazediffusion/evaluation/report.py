@@ -58,7 +58,8 @@ TESTS = {
 HOW_TO_READ = (
     "Lower is better. Floor: training against held-out participants. Halves: two halves of the "
     f"training participants' recordings. Each set: its distance to held-out participants, {TIMES} "
-    "its ratio to the floor, [its bootstrap interval over participants]."
+    "its ratio to the floor, [its bootstrap interval over participants]. JS of the floor and of "
+    "all sets is in the bins of the floor."
 )
 HEADLINE = (
     "Median ratio: over the distances of features, events, directions, velocity and temporal "

@@ -89,7 +89,9 @@ def _c2st(sets: GazeSets, seed: int) -> Found:
         real, other = (sets.measured[name].features for name in ("real", one.name))
         found = {
             "features": c2st_features(real, group, other, seed, groups),
-            "snippets": c2st_snippets(sets.real.gaze, group, one.gaze, seed, groups),
+            "snippets": c2st_snippets(
+                sets.real.gaze, group, one.gaze, seed, groups, sets.real.rate_hz
+            ),
         }
         cells: dict[str, Any] = {}
         for name, test in found.items():

@@ -15,7 +15,7 @@ import numpy as np
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.distances import bins_of
-from gazediffusion.evaluation.gaze_sets import GazeSets, arrange
+from gazediffusion.evaluation.gaze_sets import MIN_WINDOWS, GazeSets, arrange
 from gazediffusion.evaluation.quantities import SCALARS, Quantity, curves_of, main_sequence_of
 from gazediffusion.evaluation.result import ALL, plain_values
 from gazediffusion.evaluation.summary import (
@@ -30,7 +30,7 @@ from gazediffusion.version import __version__
 
 MIN_PARTICIPANTS = 3
 # Numbers of windows that floors are kept for, up to those of the training participants.
-_SIZES = (25, 50, 100, 200, 400, 800, 1600)
+_SIZES = (MIN_WINDOWS, 50, 100, 200, 400, 800, 1600)
 # A floor is the mean over several draws, of at most so many windows together.
 _DRAWN_WINDOWS = 1600
 DIGITS = 5  # significant digits of the numbers in a file

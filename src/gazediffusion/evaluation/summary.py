@@ -134,11 +134,6 @@ class Summary:
         """The screen of the recordings."""
         return Screen(**self.content["screen"])
 
-    @property
-    def fewest_windows(self) -> int:
-        """The smallest number of windows that has a floor."""
-        return int(self.part["sizes"][0])
-
     def __len__(self) -> int:
         """Windows of the held-out participants."""
         return int(self.part["sets"]["real"]["n_windows"])
@@ -231,7 +226,12 @@ def compare_with(
         )
     scalars = [scalar_row(name, _cells(summary, apart, name, n_common)["l1"]) for name in SCALARS]
     described = {
-        who: {"name": f"summary {summary.name}", **found, "sha256": summary.content["data_sha256"]}
+        who: {
+            "name": f"summary {summary.name}",
+            **found,
+            "sha256": summary.content["data_sha256"],
+            "rate_hz": summary.rate_hz,
+        }
         for who, found in part["sets"].items()
     }
     described["synthetic"] = {one.name: one.described for one in sets}
@@ -261,13 +261,6 @@ def compare_with(
 
 def _cut_to_size(summary: Summary, uncut: list[GazeSet], seed: int) -> list[GazeSet]:
     """The synthetic sets, cut to the smallest, and to the most windows that have a floor."""
-    for one in uncut:
-        if len(one.gaze) < summary.fewest_windows:
-            raise GazeError(
-                f"{one.name} holds {len(one.gaze)} windows, and a comparison with the summary "
-                f"{summary.name} needs {summary.fewest_windows}",
-                remedy="generate more",
-            )
     n_common = min(summary.part["sizes"][-1], *(len(one.gaze) for one in uncut))
     return [one.cut(n_common, stream(seed, one.name)) for one in uncut]
 
@@ -312,6 +305,11 @@ def summaries_folder() -> Path:
 def packaged_summaries() -> list[str]:
     """Names of the summaries inside the package."""
     return sorted(path.stem for path in summaries_folder().glob("*.json"))
+
+
+def summary_tasks() -> list[str]:
+    """The tasks of the summaries inside the package."""
+    return [task for name in packaged_summaries() for task in find_summary(name).content["tasks"]]
 
 
 def find_summary(name: str) -> Summary:

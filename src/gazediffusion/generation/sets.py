@@ -28,6 +28,7 @@ from gazediffusion.data.export.windows import (
     require_free_set,
     write_windows,
 )
+from gazediffusion.data.resampling import windows_at
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.files import require_writable, written_whole
@@ -48,6 +49,8 @@ __all__ = [
 ]
 
 Progress = Callable[[float], None]
+# Below this rate a saccade leaves no trace in the samples.
+MIN_RATE_HZ = 10.0
 
 
 class SetGenerator(Protocol):
@@ -80,6 +83,7 @@ class SetConfig:
     screen: project all windows on this screen; None keeps each on the screen of its task.
     grid_px: round pixels to the tracker's grid; None keeps them as generated.
     seconds: keep so much of every window from its start; None keeps all.
+    rate_hz: low-pass every window and bring it to this rate; None keeps the generator's.
     """
 
     n: int
@@ -88,6 +92,7 @@ class SetConfig:
     screen: Screen | None = None
     grid_px: float | None = None
     seconds: float | None = None
+    rate_hz: float | None = None
 
     def __post_init__(self) -> None:
         if self.n < 1:
@@ -98,18 +103,40 @@ class SetConfig:
         if self.grid_px is not None and not self.grid_px > 0:
             raise GazeError(f"`grid_px` must be a positive number of pixels, not {self.grid_px:g}")
 
-    def n_samples(self, generator: SetGenerator) -> int:
-        """Samples kept of every window of the generator."""
-        described = generator.describe()
-        length, rate_hz = int(described["window_samples"]), float(described["rate_hz"])
-        if self.seconds is None:
-            return length
-        if not 1 <= self.seconds <= length / rate_hz:
+    def rate_of(self, generator: SetGenerator) -> float:
+        """The rate of the set in Hz; one above the generator's is refused."""
+        own_hz = float(generator.describe()["rate_hz"])
+        if self.rate_hz is None:
+            return own_hz
+        if not MIN_RATE_HZ <= self.rate_hz <= own_hz:
             raise GazeError(
-                f"`seconds` must lie between 1 and {length / rate_hz:g} for this model, "
-                f"not {self.seconds:g}"
+                f"`rate_hz` must lie between {MIN_RATE_HZ:g} and {own_hz:g} Hz, the rate of this "
+                f"model, not {self.rate_hz:g}: faster motion than it generates cannot be invented"
             )
-        return round(self.seconds * rate_hz)
+        return float(self.rate_hz)
+
+    def n_samples(self, generator: SetGenerator) -> int:
+        """Samples kept of every window of the generator, at the rate of the set."""
+        described, rate_hz = generator.describe(), self.rate_of(generator)
+        whole_s = int(described["window_samples"]) / float(described["rate_hz"])
+        if self.seconds is not None and not 1 <= self.seconds <= whole_s:
+            raise GazeError(
+                f"`seconds` must lie between 1 and {whole_s:g} for this model, not {self.seconds:g}"
+            )
+        return round((whole_s if self.seconds is None else self.seconds) * rate_hz)
+
+    def windows(
+        self, generator: SetGenerator, gaze: NDArray[np.float32], first: int = 0
+    ) -> Windows:
+        """Generated gaze (window, 2, time) of windows first.. as windows of the set's rate.
+
+        A window is filtered as a whole before it is cut to `seconds`.
+        """
+        rate_hz, n_samples = self.rate_of(generator), self.n_samples(generator)
+        if rate_hz == generator.describe()["rate_hz"]:
+            return generator.as_windows(gaze[:, :, :n_samples], self.seed, first)
+        windows = windows_at(generator.as_windows(gaze, self.seed, first), rate_hz)
+        return replace(windows, length=n_samples)
 
 
 def write_set(
@@ -162,7 +189,8 @@ def windows_done(generator: SetGenerator, config: SetConfig, output: Path | str)
 def make_card(generator: SetGenerator, config: SetConfig) -> dict[str, Any]:
     """What the set is and how it was generated; the same for the same arguments."""
     described = generator.describe()
-    screens = described["screens"]
+    screens, own_hz = described["screens"], described["rate_hz"]
+    rate_hz = config.rate_of(generator)
     if config.screen is not None:
         screens = dict.fromkeys(screens, config.screen)
     return {
@@ -172,7 +200,8 @@ def make_card(generator: SetGenerator, config: SetConfig) -> dict[str, Any]:
         "n_windows": config.n,
         "seed": config.seed,
         "window_samples": config.n_samples(generator),
-        "rate_hz": described["rate_hz"],
+        "rate_hz": rate_hz,
+        **({} if rate_hz == own_hz else {"low_passed_from_hz": own_hz}),
         **screen_fields(screens),
         "grid_px": config.grid_px,
         "sampling": described["sampling"],
@@ -200,8 +229,7 @@ class Sampling:
 
     def windows(self, gaze: NDArray[np.float32], first: int = 0) -> Windows:
         """Gaze of windows first.. of the set as windows of its length, with its card."""
-        kept = gaze[:, :, : self.config.n_samples(self.generator)]
-        windows = self.generator.as_windows(kept, self.config.seed, first)
+        windows = self.config.windows(self.generator, gaze, first)
         card = make_card(self.generator, self.config)
         return replace(windows, provenance={**windows.provenance, "card": card})
 
@@ -238,4 +266,4 @@ def _stored(work: Path, generator: SetGenerator, config: SetConfig) -> Iterator[
     n_samples = config.n_samples(generator)
     for first, stop in _spans(generator, config):
         gaze: NDArray[np.float32] = np.load(_piece(work, first, stop))
-        yield projected(generator.as_windows(gaze, config.seed, first), config.screen, n_samples)
+        yield projected(config.windows(generator, gaze, first), config.screen, n_samples)

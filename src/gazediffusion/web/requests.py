@@ -61,6 +61,7 @@ class GenerationRequest:
             "quality": fields.quality,
             "seed": fields.seed,
             "seconds": None if fields.seconds == served.about.seconds else fields.seconds,
+            "rate_hz": None if fields.rate_hz == served.about.rate_hz else fields.rate_hz,
             "batch_size": BATCH_GPU if model.device.type == "cuda" else BATCH_CPU,
         }
         settings = {name: value for name, value in given.items() if value is not None}
@@ -86,7 +87,8 @@ class GenerationRequest:
         words = ["gazediffusion", "generate", "-o", "gaze.parquet", "--model", source]
         words += ["-n", str(self.n)]
         for name, value in self.settings.items():
-            words += [f"--{name.replace('_', '-')}", str(value)]
+            flag = "rate" if name == "rate_hz" else name.replace("_", "-")
+            words += [f"--{flag}", str(value)]
         return shlex.join(words)
 
     def python(self) -> str:

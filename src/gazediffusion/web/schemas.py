@@ -75,6 +75,16 @@ Seconds = Annotated[
         examples=[2.0],
     ),
 ]
+Rate = Annotated[
+    float | None,
+    EMPTY_IS_NONE,
+    Field(
+        None,
+        description="Low-pass the windows and bring them to this rate in Hz, also in files; "
+        "at most that of the model, which is the default.",
+        examples=[60.0],
+    ),
+]
 
 
 def failures(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -91,6 +101,7 @@ class GenerationFields(BaseModel):
     seed: Seed
     quality: Quality
     seconds: Seconds
+    rate_hz: Rate
 
 
 class GenerateRequest(GenerationFields):

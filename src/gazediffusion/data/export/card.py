@@ -72,6 +72,8 @@ def readme_of(card: Mapping[str, Any], format: str) -> str:
     """The card in words."""
     seconds = card["window_samples"] / card["rate_hz"]
     how_long = f"{seconds:g} s at {card['rate_hz']:g} Hz"
+    if "low_passed_from_hz" in card:
+        how_long += f" (low-passed, generated at {card['low_passed_from_hz']:g} Hz)"
     units = """Gaze is in pixels, origin top left and y down; times are in milliseconds. Tables also
 give degrees of visual angle from the screen's centre, where its size is known, and `x_screen`,
 `y_screen`, normalized so that the screen is [-1, 1]. Each window is a trial of its own and begins

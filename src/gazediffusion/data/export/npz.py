@@ -88,7 +88,7 @@ def read_npz(path: Path, screen: Screen | None = None, rate_hz: float | None = N
     if screens is None:
         raise GazeError("the file does not state its screen", path=path, remedy="give `screen`")
     if "time_ms" in found:
-        rate_hz = 1000.0 / float(found["time_ms"][1] - found["time_ms"][0])
+        rate_hz = _rate(np.asarray(found["time_ms"]), gaze.shape[2], path)
     if rate_hz is None:
         raise GazeError("the file does not state its rate", path=path, remedy="give `rate_hz`")
     steps = None
@@ -106,6 +106,17 @@ def read_npz(path: Path, screen: Screen | None = None, rate_hz: float | None = N
         )
     except (GazeError, ValueError) as error:
         raise GazeError(str(error), path=path) from error
+
+
+def _rate(time_ms: NDArray[Any], n_samples: int, path: Path) -> float:
+    """Samples per second of an even clock (time,)."""
+    is_clock = time_ms.shape == (n_samples,) and n_samples > 1 and time_ms.dtype.kind in "fiu"
+    steps = np.diff(time_ms.astype(np.float64)) if is_clock else np.zeros(1)
+    step_ms = float(steps.mean())
+    # Stamps may be in whole milliseconds.
+    if not (step_ms > 0 and np.abs(steps - step_ms).max() <= max(1.0, 0.1 * step_ms)):
+        raise GazeError(f"'time_ms' must be {n_samples} evenly increasing times", path=path)
+    return round(1000.0 / step_ms, 6)
 
 
 def _screen(row: list[float]) -> Screen:

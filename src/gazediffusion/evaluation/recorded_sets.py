@@ -1,0 +1,147 @@
+"""Recordings as sets of an evaluation: real ones cleaned, synthetic ones as they are.
+
+Real recordings of a tracker slower than the models keep their rate. Of synthetic recordings nothing
+is removed but windows with missing samples, which are counted, and the windows of a set are the
+same, in the same order, whatever format and screen they were written for.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from gazediffusion.data.cleaning import CleaningConfig
+from gazediffusion.data.preparing import PrepareConfig, prepare
+from gazediffusion.data.readers import Source
+from gazediffusion.data.reading import Recordings, sources_of
+from gazediffusion.data.recordings import Recording
+from gazediffusion.data.resampling import LowRateError, read_clock
+from gazediffusion.data.windows import CLIP, Windows
+from gazediffusion.errors import GazeError
+from gazediffusion.evaluation.gaze_sets import is_thinned
+from gazediffusion.evaluation.summary import Like
+
+SECONDS, RATE_HZ = 8.0, 250.0
+# Unsteady trackers have odd mean rates, another in every recording: these are rounded down to this.
+_RATE_STEP_HZ = 5.0
+# Removes nothing but missing samples.
+_AS_IT_IS = CleaningConfig(
+    blink_before_ms=0.0, blink_after_ms=0.0, frozen_ms=1e12, max_speed_deg_s=1e12
+)
+OnRecording = Callable[[Recording], None]
+
+
+def real_windows(
+    recordings: Recordings | Sequence[Source],
+    rate_hz: float = RATE_HZ,
+    seconds: float = SECONDS,
+    progress: OnRecording = lambda recording: None,
+) -> Windows:
+    """Real recordings cleaned and cut, at this rate or at their own where that is lower.
+
+    A window begins every second; `progress` is called after each recording, as by `prepare`.
+    """
+    while True:
+        config = PrepareConfig(
+            rate_hz=rate_hz, seconds=seconds, stride=round(rate_hz), validation_fraction=0.0
+        )
+        try:
+            return prepare(recordings, config, progress)
+        except GazeError as error:
+            if not isinstance(error.__cause__, LowRateError):
+                raise
+            rate_hz = error.__cause__.rate_hz
+            if rate_hz != round(rate_hz):
+                rate_hz = _RATE_STEP_HZ * math.floor(rate_hz / _RATE_STEP_HZ)
+
+
+def synthetic_windows(sources: Sequence[Source], like: Like, rate_hz: float | None) -> Windows:
+    """Windows of synthetic recordings as long as the real ones, at their own rate.
+
+    rate_hz: of the recordings, where it is known. Where the real windows were thinned, synthetic
+    recordings are too.
+    """
+    seconds = like.length / like.rate_hz
+    own_hz = rate_hz or _rate_of(sources)
+    config = PrepareConfig(
+        rate_hz=like.rate_hz if is_thinned(like) and own_hz > like.rate_hz else own_hz,
+        seconds=seconds,
+        validation_fraction=0.0,
+        cleaning=_AS_IT_IS,
+        off_screen_share=math.inf,
+    )
+    config = replace(config, stride=config.length)
+    n_expected, n_short = 0, 0
+
+    def count(recording: Recording) -> None:
+        nonlocal n_expected, n_short
+        step_ms = float(np.median(np.diff(recording.time_ms))) if len(recording) > 1 else 0.0
+        duration_s = float(recording.time_ms[-1] - recording.time_ms[0] + step_ms) / 1000
+        n_whole = int(duration_s / seconds + 0.01)
+        n_expected += max(1, n_whole)
+        n_short += n_whole == 0
+
+    windows = prepare(sources, config, count)
+    n_missing = n_expected - n_short - len(windows)
+    reasons = {"with missing samples": n_missing, f"shorter than {seconds:g} s": n_short}
+    return _with_left_out(windows, n_expected, reasons)
+
+
+def whole_windows(windows: Windows) -> Windows:
+    """Windows without missing samples, clipped as recorded ones are."""
+    is_whole = np.isfinite(windows.cut()).all(axis=(1, 2))
+    clipped = replace(windows, gaze=windows.gaze.clip(-CLIP, CLIP)).select(is_whole)
+    reasons = {"with missing samples": int((~is_whole).sum())}
+    return _with_left_out(clipped, len(windows), reasons)
+
+
+def with_task_names(windows: Windows, known: Sequence[str]) -> Windows:
+    """Tasks as they are spelled among the known ones; file names leave out all but letters.
+
+    >>> from gazediffusion.geometry import Screen
+    >>> windows = Windows.from_array(np.zeros((2, 2, 9)), 250, Screen(9, 9), tasks="stopmotion")
+    >>> with_task_names(windows, ["dots", "stop-motion"]).tasks
+    ('stop-motion',)
+    """
+    spelled = {_letters(name): name for name in reversed(known)}
+    names = tuple(spelled.get(_letters(name), name) for name in windows.tasks)
+    return replace(windows, tasks=names) if len(set(names)) == len(names) else windows
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def _rate_of(sources: Sequence[Source]) -> float:
+    """The rate of the first recording."""
+    first = next(iter(Recordings(tuple(sources_of(sources)))))
+    return read_clock(first.time_ms, first.rate_hz).rate_hz
+
+
+def in_one_order(windows: Windows) -> Windows:
+    """The tasks evenly mixed, the windows of each by their number: so in every format.
+
+    Some formats keep windows in one file for each task, numbered anew in every file.
+    """
+    task, trial = (windows.identity[name] for name in ("task", "trial"))
+    place = np.zeros(len(windows))
+    for name in sorted(set(task)):
+        of_task = np.flatnonzero(task == name)
+        numbers = trial[of_task]
+        if len(set(numbers)) == len(numbers) and all(one.isdecimal() for one in numbers):
+            of_task = of_task[np.argsort([int(one) for one in numbers])]
+        place[of_task] = (np.arange(len(of_task)) + 0.5) / len(of_task)
+    return windows.select(np.lexsort((task.astype(str), place)))
+
+
+def _with_left_out(windows: Windows, n_expected: int, reasons: dict[str, int]) -> Windows:
+    n = n_expected - len(windows)
+    if n <= 0:
+        return windows
+    words = ", ".join(f"{k} {reason}" for reason, k in reasons.items() if k > 0)
+    left_out = {"n": n, "of": n_expected, "reasons": words}
+    return replace(windows, provenance={**windows.provenance, "left_out": left_out})
