@@ -31,7 +31,7 @@ from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Floats, Origin, Screen, Unit, top_left_pixels
 
 Rows = range | NDArray[np.int64]
-Values = Mapping[str, NDArray[np.floating[Any]]]
+Values = dict[str, NDArray[np.floating[Any]]]
 
 
 def recordings(
@@ -72,6 +72,8 @@ def recordings(
             for eye, (x, y) in columns.gaze.items():
                 gaze = np.stack([_floats(values, x, rows), _floats(values, y, rows)])
                 gaze_px[eye] = _to_pixels(gaze, unit, origin, screen, path)
+            if rows is groups[-1][1]:
+                values.clear()  # a file may be one long recording
             yield Recording(
                 participant=named.participant,
                 task=named.task,
