@@ -1,19 +1,23 @@
 from __future__ import annotations
 
+import gzip
 import hashlib
 import tempfile
 from pathlib import Path
 
 import pytest
 
+from gazediffusion import files
 from gazediffusion.errors import GazeError
 from gazediffusion.files import (
     decode_text,
+    open_unpacked,
     put_in_place,
     read_bytes,
     require_free,
     require_writable,
     sha256_of,
+    unpacked,
     written_whole,
 )
 
@@ -146,3 +150,34 @@ def test_binary_content_is_not_taken_for_text() -> None:
 def test_sha256_is_that_of_the_content(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"gaze")
     assert sha256_of(tmp_path / "a") == hashlib.sha256(b"gaze").hexdigest()
+
+
+def test_gzip_is_unpacked_whatever_the_file_is_called(tmp_path: Path) -> None:
+    for name in ("a.csv.gz", "a.csv"):
+        (tmp_path / name).write_bytes(gzip.compress(b"gaze"))
+        assert read_bytes(tmp_path / name) == b"gaze"
+    (tmp_path / "plain.csv.gz").write_bytes(b"gaze")
+    assert read_bytes(tmp_path / "plain.csv.gz") == b"gaze"
+    assert unpacked(Path("a/b.csv.gz")) == Path("a/b.csv")
+    assert unpacked(Path("a/b.csv")) == Path("a/b.csv")
+
+
+@pytest.mark.parametrize("size", [-1, 1001])
+def test_gzip_unpacks_no_further_than_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(files, "MAX_UNPACKED_BYTES", 1000)
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(b"0" * 1000))
+    assert read_bytes(path) == b"0" * 1000
+    path.write_bytes(gzip.compress(b"0" * 1001))
+    with open_unpacked(path) as stream, pytest.raises(GazeError, match=r"a\.csv\.gz: unpacks to"):
+        stream.read(size)
+
+
+@pytest.mark.parametrize("damaged", [slice(-6), slice(12), slice(2)])
+def test_damaged_gzip_is_one_line(tmp_path: Path, damaged: slice) -> None:
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(b"gaze" * 100)[damaged])
+    with pytest.raises(GazeError, match=r"a\.csv\.gz: the gzip file is damaged"):
+        read_bytes(path)

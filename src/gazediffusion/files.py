@@ -17,7 +17,7 @@ import shutil
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from gazediffusion.errors import GazeError
 
@@ -49,7 +49,7 @@ def open_unpacked(path: Path) -> Iterator[IO[bytes]]:
     try:
         with open(path, "rb") as stream:
             is_gzip = stream.peek(2).startswith(b"\x1f\x8b")
-            yield _Gzip(str(path), fileobj=stream) if is_gzip else stream
+            yield cast("IO[bytes]", _Gzip(str(path), fileobj=stream) if is_gzip else stream)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise GazeError(f"the gzip file is damaged ({error})", path=path) from error
     except OSError as error:

@@ -11,7 +11,7 @@ from pyarrow import feather
 
 from gazediffusion.data.readers import text
 from gazediffusion.data.reading import read
-from gazediffusion.data.recordings import Recording
+from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
 
@@ -72,7 +72,7 @@ def read_one(path: Path, screen: Screen | None = SCREEN) -> Recording:
     [(2, {"cyclopean": 0}), (4, {"left": 0, "right": 2}), (6, {"left": 0, "right": 2})],
 )
 def test_lists_of_coordinates_are_eyes(
-    tmp_path: Path, ending: str, n_axes: int, eyes: dict[str, int]
+    tmp_path: Path, ending: str, n_axes: int, eyes: dict[Eye, int]
 ) -> None:
     path = tmp_path / f"a{ending}"
     write = WRITERS.get(ending, pl.DataFrame.write_parquet)

@@ -15,13 +15,12 @@ pm = pytest.importorskip("pymovements")
 
 def save(folder: Path, origin: str, extension: str = "feather") -> Path:
     """Both eyes at 500 Hz, as pymovements saves them."""
-    screen = {"screen_width_px": 1280, "screen_height_px": 1024, "screen_width_cm": 38}
-    screen |= {"screen_height_cm": 30, "distance_cm": 68, "origin": origin}
+    experiment = pm.Experiment(1280, 1024, 38, 30, 68, origin, 500)
     samples = {"time": [0, 2, 4], "xl": [1.0, 2, 3], "yl": [4.0, 5, 6]}
     samples |= {"xr": [7.0, 8, 9], "yr": [10.0, 11, 12]}
     gaze = pm.Gaze(
         pl.DataFrame(samples),
-        experiment=pm.Experiment(**screen, sampling_rate=500),
+        experiment=experiment,
         pixel_columns=["xl", "yl", "xr", "yr"],
     )
     gaze.save(folder, extension=extension, verbose=0)

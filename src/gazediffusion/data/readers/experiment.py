@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from gazediffusion.errors import GazeError
 from gazediffusion.files import decode_text, read_bytes
@@ -35,7 +36,7 @@ def saved_experiment(path: Path) -> Experiment:
     try:
         saved = yaml.safe_load(decode_text(read_bytes(beside), beside))
         screen = saved.get("screen") or {}
-        sizes = [screen.get(one.name) for one in fields(Screen)]
+        sizes: list[Any] = [screen.get(one.name) for one in fields(Screen)]
         rate_hz = (saved.get("eyetracker") or {}).get("sampling_rate")
         return Experiment(
             screen=Screen(*sizes) if sizes[0] and sizes[1] else None,

@@ -6,13 +6,13 @@ Pupil Labs, BIDS and pymovements find their columns in their own way and share w
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from gazediffusion.data.readers.identity import Identity
@@ -25,13 +25,13 @@ from gazediffusion.data.readers.options import (
     identify,
     recording_facts,
 )
-from gazediffusion.data.readers.tabular import Cells, Table, naming_damage
+from gazediffusion.data.readers.tabular import Table, naming_damage
 from gazediffusion.data.recordings import UNKNOWN_TASK, Fact, Recording, require_forward_time
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Floats, Origin, Screen, Unit, top_left_pixels
 
 Rows = range | NDArray[np.int64]
-Values = Mapping[str, NDArray[np.floating[Any]]]
+Values = dict[str, NDArray[np.floating[Any]]]
 
 
 def recordings(
@@ -52,9 +52,7 @@ def recordings(
         path = table.path
         blinks = list(set(columns.blink.values()))
         values, flags, stretches = table.samples(columns.numeric, blinks, columns.identity)
-        groups = _groups(stretches, columns.identity)
-        if not groups:
-            raise GazeError("there are no rows of samples", path=path)
+        groups = _groups(stretches)
         times_ms = _clock(values, columns.time, max((r for _, r in groups), key=len), options, path)
         unit, origin, facts = _gaze_facts(columns, options)
         for identity, rows in groups:
@@ -72,6 +70,8 @@ def recordings(
             for eye, (x, y) in columns.gaze.items():
                 gaze = np.stack([_floats(values, x, rows), _floats(values, y, rows)])
                 gaze_px[eye] = _to_pixels(gaze, unit, origin, screen, path)
+            if rows is groups[-1][1]:
+                values.clear()  # a file may be one long recording
             yield Recording(
                 participant=named.participant,
                 task=named.task,
@@ -146,28 +146,26 @@ def _identity(
     return replace(by_column, participant=by_name.participant, task=task, source=by_name.source)
 
 
-def _groups(
-    stretches: Sequence[tuple[Cells, int]], names: Sequence[str]
-) -> list[tuple[dict[str | None, str], Rows]]:
+def _groups(stretches: pl.DataFrame) -> list[tuple[dict[str | None, str], Rows]]:
     """Each identity with its rows: a range, or an array where it comes in several pieces."""
-    pieces: defaultdict[Cells, list[tuple[int, int]]] = defaultdict(list)
-    start = 0
-    for cells, length in stretches:
-        pieces[cells].append((start, length))
-        start += length
-    return [
-        (dict(zip(names, cells, strict=True)), _rows(*zip(*found, strict=True)))
-        for cells, found in pieces.items()
-    ]
+    pieces = (
+        stretches.with_columns(start=pl.col("len").cum_sum() - pl.col("len"))
+        .group_by("identity", maintain_order=True)
+        .agg(pl.col("start", "len").cast(pl.Int64))
+    )
+    groups: list[tuple[dict[str | None, str], Rows]] = []
+    for cells, starts, lengths in pieces.iter_rows():
+        identity = {name: "" if cell is None else str(cell).strip() for name, cell in cells.items()}
+        groups.append((identity, _rows(np.array(starts), np.array(lengths))))
+    return groups
 
 
-def _rows(starts: Sequence[int], lengths: Sequence[int]) -> Rows:
+def _rows(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Rows:
     """Row numbers of stretches with these starts and lengths, one after another."""
-    if len(starts) == 1:
-        return range(starts[0], starts[0] + lengths[0])
-    counts = np.array(lengths, dtype=np.int64)
-    before = np.cumsum(counts) - counts
-    return np.arange(counts.sum(), dtype=np.int64) + np.repeat(np.array(starts) - before, counts)
+    if (starts[1:] == starts[:-1] + lengths[:-1]).all():
+        return range(int(starts[0]), int(starts[-1] + lengths[-1]))
+    before = np.cumsum(lengths) - lengths
+    return np.arange(lengths.sum(), dtype=np.int64) + np.repeat(starts - before, lengths)
 
 
 def _places(table: Table, rows: Rows) -> Callable[[int], str]:

@@ -46,18 +46,17 @@ _LARGEST = float(np.finfo(np.float32).max)
 _TRUE = ["b", "blink", "true", "t", "yes", "y"]
 _GROWTH = 1 << 20  # rows
 
-Cells = tuple[str, ...]
-
 
 class Samples(NamedTuple):
     """Columns in memory: numbers (NaN where missing), flags, and whose the rows are.
 
-    stretches: identities, each with the number of rows that follow one another and share it.
+    stretches: rows that follow one another and share their `identity` (a struct of cells), with
+        their number `len`.
     """
 
     values: dict[str, NDArray[np.floating[Any]]]
     flags: dict[str, NDArray[np.bool_]]
-    stretches: list[tuple[Cells, int]]
+    stretches: pl.DataFrame
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,7 @@ class Table:
         names = dict.fromkeys([*numeric, *flags, *identity])
         values = {name: _GrowingArray() for name in numeric}
         is_set = {name: _GrowingArray() for name in flags}
-        stretches: list[tuple[Cells, int]] = []
+        stretches = []
         n_rows = 0
         with naming_damage(self.path):
             for batch in self.frame.select(*names).collect_batches(maintain_order=True):
@@ -100,14 +99,14 @@ class Table:
                     array.extend(_floats(self._parsed(batch[name], n_rows)))
                 for name, array in is_set.items():
                     array.extend(_flags(batch[name]))
-                for cells, length in _stretches(batch, identity):
-                    before = stretches.pop()[1] if stretches and stretches[-1][0] == cells else 0
-                    stretches.append((cells, before + length))
+                stretches.append(_stretches(batch, identity))
                 n_rows += batch.height
+        if n_rows == 0:
+            raise GazeError("there are no rows of samples", path=self.path)
         return Samples(
             {name: array.filled for name, array in values.items()},
             {name: array.filled for name, array in is_set.items()},
-            stretches,
+            pl.concat(stretches),
         )
 
     def flags(self, name: str) -> NDArray[np.bool_]:
@@ -173,7 +172,7 @@ class _GrowingArray:
     @property
     def filled(self) -> NDArray[Any]:
         """What was appended."""
-        return self._array[: self._n] if self._n else np.empty(0)
+        return self._array[: self._n]
 
 
 def _flags(series: pl.Series) -> NDArray[np.bool_]:
@@ -185,15 +184,11 @@ def _flags(series: pl.Series) -> NDArray[np.bool_]:
     return _filled(text.is_in(_TRUE)) | _filled(is_number)
 
 
-def _stretches(batch: pl.DataFrame, names: Sequence[str]) -> list[tuple[Cells, int]]:
-    """The cells of these columns, each with the number of rows that follow one another."""
-    if not names:
-        return [((), batch.height)]
-    found = batch.select(pl.struct(names).rle().alias("stretch")).unnest("stretch")
-    return [
-        (tuple("" if cell is None else str(cell).strip() for cell in value.values()), length)
-        for length, value in found.select("len", "value").iter_rows()
-    ]
+def _stretches(batch: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """Rows that follow one another with the same cells in these columns, and their number."""
+    cells = pl.struct(names) if names else pl.struct(pl.repeat("", pl.len()).alias(""))
+    found = batch.select(cells.rle().struct.unnest())
+    return found.select("len", pl.col("value").alias("identity"))
 
 
 def _floats(series: pl.Series) -> NDArray[np.floating[Any]]:

@@ -25,7 +25,7 @@ from gazediffusion.files import decode_text, is_utf_16, open_unpacked
 
 MISSING = ["", ".", "-", "nan", "na", "n/a", "null", "none"]
 
-_BLOCK_BYTES = 4 << 20
+_BLOCK_BYTES = 2 << 20
 _MAX_ROW_BYTES = 64 << 20
 _MAX_COLUMNS = 10_000
 _COMMENT_MARKS = ("#", "%", "//", ";")
