@@ -128,7 +128,7 @@ def test_an_npz_leaves_out_windows_with_missing_samples(tmp_path: Path) -> None:
 
 
 def test_the_participant_pattern_is_of_the_real_side_alone(tmp_path: Path) -> None:
-    config = SimulationConfig(n_participants=3, minutes=0.6, rate_hz=250, screen=SCREEN)
+    config = SimulationConfig(n_participants=3, minutes=1.5, rate_hz=250, screen=SCREEN)
     write_simulation(config, tmp_path / "study", "asc")
     like = real_windows(read(tmp_path / "study"))
     gaze = like.dequantized(0).cut()
@@ -145,14 +145,15 @@ def test_the_participant_pattern_is_of_the_real_side_alone(tmp_path: Path) -> No
 def test_slow_recordings_keep_their_rate_and_models_come_to_it(
     tmp_path: Path, rate_hz: float
 ) -> None:
-    config = SimulationConfig(n_participants=4, minutes=0.6, rate_hz=rate_hz, screen=SCREEN)
+    config = SimulationConfig(n_participants=4, minutes=1.5, rate_hz=rate_hz, screen=SCREEN)
     write_simulation(config, tmp_path / "study", "csv")
     real = real_windows(read(tmp_path / "study"))
     assert (real.rate_hz, real.length) == (rate_hz, 8 * rate_hz)
     assert np.diff(real.starts).min() <= rate_hz  # a window begins every second
-    fast = SimulationConfig(n_participants=4, minutes=0.6, rate_hz=250, seed=5, screen=SCREEN)
+    fast = SimulationConfig(n_participants=4, minutes=1.5, rate_hz=250, seed=5, screen=SCREEN)
     write_simulation(fast, tmp_path / "fast", "parquet")
-    found = evaluate_files({"fast": tmp_path / "fast"}, tmp_path / "study", config=QUICK)
+    real_windows(read(tmp_path / "fast")).save(tmp_path / "fast.parquet")
+    found = evaluate_files([tmp_path / "fast.parquet"], tmp_path / "study", config=QUICK)
     sentence = found.results["about"]["compared"]
     assert f"at {rate_hz:g} Hz (fast low-passed from 250 Hz)" in sentence
     assert any("I-VT threshold of 5" in note for note in found.results["about"]["notes"])

@@ -93,7 +93,7 @@ def synthetic_windows(sources: Sequence[Source], like: Like, rate_hz: float | No
 
 def whole_windows(windows: Windows) -> Windows:
     """Windows without missing samples, clipped as recorded ones are."""
-    is_whole = np.isfinite(windows.cut()).all(axis=(1, 2))
+    is_whole = np.asarray(np.isfinite(windows.cut()).all(axis=(1, 2)))
     clipped = replace(windows, gaze=windows.gaze.clip(-CLIP, CLIP)).select(is_whole)
     reasons = {"with missing samples": int((~is_whole).sum())}
     return _with_left_out(clipped, len(windows), reasons)

@@ -79,7 +79,6 @@ Rate = Annotated[
     float | None,
     EMPTY_IS_NONE,
     Field(
-        None,
         description="Low-pass the windows and bring them to this rate in Hz, also in files; "
         "at most that of the model, which is the default.",
         examples=[60.0],
@@ -101,7 +100,7 @@ class GenerationFields(BaseModel):
     seed: Seed
     quality: Quality
     seconds: Seconds
-    rate_hz: Rate
+    rate_hz: Rate = None
 
 
 class GenerateRequest(GenerationFields):
