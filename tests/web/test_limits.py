@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
+import socket
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from gazediffusion.errors import GazeError
-from gazediffusion.web import playground
+from gazediffusion.web import playground, security
 from gazediffusion.web.jobs import Job, Steps
 from gazediffusion.web.settings import Limits, Settings
-from tests.web.conftest import Start
+from tests.web.conftest import Start, live_server
 
 
 def error_of(answer: Any, status: int) -> str:
@@ -82,6 +85,51 @@ def test_small_files_that_expand_to_much_are_refused(start: Start) -> None:
     assert len(table.getvalue()) < 1 << 20
     answer = client.post("/api/real", files={"files": ("a.parquet", table.getvalue())})
     assert error_of(answer, 413) == "a.parquet: expands to more than 4 MB"
+
+
+@pytest.fixture
+def idle_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(security, "IDLE_S", 0.5)
+
+
+def begun_upload(url: str, n_sent: int = 10) -> socket.socket:
+    """A connection with a form that has begun."""
+    host, _, port = url.removeprefix("http://").partition(":")
+    connection = socket.create_connection((host, int(port)), timeout=20)
+    head = (
+        f"POST /api/real HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: 100000\r\n"
+        "Content-Type: multipart/form-data; boundary=x\r\n\r\n"
+    )
+    connection.sendall(head.encode() + b"--x\r\n"[:n_sent])
+    return connection
+
+
+@pytest.mark.usefixtures("idle_s")
+def test_idle_uploads_time_out_and_lock_nobody_out(run_folder: Path) -> None:
+    with live_server(Settings(model=str(run_folder), limits=Limits(max_jobs=4))) as url:
+        idle = [begun_upload(url) for _ in range(4)]
+        answers = [one.recv(200).decode() for one in idle]
+        statuses = sorted(answer.split()[1] for answer in answers)
+        assert statuses == ["408", "408", "429", "429"], "one client takes half of the places"
+        for one in idle:
+            one.close()
+        answer = httpx2.post(f"{url}/api/real", files={"files": ("a.csv", b"no")}, timeout=60)
+        assert answer.status_code == 422, "their places are free"
+
+
+def test_a_body_that_trickles_times_out(run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(security, "SLOW_AFTER_S", 0.3)
+    with live_server(Settings(model=str(run_folder))) as url:
+        connection = begun_upload(url)
+        connection.settimeout(0.1)
+        for _ in range(100):
+            connection.sendall(b"-")
+            with contextlib.suppress(TimeoutError):
+                answer = connection.recv(2000)
+                break
+        connection.close()
+        assert answer.startswith(b"HTTP/1.1 408")
+        assert b"the body of this request did not arrive in time" in answer
 
 
 def nothing(job: Job) -> Steps:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fastapi import Request
+from fastapi import Request, UploadFile
 
 from gazediffusion.web import comparison
 from gazediffusion.web.playground import Playground
 from gazediffusion.web.requests import GenerationRequest
 from gazediffusion.web.uploads import Upload
 from gazediffusion.web.worker import Report
+
+
+async def stored(files: Sequence[UploadFile], settings: dict[str, Any]) -> Upload:
+    """The files of a request in a folder; the caller closes it."""
+    contents = [(file.filename or "", file.file) for file in files]
+    return await asyncio.to_thread(Upload, contents, settings)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, File, Form, HTTPException, Query, Request, UploadFile
@@ -16,7 +17,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response, StreamingRes
 
 import gazediffusion as gd
 from gazediffusion.web import comparison
-from gazediffusion.web.comparison_requests import ComparisonRequest, report_of
+from gazediffusion.web.comparison_requests import ComparisonRequest, report_of, stored
 from gazediffusion.web.playground import Play, Playground
 from gazediffusion.web.requests import GenerationRequest
 from gazediffusion.web.schemas import (
@@ -27,7 +28,6 @@ from gazediffusion.web.schemas import (
     failures,
 )
 from gazediffusion.web.streams import event_schema, streamed
-from gazediffusion.web.uploads import Upload
 from gazediffusion.web.worker import Report
 
 routes = APIRouter()
@@ -109,21 +109,32 @@ Reading = Annotated[dict[str, Any], Depends(_reading)]
 Fields = Annotated[GenerationFields, Depends(_generation)]
 
 
-async def _stored(files: list[UploadFile], settings: dict[str, Any]) -> Upload:
-    contents = [(file.filename or "", file.file) for file in files]
-    return await asyncio.to_thread(Upload, contents, settings)
+@dataclass(frozen=True)
+class Asked:
+    """The valid form of a comparison; its files are stored when its work begins."""
+
+    play: Playground
+    request: Request
+    requested: GenerationRequest
+    files: list[UploadFile]
+    settings: dict[str, Any]
+
+    async def begun(self) -> ComparisonRequest:
+        """The request with its files stored; the caller closes it."""
+        upload = await stored(self.files, self.settings)
+        return ComparisonRequest(self.play, self.request, self.requested, upload)
 
 
-async def _comparison(
+async def _asked(
     play: Play, request: Request, fields: Fields, settings: Reading, files: Files | None = None
-) -> ComparisonRequest:
+) -> Asked:
     requested = await asyncio.to_thread(
         GenerationRequest.of, fields, play.models, play.settings.limits
     )
-    return ComparisonRequest(play, request, requested, await _stored(files or [], settings))
+    return Asked(play, request, requested, files or [], settings)
 
 
-Asked = Annotated[ComparisonRequest, Depends(_comparison)]
+AskedFor = Annotated[Asked, Depends(_asked)]
 Kept = Annotated[
     Text, Form(description="The id of a comparison made before; no other field is then needed.")
 ]
@@ -168,7 +179,7 @@ async def real(
     """Cleaned, resampled and cut into windows of the model's length. Read in a temporary folder
     that is deleted before the response is sent; nothing is stored."""
     served = play.models.find(model)
-    upload = await _stored(files, settings)
+    upload = await stored(files, settings)
     try:
         kept = await play.read(upload, served, request, _nothing)
         found = await play.compute(request, _nothing, True, comparison.describe, kept, seconds)
@@ -183,11 +194,11 @@ async def real(
     response_model=EvaluationResponse,
     responses=_UPLOAD_FAILURES,
 )
-async def evaluate(asked: Asked) -> Response:
+async def evaluate(asked: AskedFor) -> Response:
     """The result of `gazediffusion evaluate --quick` for one synthetic set named `synthetic`.
     Without files, the recording of --real is used. `comparison` is its id, for /api/report."""
-    with contextlib.closing(asked):
-        return JSONResponse(await asked.compare(_nothing))
+    with contextlib.closing(await asked.begun()) as begun:
+        return JSONResponse(await begun.compare(_nothing))
 
 
 @routes.post(
@@ -196,10 +207,11 @@ async def evaluate(asked: Asked) -> Response:
     response_class=StreamingResponse,
     responses={**_EVENTS, **_UPLOAD_FAILURES},
 )
-async def evaluate_stream(asked: Asked) -> Response:
+async def evaluate_stream(asked: AskedFor) -> Response:
     """The same as /api/evaluate as server-sent events: queued, progress (stages reading,
     generating, comparing), then done or failed. The work ends when the connection is closed."""
-    return streamed(asked.play, asked.request, asked.compare, asked.close)
+    begun = await asked.begun()
+    return streamed(asked.play, asked.request, begun.compare, begun.close)
 
 
 @routes.post(
@@ -212,11 +224,14 @@ async def evaluate_stream(asked: Asked) -> Response:
         **failures(404),
     },
 )
-async def report(asked: Asked, comparison: Kept = None) -> Response:
+async def report(asked: AskedFor, comparison: Kept = None) -> Response:
     """One self-contained HTML page, as `gazediffusion evaluate` writes it: of a comparison made
     before, or of a new one."""
-    with contextlib.closing(asked):
-        found = await _report_work(asked, comparison)(_nothing)
+    work, close = await _report_work(asked, comparison)
+    try:
+        found = await work(_nothing)
+    finally:
+        close()
     return HTMLResponse(found["page"], headers={"Content-Security-Policy": _REPORT_POLICY})
 
 
@@ -226,21 +241,24 @@ async def report(asked: Asked, comparison: Kept = None) -> Response:
     response_class=StreamingResponse,
     responses={**_EVENTS, **_UPLOAD_FAILURES, **failures(404)},
 )
-async def report_stream(asked: Asked, comparison: Kept = None) -> Response:
+async def report_stream(asked: AskedFor, comparison: Kept = None) -> Response:
     """The same as /api/report as server-sent events: queued, progress (stages reading, generating,
     comparing, writing), then done, with the page, or failed."""
-    return streamed(asked.play, asked.request, _report_work(asked, comparison), asked.close)
+    work, close = await _report_work(asked, comparison)
+    return streamed(asked.play, asked.request, work, close)
 
 
-def _report_work(
-    asked: ComparisonRequest, name: str | None
-) -> Callable[[Report], Awaitable[dict[str, Any]]]:
+async def _report_work(
+    asked: Asked, name: str | None
+) -> tuple[Callable[[Report], Awaitable[dict[str, Any]]], Callable[[], None]]:
+    """What writes the report, of a kept comparison or of a new one, and what is to be closed."""
     if name is None:
-        return asked.report
+        begun = await asked.begun()
+        return begun.report, begun.close
     evaluation = _kept(asked.play, name)
 
     async def work(report: Report) -> dict[str, Any]:
         page = await report_of(evaluation, asked.play, asked.request, report)
         return {**page, "comparison": name}
 
-    return work
+    return work, lambda: None

@@ -38,7 +38,6 @@ PREFIX = "gazediffusion-"  # of temporary folders
 # A function of the worker takes this after its arguments, and calls it with its progress.
 Report = Callable[[dict[str, Any]], None]
 _POLL_S = 0.05
-_NICE = 5  # The server itself goes first.
 MODULES = ("gazediffusion.web.comparison", "polars", "pyarrow.parquet", "scipy.signal")
 
 
@@ -200,7 +199,6 @@ def work(descriptor: int, max_memory_mb: int, modules: Sequence[str]) -> None:
         os._exit(0)
 
     threading.Thread(target=receive, daemon=True).start()
-    os.nice(_NICE)
     for name in modules:
         import_module(name)
     _limit_memory(max_memory_mb)
