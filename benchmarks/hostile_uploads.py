@@ -296,9 +296,8 @@ def memory_mb(pid: int) -> float:
 async def attack(url: str, pid: int, n: int, hostile: Hostile, n_clients: int = 4) -> Seen:
     """Send n uploads; watch memory and the answers to another client meanwhile."""
     seen = Seen()
-    uploads = iter(
-        [hostile.draw() for _ in range(n)] if n <= 500 else (hostile.draw() for _ in range(n))
-    )
+    uploads = iter([hostile.draw() for _ in range(n)])  # ahead, so that drawing delays no answer
+    httpx2.get(f"{url}/api/generate/stream?n=1", timeout=300)  # The model is loaded.
     is_over = asyncio.Event()
 
     async def send() -> None:

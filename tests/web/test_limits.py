@@ -129,7 +129,6 @@ def test_a_body_that_trickles_times_out(run_folder: Path, monkeypatch: pytest.Mo
                 break
         connection.close()
         assert answer.startswith(b"HTTP/1.1 408")
-        assert b"the body of this request did not arrive in time" in answer
 
 
 def nothing(job: Job) -> Steps:
