@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -95,6 +95,7 @@ def created(settings: Settings) -> FastAPI:
 def client(run_folder: Path) -> Iterator[TestClient]:
     """The application with its default limits."""
     app = created(Settings(model=str(run_folder)))
+    app.state.playground.worker.start()
     with TestClient(app, base_url="http://127.0.0.1:8000") as found:
         yield found
 
@@ -113,11 +114,10 @@ def start(run_folder: Path) -> Iterator[Start]:
 
 
 @contextmanager
-def live_server(settings: Settings) -> Iterator[str]:
-    """A server on a free port of this machine; yields its address."""
+def live_app(app: FastAPI, settings: Settings) -> Iterator[str]:
+    """An application on a free port of this machine; yields its address."""
     with listen(replace(settings, port=0)) as bound:
-        config = uvicorn.Config(created(settings), log_level="warning", access_log=False)
-        server = uvicorn.Server(config)
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
         thread = threading.Thread(target=server.run, args=([bound],))
         thread.start()
         try:
@@ -125,6 +125,11 @@ def live_server(settings: Settings) -> Iterator[str]:
         finally:
             server.should_exit = True
             thread.join(timeout=20)
+
+
+def live_server(settings: Settings) -> AbstractContextManager[str]:
+    """A server on a free port of this machine; gives its address."""
+    return live_app(created(settings), settings)
 
 
 def sent_files(study: Path) -> list[tuple[str, tuple[str, bytes]]]:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 
+import httpx2
 import pytest
 from fastapi.testclient import TestClient
 
 from gazediffusion.data.windows import Windows
-from tests.web.conftest import Start, sent_files
+from gazediffusion.web.playground import Playground
+from gazediffusion.web.settings import Settings
+from tests.web.conftest import Start, created, live_app, sent_files
+from tests.web.test_generation_routes import events_of
 
 
 def test_the_recording_of_real_equals_one_that_is_sent(start: Start, study: Path) -> None:
@@ -76,3 +84,112 @@ def test_an_unreadable_file_is_refused_without_naming_the_temporary_folder(
 @pytest.mark.usefixtures("temporary_folder")
 def test_nothing_is_left_of_an_unreadable_file(client: TestClient) -> None:
     assert client.post("/api/real", files={"files": ("a.csv", b"no")}).status_code == 422
+
+
+def test_a_stream_tells_the_stages_and_its_report_repeats_nothing(
+    start: Start, study: Path
+) -> None:
+    client = start()
+    fields = {"n": "25", "quality": "fast", "task": "reading"}
+    streamed = client.post("/api/evaluate/stream", files=sent_files(study), data=fields)
+    (_, queued), *progress, (last, done) = events_of(streamed.text)
+    assert len(queued["job"]) == 16
+    assert queued["ahead"] == 0
+    assert {name for name, _ in progress} == {"progress"}
+    stages = list(dict.fromkeys(one["stage"] for _, one in progress))
+    assert stages == ["reading", "generating", "comparing"]
+    assert max(one["done"] for _, one in progress if one["stage"] == "generating") == 25
+    assert max(one["done"] for _, one in progress if one["stage"] == "reading") >= 3
+    assert last == "done"
+    assert done["n_synthetic"] == 25
+
+    kept = {"comparison": done["comparison"]}
+    (_, queued), *progress, (last, written) = events_of(
+        client.post("/api/report/stream", data=kept).text
+    )
+    assert [one["stage"] for _, one in progress] == ["writing"], "nothing else is done again"
+    assert (last, written["comparison"]) == ("done", done["comparison"])
+    assert written["page"].startswith("<!doctype html>")
+    assert "unsafe-inline" not in written["page"]
+    for path in ("/api/report", "/api/report/stream"):
+        lost = client.post(path, data={"comparison": "0" * 32})
+        assert lost.status_code == 404
+        assert lost.json() == {"error": "the comparison is no longer kept; compare again"}
+
+
+def test_a_stream_fails_with_one_line_and_invalid_fields_before_it_begins(
+    client: TestClient,
+) -> None:
+    answer = client.post("/api/evaluate/stream", files={"files": ("a.csv", b"no gaze")})
+    assert answer.status_code == 200
+    name, failed = events_of(answer.text)[-1]
+    assert name == "failed"
+    assert failed["error"].startswith("a.csv")
+    answer = client.post("/api/evaluate/stream", files={"files": ("a", b"1")}, data={"n": "0"})
+    assert (answer.status_code, "`n`" in answer.json()["error"]) == (422, True)
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ({"unit": "cm"}, "`unit` must be one of px, deg, norm"),
+        ({"origin": "left"}, "`origin` must be one of top-left"),
+        ({"source_rate": "-5"}, "`source_rate` must be a positive number"),
+        ({"columns": "x"}, "`columns` must look like x=GazeX"),
+        ({"override_screen": "perhaps"}, "`override_screen`: Input should be a valid boolean"),
+    ],
+)
+def test_what_is_said_of_the_files_reaches_the_reader(
+    client: TestClient, field: dict[str, str], words: str
+) -> None:
+    answer = client.post("/api/real", files={"files": ("a.csv", b"t,x,y\n0,1,2\n")}, data=field)
+    assert answer.status_code == 422
+    assert words in answer.json()["error"]
+
+
+def test_columns_are_named_in_the_form(client: TestClient) -> None:
+    rows = b"".join(b"%d,%d,%d\n" % (4 * k, 600 + k % 7, 300 + k % 5) for k in range(1000))
+    fields = {"columns": "t=A,x=B,y=C", "screen": "1280x720"}
+    upload = {"files": ("p1/gaze.csv", b"A,B,C\n" + rows)}
+    answer = client.post("/api/real", files=upload, data=fields)
+    # Without a unit the clock is measured; a file that a reader refuses is refused for its content.
+    assert "`columns`" not in answer.text
+    assert answer.status_code in (200, 422)
+
+
+def test_cancelling_and_leaving_end_the_work_of_the_worker(
+    run_folder: Path, study: Path, tmp_path: Path
+) -> None:
+    """A pipe without a writer: it is read for ever, until the worker is ended."""
+    real = tmp_path / "endless.csv"
+    os.mkfifo(real)
+    settings = Settings(model=str(run_folder), real=real)
+    app = created(settings)
+    with live_app(app, settings) as url:
+        play: Playground = app.state.playground
+        with httpx2.stream("POST", f"{url}/api/evaluate/stream", timeout=60) as stream:
+            lines = stream.iter_lines()
+            assert next(lines) == "event: queued"
+            job = json.loads(next(lines).removeprefix("data: "))["job"]
+            assert any("reading" in line for line in lines)
+            pid = play.worker.pid
+            assert httpx2.post(f"{url}/api/jobs/{job}/cancel").status_code == 204
+            rest = "".join(lines)
+        assert rest.endswith('event: faileddata: {"error": "the job was cancelled"}')
+        assert httpx2.post(f"{url}/api/jobs/{job}/cancel").status_code == 404
+        wait_for(lambda: not Path(f"/proc/{pid}").exists())
+
+        with httpx2.stream("POST", f"{url}/api/evaluate/stream", timeout=60) as stream:
+            assert any("reading" in line for line in stream.iter_lines())
+            pid = play.worker.pid
+        wait_for(lambda: not Path(f"/proc/{pid}").exists())
+        wait_for(lambda: play.comparison.n_active == 0 and not play.streams)
+        sent = httpx2.post(f"{url}/api/real", files=sent_files(study), timeout=60)
+        assert sent.status_code == 200, "another worker serves others"
+
+
+def wait_for(is_so: Callable[[], bool], seconds: float = 10) -> None:
+    until = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < until
+        time.sleep(0.02)

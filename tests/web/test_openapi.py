@@ -21,8 +21,10 @@ PATHS = [
     ("/api/generate", "POST"),
     ("/api/jobs/{job}/cancel", "POST"),
     ("/api/real", "GET"),
+    ("/health", "GET"),
 ]
-WITH_FILES = [("/api/real", "POST"), ("/api/evaluate", "POST"), ("/api/report", "POST")]
+COMPARING = ("/api/evaluate", "/api/evaluate/stream", "/api/report", "/api/report/stream")
+WITH_FILES = [(path, "POST") for path in ("/api/real", *COMPARING)]
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +35,7 @@ def schema(run_folder: Path, study: Path) -> Any:
 
 @pytest.mark.parametrize(("path", "method"), PATHS + WITH_FILES, ids=lambda one: str(one))
 def test_every_response_is_as_described(schema: Any, path: str, method: str) -> None:
-    n_examples = {"/api/evaluate": 3, "/api/report": 1}.get(path, 8)
+    n_examples = {"/api/evaluate": 3, **dict.fromkeys(COMPARING[1:], 1)}.get(path, 8)
 
     @settings(
         max_examples=n_examples,

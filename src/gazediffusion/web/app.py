@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,20 +17,21 @@ from starlette.exceptions import HTTPException
 
 import gazediffusion as gd
 from gazediffusion.errors import GazeError
+from gazediffusion.files import sha256_source
 from gazediffusion.web import comparison_routes, generation_routes
-from gazediffusion.web.descriptions import add_names, docs_page
+from gazediffusion.web.descriptions import DOCS_POLICY, add_names, docs_page
 from gazediffusion.web.jobs import INTERNAL, InternalError, QueueFullError
 from gazediffusion.web.playground import DisconnectedError, Playground
-from gazediffusion.web.schemas import failures
+from gazediffusion.web.schemas import HealthResponse, failures
 from gazediffusion.web.security import SecurityMiddleware, queue_full
 from gazediffusion.web.settings import Settings
-from gazediffusion.web.uploads import TooLargeError
+from gazediffusion.web.worker import TooLargeError
 
 STATIC = Path(__file__).parent / "static"
 _ABOUT = """Synthetic gaze over HTTP. Positions are in normalized units: x and y in [-1, 1], origin
 at the centre of the screen, y down. Every window carries its task and its screen. Every failure is
 `{"error": "one line"}`, with fields in backticks. With a token, send
-`Authorization: Bearer TOKEN` or `?token=TOKEN`."""
+`Authorization: Bearer TOKEN`."""
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -62,10 +64,31 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     return app
 
 
+def page_policy() -> str:
+    """What the page may load: its own files, and the script of the report that it opens.
+
+    Plotly writes styles of single elements, which only 'unsafe-inline' allows.
+    """
+    script = files("gazediffusion").joinpath("document.js").read_text("utf-8")
+    report = sha256_source(f"\n{script}")
+    return (
+        f"default-src 'none'; script-src 'self' {report}; style-src 'self' 'unsafe-inline'; "
+        "img-src 'self' data: blob:; font-src 'self'; connect-src 'self' blob:; "
+        "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    )
+
+
 def _add_pages(app: FastAPI) -> None:
+    policy = {"Content-Security-Policy": page_policy()}
+
     @app.get("/", include_in_schema=False)
     def page() -> FileResponse:
-        return FileResponse(STATIC / "index.html")
+        return FileResponse(STATIC / "index.html", headers=policy)
+
+    @app.get("/health", summary="Whether the server responds", response_model=HealthResponse)
+    def health() -> dict[str, str]:
+        """For a reverse proxy or a monitor; needs no token."""
+        return {"status": "ok", "version": gd.__version__}
 
     @app.get("/static/plotly.js", include_in_schema=False)
     def plotly() -> FileResponse:
@@ -77,7 +100,9 @@ def _add_pages(app: FastAPI) -> None:
 
     @app.get("/docs", include_in_schema=False)
     def docs() -> HTMLResponse:
-        return HTMLResponse(docs_page(app.openapi()))
+        return HTMLResponse(
+            docs_page(app.openapi()), headers={"Content-Security-Policy": DOCS_POLICY}
+        )
 
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
 
