@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gazediffusion.errors import GazeError
-
 if TYPE_CHECKING:
     from gazediffusion.data.cleaning import CleaningConfig
     from gazediffusion.geometry import Screen
@@ -120,21 +118,6 @@ def cleaning_of(eye: str, before: float, after: float, max_speed: float) -> Clea
     )
 
 
-def column_names(text: str | None) -> dict[str, str] | None:
-    """`x=GazeX,y=GazeY` as a mapping."""
-    if text is None:
-        return None
-    names: dict[str, str] = {}
-    for pair in text.split(","):
-        if not pair.strip():
-            continue
-        word, equals, column = pair.partition("=")
-        if not equals or not word.strip() or not column.strip():
-            raise GazeError(f"`columns` must look like x=GazeX,y=GazeY,t=Time, not {text!r}")
-        names[word.strip()] = column.strip()
-    return names
-
-
 def screen_of(px: str | None, cm: str | None, distance_cm: float | None) -> Screen | None:
     """The screen given on the command line; None where none was."""
     import gazediffusion as gd
@@ -182,7 +165,7 @@ def _reading(
 ) -> dict[str, Any]:
     """The settings of `gd.read` that the options state."""
     return {
-        "columns": column_names(columns),
+        "columns": columns,
         "unit": unit,
         "origin": origin,
         "source_rate_hz": source_rate,

@@ -45,11 +45,24 @@ def serve(
             show_default=False,
         ),
     ] = None,
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A name under which a reverse proxy passes requests on; may be given again.",
+            show_default=False,
+        ),
+    ] = None,
     max_windows: Annotated[int, typer.Option(help="Most windows of one request.")] = 500,
     max_jobs: Annotated[int, typer.Option(help="Most jobs, running and waiting.")] = 16,
     max_upload_mb: Annotated[
         int, typer.Option(help="Most megabytes of files of one request.")
     ] = 100,
+    max_memory_mb: Annotated[
+        int, typer.Option(help="Most megabytes of memory for reading and comparing an upload.")
+    ] = 2048,
+    max_work_s: Annotated[
+        int, typer.Option(help="Most seconds for reading or comparing an upload.")
+    ] = 120,
     opens: Annotated[
         bool | None,
         typer.Option(
@@ -81,7 +94,8 @@ def serve(
         real=real,
         screen=screen_of(screen, screen_cm, distance_cm),
         token=token,
-        limits=Limits(max_windows, max_jobs, max_upload_mb),
+        allowed_hosts=tuple(allowed_host or ()),
+        limits=Limits(max_windows, max_jobs, max_upload_mb, max_memory_mb, max_work_s),
     )
     from gazediffusion.web.server import serve as serve_page
 

@@ -13,6 +13,7 @@ from typing import TypedDict, Unpack
 from gazediffusion.data.readers import ReadOptions, Source, find_sources
 from gazediffusion.data.readers.options import Origin, Unit
 from gazediffusion.data.recordings import Recording
+from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
 
 
@@ -20,15 +21,16 @@ class ReadSettings(TypedDict, total=False):
     """What is said of files that are read.
 
     screen: of files that do not state theirs; override_screen: also of those that state another.
-    columns: names of a table's columns, as {"x": "GazeX"}. unit: px, deg or norm. origin: top-left,
-    center, center-up or bottom-left. source_rate_hz: of tables without a time column.
+    columns: names of a table's columns, as {"x": "GazeX"} or "x=GazeX". unit: px, deg or norm.
+    origin: top-left, center, center-up or bottom-left. source_rate_hz: of tables without a time
+    column.
     participant_pattern: a regular expression that finds the participant in a path. data_dir: where
     public datasets are kept.
     """
 
     screen: Screen | None
     override_screen: bool
-    columns: Mapping[str, str] | None
+    columns: Mapping[str, str] | str | None
     unit: Unit | None
     origin: Origin | None
     source_rate_hz: float | None
@@ -77,17 +79,30 @@ def read(
 
 def read_options(settings: ReadSettings) -> ReadOptions:
     """The settings of `read`, checked."""
-    data_dir = settings.get("data_dir")
+    data_dir, columns = settings.get("data_dir"), settings.get("columns") or {}
     return ReadOptions(
         screen=settings.get("screen"),
         override_screen=settings.get("override_screen", False),
-        columns=settings.get("columns") or {},
+        columns=_column_names(columns) if isinstance(columns, str) else columns,
         unit=settings.get("unit"),
         origin=settings.get("origin"),
         source_rate_hz=settings.get("source_rate_hz"),
         participant_pattern=settings.get("participant_pattern"),
         data_dir=None if data_dir is None else Path(data_dir),
     )
+
+
+def _column_names(text: str) -> dict[str, str]:
+    """`x=GazeX,y=GazeY` as a mapping."""
+    names: dict[str, str] = {}
+    for pair in text.split(","):
+        if not pair.strip():
+            continue
+        word, equals, column = pair.partition("=")
+        if not equals or not word.strip() or not column.strip():
+            raise GazeError(f"`columns` must look like x=GazeX,y=GazeY,t=Time, not {text!r}")
+        names[word.strip()] = column.strip()
+    return names
 
 
 def sources_of(recordings: Recordings | Sequence[Source]) -> Sequence[Source]:

@@ -17,19 +17,19 @@ from starlette.exceptions import HTTPException
 import gazediffusion as gd
 from gazediffusion.errors import GazeError
 from gazediffusion.web import comparison_routes, generation_routes
-from gazediffusion.web.descriptions import add_names, docs_page
+from gazediffusion.web.descriptions import DOCS_POLICY, add_names, docs_page
 from gazediffusion.web.jobs import INTERNAL, InternalError, QueueFullError
 from gazediffusion.web.playground import DisconnectedError, Playground
-from gazediffusion.web.schemas import failures
+from gazediffusion.web.schemas import HealthResponse, failures
 from gazediffusion.web.security import SecurityMiddleware, queue_full
 from gazediffusion.web.settings import Settings
-from gazediffusion.web.uploads import TooLargeError
+from gazediffusion.web.worker import TooLargeError
 
 STATIC = Path(__file__).parent / "static"
 _ABOUT = """Synthetic gaze over HTTP. Positions are in normalized units: x and y in [-1, 1], origin
 at the centre of the screen, y down. Every window carries its task and its screen. Every failure is
 `{"error": "one line"}`, with fields in backticks. With a token, send
-`Authorization: Bearer TOKEN` or `?token=TOKEN`."""
+`Authorization: Bearer TOKEN`."""
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -67,6 +67,11 @@ def _add_pages(app: FastAPI) -> None:
     def page() -> FileResponse:
         return FileResponse(STATIC / "index.html")
 
+    @app.get("/health", summary="Whether the server responds", response_model=HealthResponse)
+    def health() -> dict[str, str]:
+        """For a reverse proxy or a monitor; needs no token."""
+        return {"status": "ok", "version": gd.__version__}
+
     @app.get("/static/plotly.js", include_in_schema=False)
     def plotly() -> FileResponse:
         spec = find_spec("plotly")
@@ -77,7 +82,9 @@ def _add_pages(app: FastAPI) -> None:
 
     @app.get("/docs", include_in_schema=False)
     def docs() -> HTMLResponse:
-        return HTMLResponse(docs_page(app.openapi()))
+        return HTMLResponse(
+            docs_page(app.openapi()), headers={"Content-Security-Policy": DOCS_POLICY}
+        )
 
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
 

@@ -1,20 +1,24 @@
-"""Real recordings beside synthetic windows: their description, the evaluation and its report."""
+"""Real recordings beside synthetic windows: read, described, compared and reported in the worker.
+
+Every function returns bytes. Windows and evaluations stay in files and bytes that the server passes
+on and does not open.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+import json
+import pickle
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import gazediffusion as gd
 from gazediffusion.errors import GazeError
+from gazediffusion.web.bounds import require_bounds
 from gazediffusion.web.requests import windows_json
-
-if TYPE_CHECKING:
-    from gazediffusion.models.listing import ModelDescription
+from gazediffusion.web.worker import Report
 
 MAX_SHOWN = 40
 # More windows change little in the figures, and would delay other requests.
@@ -31,12 +35,32 @@ class RealWindows:
     n_recordings: int
 
 
-def read_real(
-    paths: Sequence[Path], screen: gd.Screen | None, like: ModelDescription
+def read(
+    source: Path,
+    settings: dict[str, Any],
+    cut: gd.PrepareConfig,
+    kept: Path,
+    max_bytes: int | None,
+    report: Report,
+) -> bytes:
+    """Recordings cleaned and cut, or a windows file as it is; written to `kept`.
+
+    max_bytes: to which a file may expand; None sets no bounds.
+    """
+    report({"stage": "reading", "done": 0, "n": None})
+    if max_bytes is not None:
+        for path in [source] if source.is_file() else source.rglob("*"):
+            if path.is_file():
+                require_bounds(path, max_bytes)
+    kept.write_bytes(pickle.dumps(_read(source, settings, cut, report)))
+    return b""
+
+
+def _read(
+    source: Path, settings: dict[str, Any], cut: gd.PrepareConfig, report: Report
 ) -> RealWindows:
-    """Recordings cleaned and cut as the model's windows are, or a windows file as it is."""
-    if len(paths) == 1 and paths[0].suffix == ".safetensors":
-        windows = gd.Windows.load(paths[0])
+    if source.suffix == ".safetensors":
+        windows = gd.Windows.load(source)
         trials = zip(windows.segment_participant, windows.segment_trial, strict=True)
         n_recordings = len(set(trials))
         if not windows.validation:
@@ -47,75 +71,100 @@ def read_real(
     def count(recording: object) -> None:
         nonlocal n_recordings
         n_recordings += 1
+        report({"stage": "reading", "done": n_recordings, "n": None})
 
-    config = gd.PrepareConfig(rate_hz=like.rate_hz, seconds=like.seconds, validation_fraction=0.0)
-    # Several files may belong together, as those of BIDS do: then the folder is read.
-    given = paths[0] if len(paths) == 1 else paths[0].parent
-    windows = gd.prepare(gd.read(given, screen=screen), config, count)
+    windows = gd.prepare(gd.read(source, **settings), cut, count)
     return RealWindows(windows, None, n_recordings)
 
 
-def describe(real: RealWindows, seconds: float | None = None) -> dict[str, Any]:
-    """Counts and some windows of the recordings, the first seconds of each."""
+def describe(kept: Path, seconds: float | None, report: Report) -> bytes:
+    """Counts and some windows of recordings, the first seconds of each, as JSON."""
+    real = _kept(kept)
     windows = real.windows
     rate_hz = windows.rate_hz
     if seconds is not None and not 1 <= seconds <= windows.length / rate_hz:
         most = f"{windows.length / rate_hz:g}"
         raise GazeError(f"`seconds` must lie between 1 and {most} here, not {seconds:g}")
     n_samples = windows.length if seconds is None else round(seconds * rate_hz)
+    return _json(
+        {
+            "n_windows": len(windows),
+            "n_recordings": real.n_recordings,
+            "participants": [windows.participants[k] for k in np.unique(windows.participant)],
+            "tasks": [windows.tasks[k] for k in np.unique(windows.task)],
+            "rate_hz": rate_hz,
+            "screens": [asdict(windows.screens[k]) for k in np.unique(windows.screen_index)],
+            "windows": [
+                {**window, "x": window["x"][:n_samples], "y": window["y"][:n_samples]}
+                for window in windows_json(windows.subsample(MAX_SHOWN))
+            ],
+        }
+    )
+
+
+def compare(kept: Path, synthetic: gd.Windows, evaluation: Path, report: Report) -> bytes:
+    """Evaluate synthetic windows against recordings, without intervals and slow tests.
+
+    Of at most MAX_REAL real windows. The whole is written to `evaluation`; the part that the page
+    draws is returned as JSON.
+    """
+    report({"stage": "comparing", "done": 0, "n": None})
+    real = _kept(kept)
+    taken = real.windows.subsample(MAX_REAL)
+    reference = None if real.reference is None else real.reference.subsample(MAX_REAL)
+    config = gd.EvaluationConfig(quick=True)
+    found = gd.evaluate(taken, {"synthetic": synthetic}, reference, config)
+    if len(taken) < len(real.windows):
+        found.results["about"]["notes"].append(
+            f"{len(taken)} of the {len(real.windows)} real windows are compared, evenly spaced"
+        )
+    shown = {name: _alone(windows) for name, windows in found.shown.items()}
+    evaluation.write_bytes(pickle.dumps(replace(found, shown=shown)))
+    return _json(_drawn(found))
+
+
+def _drawn(evaluation: gd.Evaluation) -> dict[str, Any]:
+    results = evaluation.results
+    sets = results["sets"]
     return {
-        "n_windows": len(windows),
-        "n_recordings": real.n_recordings,
-        "participants": [windows.participants[k] for k in np.unique(windows.participant)],
-        "tasks": [windows.tasks[k] for k in np.unique(windows.task)],
-        "rate_hz": rate_hz,
-        "screens": [asdict(windows.screens[k]) for k in np.unique(windows.screen_index)],
-        "windows": [
-            {**window, "x": window["x"][:n_samples], "y": window["y"][:n_samples]}
-            for window in windows_json(windows.subsample(MAX_SHOWN))
-        ],
+        "n_real": sets["real"]["n_windows"],
+        "n_synthetic": sets["synthetic"]["synthetic"]["n_windows"],
+        "quantities": [{key: row[key] for key in _KEPT} for row in results["quantities"]],
+        "scalars": results["scalars"],
+        "headline": results["headline"],
+        "compared": results["about"]["compared"],
+        "warnings": evaluation.warnings,
+        "ratios": results["ratios"],
+        "main_sequence": results["main_sequence"],
+        "notes": results["about"]["notes"],
     }
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """An evaluation of synthetic windows against recordings, without intervals and slow tests."""
+def write_report(evaluation: bytes, report: Report) -> bytes:
+    """The full report of an evaluation as one page."""
+    import matplotlib
 
-    evaluation: gd.Evaluation
+    matplotlib.use("Agg")  # No window may open.
+    report({"stage": "writing", "done": 0, "n": None})
+    found: gd.Evaluation = pickle.loads(evaluation)
+    return found.to_html().encode()
 
-    @classmethod
-    def of(cls, real: RealWindows, synthetic: gd.Windows) -> Comparison:
-        """Of at most MAX_REAL real windows."""
-        taken = real.windows.subsample(MAX_REAL)
-        reference = None if real.reference is None else real.reference.subsample(MAX_REAL)
-        config = gd.EvaluationConfig(quick=True)
-        evaluation = gd.evaluate(taken, {"synthetic": synthetic}, reference, config)
-        if len(taken) < len(real.windows):
-            evaluation.results["about"]["notes"].append(
-                f"{len(taken)} of the {len(real.windows)} real windows are compared, evenly spaced"
-            )
-        return cls(evaluation)
 
-    def to_json(self) -> dict[str, Any]:
-        """The part of the results that the page draws."""
-        results = self.evaluation.results
-        sets = results["sets"]
-        return {
-            "n_real": sets["real"]["n_windows"],
-            "n_synthetic": sets["synthetic"]["synthetic"]["n_windows"],
-            "quantities": [{key: row[key] for key in _KEPT} for row in results["quantities"]],
-            "scalars": results["scalars"],
-            "headline": results["headline"],
-            "compared": results["about"]["compared"],
-            "warnings": self.evaluation.warnings,
-            "ratios": results["ratios"],
-            "main_sequence": results["main_sequence"],
-            "notes": results["about"]["notes"],
-        }
+def _kept(path: Path) -> RealWindows:
+    found: RealWindows = pickle.loads(path.read_bytes())
+    return found
 
-    def to_html(self) -> str:
-        """The full report as one page."""
-        import matplotlib
 
-        matplotlib.use("Agg")  # drawn outside the main thread, where no window may open
-        return self.evaluation.to_html()
+def _alone(windows: gd.Windows) -> gd.Windows:
+    """The same windows without the rest of their segments."""
+    return gd.Windows.from_array(
+        windows.cut(),
+        windows.rate_hz,
+        [windows.screens[k] for k in windows.screen_index],
+        [windows.participants[k] for k in windows.participant],
+        [windows.tasks[k] for k in windows.task],
+    )
+
+
+def _json(values: dict[str, Any]) -> bytes:
+    return json.dumps(values, allow_nan=False).encode()

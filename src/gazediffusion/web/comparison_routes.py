@@ -1,16 +1,22 @@
-"""Routes that read recordings and compare them with synthetic windows."""
+"""Routes that read recordings and compare them with synthetic windows.
+
+Each of comparing and reporting exists twice: with one response at the end, and as a stream with
+progress. Both do the same work.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, File, Form, HTTPException, Query, Request, UploadFile
-from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 
 import gazediffusion as gd
-from gazediffusion.web.comparison import Comparison, RealWindows, describe, read_real
-from gazediffusion.web.models import ServedModel
+from gazediffusion.web import comparison
+from gazediffusion.web.comparison_requests import ComparisonRequest, report_of
 from gazediffusion.web.playground import Play, Playground
 from gazediffusion.web.requests import GenerationRequest
 from gazediffusion.web.schemas import (
@@ -20,28 +26,65 @@ from gazediffusion.web.schemas import (
     RealResponse,
     failures,
 )
-from gazediffusion.web.uploads import stored
+from gazediffusion.web.streams import event_schema, streamed
+from gazediffusion.web.uploads import Upload
+from gazediffusion.web.worker import Report
 
 routes = APIRouter()
 # The report's own head states what it may load; the page's policy would forbid its script.
 _REPORT_POLICY = "frame-ancestors 'none'"
 _N_COMPARED = 32
-_UPLOAD_FAILURES = failures(400, 413, 422, 429)
+_UPLOAD_FAILURES = failures(400, 408, 413, 422, 429)
+_EVENTS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Server-sent events",
+        "content": {"text/event-stream": event_schema("queued", "progress", "done", "failed")},
+    }
+}
 
-Uploads = list[UploadFile]
 Files = Annotated[
-    Uploads, File(description="Recordings in any format that `gazediffusion inspect` reads.")
+    list[UploadFile],
+    File(
+        description="Recordings in any format that `gazediffusion inspect` reads; a name may "
+        "contain folders."
+    ),
 ]
 Text = Annotated[str | None, EMPTY_IS_NONE, Form()]
 Number = Annotated[float | None, EMPTY_IS_NONE, Form()]
 
 
-def _screen(
+def _nothing(progress: dict[str, Any]) -> None:
+    pass
+
+
+def _reading(
     screen: Annotated[Text, Form(description="As 1280x720, if the file does not state it.")] = None,
     screen_cm: Annotated[Text, Form(description="As 40x22.5.")] = None,
     distance_cm: Annotated[Number, Form(description="From eye to screen.")] = None,
-) -> gd.Screen | None:
-    return gd.Screen.parse(screen, screen_cm, distance_cm)
+    override_screen: Annotated[
+        bool | None, EMPTY_IS_NONE, Form(description="Whether `screen` is right if a file differs.")
+    ] = None,
+    unit: Annotated[
+        Text, Form(description="Of the gaze.", json_schema_extra={"enum": ["px", "deg", "norm"]})
+    ] = None,
+    origin: Annotated[
+        Text,
+        Form(
+            description="Of the gaze; y is down in the first two, up in the others.",
+            json_schema_extra={"enum": ["top-left", "center", "center-up", "bottom-left"]},
+        ),
+    ] = None,
+    columns: Annotated[Text, Form(description="As x=GazeX,y=GazeY,t=Time.")] = None,
+    source_rate: Annotated[Number, Form(description="Hz, without a time column.")] = None,
+) -> dict[str, Any]:
+    return {
+        "screen": gd.Screen.parse(screen, screen_cm, distance_cm),
+        "override_screen": bool(override_screen),
+        "columns": columns,
+        "unit": unit,
+        "origin": origin,
+        "source_rate_hz": source_rate,
+    }
 
 
 async def _generation(
@@ -62,19 +105,35 @@ async def _generation(
     return GenerationFields(model=model, task=task, n=n, seed=seed, quality=quality, seconds=None)
 
 
-RecordedOn = Annotated[gd.Screen | None, Depends(_screen)]
+Reading = Annotated[dict[str, Any], Depends(_reading)]
 Fields = Annotated[GenerationFields, Depends(_generation)]
 
 
-def _read(
-    play: Playground, files: list[UploadFile] | None, screen: gd.Screen | None, model: ServedModel
-) -> RealWindows:
-    """The recordings of a request, or else those that the server was started with."""
-    if not files:
-        return play.served_real(model)
+async def _stored(files: list[UploadFile], settings: dict[str, Any]) -> Upload:
     contents = [(file.filename or "", file.file) for file in files]
-    with stored(contents, play.settings.limits.max_upload_bytes) as paths:
-        return read_real(paths, screen, model.about)
+    return await asyncio.to_thread(Upload, contents, settings)
+
+
+async def _comparison(
+    play: Play, request: Request, fields: Fields, settings: Reading, files: Files | None = None
+) -> ComparisonRequest:
+    requested = await asyncio.to_thread(
+        GenerationRequest.of, fields, play.models, play.settings.limits
+    )
+    return ComparisonRequest(play, request, requested, await _stored(files or [], settings))
+
+
+Asked = Annotated[ComparisonRequest, Depends(_comparison)]
+Kept = Annotated[
+    Text, Form(description="The id of a comparison made before; no other field is then needed.")
+]
+
+
+def _kept(play: Playground, name: str) -> bytes:
+    evaluation = play.comparisons.find(name)
+    if evaluation is None:
+        raise HTTPException(404, "the comparison is no longer kept; compare again")
+    return evaluation
 
 
 _REAL: dict[str, Any] = {"response_model": RealResponse, "response_class": JSONResponse}
@@ -92,17 +151,16 @@ async def served_real(
     """The recording that `serve --real` was given, in windows of the model's length."""
     if play.settings.real is None:
         raise HTTPException(404, "the server was started without --real")
-    served = play.models.find(model)
-    return JSONResponse(
-        await play.compute(lambda: describe(play.served_real(served), seconds), request)
-    )
+    kept = await play.served_real(play.models.find(model), request, _nothing)
+    found = await play.compute(request, _nothing, False, comparison.describe, kept, seconds)
+    return Response(found, media_type="application/json")
 
 
 @routes.post("/real", summary="Describe a recording", responses=_UPLOAD_FAILURES, **_REAL)
 async def real(
     play: Play,
     request: Request,
-    screen: RecordedOn,
+    settings: Reading,
     files: Files,
     model: Text = None,
     seconds: Number = None,
@@ -110,9 +168,13 @@ async def real(
     """Cleaned, resampled and cut into windows of the model's length. Read in a temporary folder
     that is deleted before the response is sent; nothing is stored."""
     served = play.models.find(model)
-    return JSONResponse(
-        await play.compute(lambda: describe(_read(play, files, screen, served), seconds), request)
-    )
+    upload = await _stored(files, settings)
+    try:
+        kept = await play.read(upload, served, request, _nothing)
+        found = await play.compute(request, _nothing, True, comparison.describe, kept, seconds)
+    finally:
+        upload.close()
+    return Response(found, media_type="application/json")
 
 
 @routes.post(
@@ -121,13 +183,23 @@ async def real(
     response_model=EvaluationResponse,
     responses=_UPLOAD_FAILURES,
 )
-async def evaluate(
-    play: Play, request: Request, fields: Fields, screen: RecordedOn, files: Files | None = None
-) -> Response:
+async def evaluate(asked: Asked) -> Response:
     """The result of `gazediffusion evaluate --quick` for one synthetic set named `synthetic`.
-    Without files, the recording of --real is used."""
-    comparison = await _compare(play, request, fields, files, screen)
-    return JSONResponse(comparison.to_json())
+    Without files, the recording of --real is used. `comparison` is its id, for /api/report."""
+    with contextlib.closing(asked):
+        return JSONResponse(await asked.compare(_nothing))
+
+
+@routes.post(
+    "/evaluate/stream",
+    summary="Compare, with progress",
+    response_class=StreamingResponse,
+    responses={**_EVENTS, **_UPLOAD_FAILURES},
+)
+async def evaluate_stream(asked: Asked) -> Response:
+    """The same as /api/evaluate as server-sent events: queued, progress (stages reading,
+    generating, comparing), then done or failed. The work ends when the connection is closed."""
+    return streamed(asked.play, asked.request, asked.compare, asked.close)
 
 
 @routes.post(
@@ -137,28 +209,38 @@ async def evaluate(
     responses={
         200: {"description": "The page", "content": {"text/html": {"schema": {"type": "string"}}}},
         **_UPLOAD_FAILURES,
+        **failures(404),
     },
 )
-async def report(
-    play: Play, request: Request, fields: Fields, screen: RecordedOn, files: Files | None = None
-) -> Response:
-    """One self-contained HTML page, as `gazediffusion evaluate` writes it."""
-    comparison = await _compare(play, request, fields, files, screen)
-    page = await play.compute(comparison.to_html, request)
-    return HTMLResponse(page, headers={"Content-Security-Policy": _REPORT_POLICY})
+async def report(asked: Asked, comparison: Kept = None) -> Response:
+    """One self-contained HTML page, as `gazediffusion evaluate` writes it: of a comparison made
+    before, or of a new one."""
+    with contextlib.closing(asked):
+        found = await _report_work(asked, comparison)(_nothing)
+    return HTMLResponse(found["page"], headers={"Content-Security-Policy": _REPORT_POLICY})
 
 
-async def _compare(
-    play: Playground,
-    request: Request,
-    fields: GenerationFields,
-    files: list[UploadFile] | None,
-    screen: gd.Screen | None,
-) -> Comparison:
-    """The comparison of a request. The recording is read first: an invalid one fails early."""
-    requested = await asyncio.to_thread(
-        GenerationRequest.of, fields, play.models, play.settings.limits
-    )
-    real = await play.compute(lambda: _read(play, files, screen, requested.served), request)
-    synthetic = await play.generate(requested, request)
-    return await play.compute(lambda: Comparison.of(real, synthetic), request)
+@routes.post(
+    "/report/stream",
+    summary="Write the full report, with progress",
+    response_class=StreamingResponse,
+    responses={**_EVENTS, **_UPLOAD_FAILURES, **failures(404)},
+)
+async def report_stream(asked: Asked, comparison: Kept = None) -> Response:
+    """The same as /api/report as server-sent events: queued, progress (stages reading, generating,
+    comparing, writing), then done, with the page, or failed."""
+    return streamed(asked.play, asked.request, _report_work(asked, comparison), asked.close)
+
+
+def _report_work(
+    asked: ComparisonRequest, name: str | None
+) -> Callable[[Report], Awaitable[dict[str, Any]]]:
+    if name is None:
+        return asked.report
+    evaluation = _kept(asked.play, name)
+
+    async def work(report: Report) -> dict[str, Any]:
+        page = await report_of(evaluation, asked.play, asked.request, report)
+        return {**page, "comparison": name}
+
+    return work

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 
+from gazediffusion.web.security import sha256_source
+
 if TYPE_CHECKING:
     from gazediffusion.web.playground import Playground
 
@@ -18,10 +20,12 @@ _STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:52rem;margin:2rem 
 color-scheme:light dark}code,pre{font:14px/1.4 ui-monospace,monospace}pre{overflow-x:auto;
 padding:.6rem;border:1px solid #8885;border-radius:.4rem}h2{margin-top:2.2rem;font-size:1.1rem}
 dt{font-weight:600}dd{margin:0 0 .3rem 1.5rem}"""
+DOCS_POLICY = f"default-src 'none'; style-src {sha256_source(_STYLE)}; frame-ancestors 'none'"
+_BEARER = "HTTPBearer"
 
 
 def add_names(app: FastAPI, play: Playground) -> None:
-    """State models, tasks and limits in the OpenAPI description."""
+    """State models, tasks, limits and the token in the OpenAPI description."""
     describe = app.openapi
     served = play.models.served
     tasks = sorted({task for model in served.values() for task in model.about.tasks})
@@ -38,6 +42,11 @@ def add_names(app: FastAPI, play: Playground) -> None:
             schema = describe()
             for name, field in _fields(schema):
                 field.update(facts.get(name, {}))
+            schemes = {_BEARER: {"type": "http", "scheme": "bearer"}}
+            schema["components"]["securitySchemes"] = schemes
+            is_optional = play.settings.token is None
+            schema["security"] = [{_BEARER: []}, *([{}] if is_optional else [])]
+            schema["paths"]["/health"]["get"]["security"] = []
         return describe()
 
     app.openapi = openapi  # type: ignore[method-assign]

@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 import gazediffusion as gd
 from gazediffusion.web.requests import GenerationRequest, windows_json
-from gazediffusion.web.uploads import PREFIX
+from gazediffusion.web.worker import PREFIX
 
 _ZIPPED = ("bids", "asc")
 _CHUNK = 1 << 16

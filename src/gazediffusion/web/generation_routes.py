@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, HTTPException, Query, Request
 from fastapi.responses import Response, StreamingResponse
-from starlette.types import Receive, Scope, Send
 
 import gazediffusion as gd
 from gazediffusion.web.jobs import Job, Steps
-from gazediffusion.web.playground import DisconnectedError, Play, mailbox, received
+from gazediffusion.web.playground import Play, mailbox, received
 from gazediffusion.web.requests import GenerationRequest, windows_with_events_json
 from gazediffusion.web.schemas import (
     MEDIA_TYPES,
@@ -24,38 +22,11 @@ from gazediffusion.web.schemas import (
     ModelsResponse,
     failures,
 )
+from gazediffusion.web.streams import HEADERS, ReleasingResponse, event, event_schema
 
 routes = APIRouter()
 _FILE = {"schema": {"type": "string", "format": "binary"}}
-_EVENTS = {
-    "schema": {
-        "type": "object",
-        "description": "One event; its data is JSON in one line.",
-        "required": ["event", "data"],
-        "properties": {
-            "event": {"enum": ["queued", "started", "progress", "window", "done", "failed"]},
-            "data": {"type": "string", "contentMediaType": "application/json"},
-        },
-    },
-    "example": {"event": "queued", "data": '{"job": "5f0c6f1c9d1b2a3e", "ahead": 0}'},
-}
-
-
-class ReleasingResponse(StreamingResponse):
-    """A stream that releases something when it has ended, however it ended."""
-
-    def __init__(self, content: Any, release: Callable[[], None], **more: Any) -> None:
-        super().__init__(content, **more)
-        self.release = release
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send until the end or until the client disconnects."""
-        try:
-            await super().__call__(scope, receive, send)
-        except DisconnectedError:
-            pass
-        finally:
-            self.release()
+_EVENTS = event_schema("queued", "started", "progress", "window", "done", "failed")
 
 
 @routes.get("/models", summary="List the models", response_model=ModelsResponse)
@@ -98,24 +69,24 @@ async def stream(
         for piece in requested.pieces(job):
             windows = requested.sampling.windows(piece, first)
             card.update(windows.provenance["card"])
-            yield "".join(_event("window", one) for one in windows_with_events_json(windows, first))
+            yield "".join(event("window", one) for one in windows_with_events_json(windows, first))
             first += len(piece)
 
     job = play.generation.submit(work, listener)
 
     async def events() -> AsyncIterator[str]:
-        yield _event("queued", {"job": job.id, "ahead": job.ahead})
+        yield event("queued", {"job": job.id, "ahead": job.ahead})
         started = time.monotonic()
         async for kind, value in received(messages, request):
             if kind == "started":
                 started = time.monotonic()
-                yield _event("started", {"job": job.id})
+                yield event("started", {"job": job.id})
             elif kind == "progress":
-                yield _event("progress", {"done": value, "n": requested.n})
+                yield event("progress", {"done": value, "n": requested.n})
             elif kind == "result":
                 yield value
             elif kind == "failed":
-                yield _event("failed", {"error": str(value)})
+                yield event("failed", {"error": str(value)})
             else:
                 done = {
                     "job": job.id,
@@ -125,18 +96,14 @@ async def stream(
                     "python": requested.python(),
                     "card": card,
                 }
-                yield _event("done", done)
+                yield event("done", done)
 
     return ReleasingResponse(
         events(),
         lambda: play.generation.release(job),
         media_type="text/event-stream",
-        headers={"X-Accel-Buffering": "no"},
+        headers=HEADERS,
     )
-
-
-def _event(name: str, data: dict[str, Any]) -> str:
-    return f"event: {name}\ndata: {json.dumps(data)}\n\n"
 
 
 @routes.post(
@@ -146,9 +113,9 @@ def _event(name: str, data: dict[str, Any]) -> str:
     response_class=Response,
     responses=failures(404),
 )
-def cancel(job: str, play: Play) -> Response:
+async def cancel(job: str, play: Play) -> Response:
     """The job's stream ends with `failed`, and its place in the queue is free."""
-    if not play.generation.cancel(job):
+    if not play.cancel(job):
         raise HTTPException(404, f"there is no job {job!r}")
     return Response(status_code=204)
 

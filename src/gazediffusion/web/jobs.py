@@ -69,13 +69,17 @@ class JobQueue:
         self._worker: threading.Thread | None = None
         self._is_closed = False
 
+    @property
+    def n_active(self) -> int:
+        """How many jobs are running or waiting."""
+        return sum(not job.is_over for job in list(self._held.values()))
+
     def submit(self, work: Callable[[Job], Steps], listener: Listener) -> Job:
         """Put work into the queue; the caller must release the job in the end."""
         with self._changed:
             if len(self._held) >= self.max_jobs:
                 raise QueueFullError
-            ahead = sum(not job.is_over for job in self._held.values())
-            job = Job(work, listener, ahead)
+            job = Job(work, listener, self.n_active)
             self._held[job.id] = job
             self._waiting.append(job)
             if self._worker is None:

@@ -1,29 +1,34 @@
-"""The state that the routes share: settings, models, two queues, and the recordings of `serve`.
+"""The state that the routes share: settings, models, two queues, a worker, recordings of `serve`.
 
-Windows are generated in one queue; recordings are read and compared in another, so that a long
-evaluation does not delay generation.
+Windows are generated in one queue, in the server. Recordings are read and compared in another, by
+the worker process, so that a long evaluation does not delay generation.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import tempfile
 import threading
 from collections.abc import AsyncIterator, Callable
-from typing import Annotated, Any, TypeVar
+from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
 from fastapi import Depends, Request
 
 import gazediffusion as gd
 from gazediffusion.errors import GazeError
-from gazediffusion.web.comparison import RealWindows, read_real
+from gazediffusion.web import comparison
+from gazediffusion.web.bounds import MAX_EXPANSION
 from gazediffusion.web.jobs import Job, JobQueue, Listener, Steps
+from gazediffusion.web.kept import KeptComparisons
 from gazediffusion.web.models import Models, ServedModel
 from gazediffusion.web.requests import GenerationRequest
 from gazediffusion.web.settings import Settings
+from gazediffusion.web.uploads import Upload
+from gazediffusion.web.worker import PREFIX, Report, TooLargeError, Worker
 
-T = TypeVar("T")
 Messages = asyncio.Queue[tuple[str, Any]]
 _POLL_S = 0.5
 
@@ -40,8 +45,12 @@ class Playground:
         self.models = Models(settings.model)
         self.generation = JobQueue(settings.limits.max_jobs)
         self.comparison = JobQueue(settings.limits.max_jobs)
-        self._real: dict[tuple[int, float], RealWindows] = {}
-        self._reading = threading.Lock()
+        self.worker = Worker(settings.limits)
+        self.comparisons = KeptComparisons()
+        self.streams: dict[str, asyncio.Task[None]] = {}
+        self._real: dict[str, Path] = {}
+        self._reading = asyncio.Lock()
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def warm_up(self) -> None:
         """Load the default model in the background, so that the first request need not wait."""
@@ -54,40 +63,86 @@ class Playground:
 
     def close(self) -> None:
         """End all work."""
+        self.worker.close()
         self.generation.close()
         self.comparison.close()
+        if self._folder is not None:
+            self._folder.cleanup()
 
-    def served_real(self, model: ServedModel) -> RealWindows:
+    def cancel(self, job: str) -> bool:
+        """Cancel the work of a stream; whether there is one of that id."""
+        task = self.streams.get(job)
+        if task is None:
+            return self.generation.cancel(job)
+        task.cancel()
+        return True
+
+    async def read(
+        self, upload: Upload, model: ServedModel, request: Request, report: Report
+    ) -> Path:
+        """The windows of an upload, of the model's length, in a file of the worker."""
+        most = self.settings.limits.max_upload_bytes * MAX_EXPANSION
+        given = (upload.source, upload.settings, _cut(model), upload.windows, most)
+        try:
+            await self.compute(request, report, True, comparison.read, *given)
+        except GazeError as error:
+            kind = TooLargeError if isinstance(error, TooLargeError) else GazeError
+            raise kind(upload.in_words(str(error))) from None
+        return upload.windows
+
+    async def served_real(self, model: ServedModel, request: Request, report: Report) -> Path:
         """The recordings that the server was started with, in windows of the model's length."""
         path = self.settings.real
         if path is None:
             raise GazeError(
                 "no recording was given", remedy="send `files`, or start the server with `real`"
             )
-        key = (model.about.length, model.about.rate_hz)
-        with self._reading:
+        key = f"{model.about.length}-{model.about.rate_hz:g}"
+        async with self._reading:
             if key not in self._real:
-                self._real[key] = read_real([path], self.settings.screen, model.about)
+                if self._folder is None:
+                    self._folder = tempfile.TemporaryDirectory(prefix=PREFIX)
+                kept = Path(self._folder.name) / key
+                settings = {"screen": self.settings.screen}
+                given = (path, settings, _cut(model), kept, None)
+                await self.compute(request, report, False, comparison.read, *given)
+                self._real[key] = kept
             return self._real[key]
 
-    async def generate(self, requested: GenerationRequest, request: Request) -> gd.Windows:
+    async def generate(
+        self,
+        requested: GenerationRequest,
+        request: Request,
+        report: Report = lambda progress: None,
+    ) -> gd.Windows:
         """All windows of a request, generated in turn with those of others."""
-        pieces = [
-            value
-            async for kind, value in self._followed(self.generation, requested.pieces, request)
-            if kind == "result"
-        ]
+        pieces = []
+        async for kind, value in self._followed(self.generation, requested.pieces, request):
+            if kind == "progress":
+                report({"stage": "generating", "done": value, "n": requested.n})
+            elif kind == "result":
+                pieces.append(value)
         return requested.sampling.windows(np.concatenate(pieces))
 
-    async def compute(self, function: Callable[[], T], request: Request) -> T:
-        """The result of a function, computed in the queue of comparisons."""
+    async def compute(
+        self,
+        request: Request,
+        report: Report,
+        is_limited: bool,
+        function: Callable[..., bytes],
+        *arguments: Any,
+    ) -> bytes:
+        """The result of a function of the worker, called in turn with those of others."""
 
         def work(job: Job) -> Steps:
-            yield function()
+            yield self.worker.call(job, is_limited, function, *arguments)
 
+        result = b""
         async for kind, value in self._followed(self.comparison, work, request):
-            if kind == "result":
-                result: T = value
+            if kind == "progress":
+                report(value)
+            elif kind == "result":
+                result = value
         return result
 
     async def _followed(
@@ -103,6 +158,11 @@ class Playground:
                 yield kind, value
         finally:
             queue.release(job)
+
+
+def _cut(model: ServedModel) -> gd.PrepareConfig:
+    about = model.about
+    return gd.PrepareConfig(rate_hz=about.rate_hz, seconds=about.seconds, validation_fraction=0.0)
 
 
 def _of_request(request: Request) -> Playground:

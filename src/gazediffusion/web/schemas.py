@@ -23,6 +23,7 @@ _FAILURES = {
     401: "The token is missing or wrong",
     403: "Sent by a page of another site",
     404: "Not found",
+    408: "The body did not arrive in time",
     413: "Too large",
     422: "Invalid; the text names the field in backticks",
     429: "The queue is full; see Retry-After",
@@ -121,6 +122,13 @@ class Failure(BaseModel):
     )
 
 
+class HealthResponse(BaseModel):
+    """A server that responds."""
+
+    status: str = Field(examples=["ok"])
+    version: str
+
+
 class ScreenResponse(BaseModel):
     """A screen; its size in centimetres and the viewing distance may be unknown."""
 
@@ -152,6 +160,8 @@ class LimitsResponse(BaseModel):
     max_seconds: float
     max_upload_mb: int
     max_jobs: int
+    max_memory_mb: int = Field(description="Of the process that reads and compares an upload.")
+    max_work_s: int = Field(description="Of reading, comparing and writing a report, each.")
 
 
 class ModelsResponse(BaseModel):
@@ -219,3 +229,4 @@ class EvaluationResponse(BaseModel):
     ratios: dict[str, Any]
     main_sequence: dict[str, Any]
     notes: list[str]
+    comparison: str | None = Field(description="Its id, for /api/report; kept for 15 minutes.")

@@ -1,42 +1,65 @@
-"""Access: host name, origin, token and size of a request; security headers of every response.
+"""Who may send what: host names, token, origin, and the size, number and speed of bodies.
 
-A page of another site can make a browser on this machine send requests here, under a host name
-that resolves to 127.0.0.1 (DNS rebinding) or from its scripts. On loopback, only loopback names are
-accepted, and requests that a browser marks as coming from another site are refused.
+Every request passes here before the application receives it. Bodies are counted and timed during
+the upload, so that neither an endless nor an idle one holds a place. A page of another site that
+the user has open cannot call the API: only names of this server are accepted, and requests that a
+browser marks as coming from another site are refused.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
-import secrets
+import time
+from collections import Counter
 from collections.abc import Mapping
 from importlib.resources import files
-from urllib.parse import parse_qs, urlsplit
 
 from fastapi import HTTPException
 from fastapi.responses import JSONResponse
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from gazediffusion.web.access import WrongTokens, given_token, is_foreign, is_known_host, is_token
 from gazediffusion.web.settings import Limits, Settings
 
-UPLOADS = ("/api/real", "/api/evaluate", "/api/report")
+UPLOADS = (
+    "/api/real",
+    "/api/evaluate",
+    "/api/evaluate/stream",
+    "/api/report",
+    "/api/report/stream",
+)
+DESCRIPTIONS = ("/docs", "/openapi.json")
+# A HEAD request is answered as GET is, where that costs no work.
+HEAD = ("/api/models",)
 MAX_BODY = 1 << 16  # of a request that carries no files
 _MULTIPART = 1 << 16  # what a form adds to its files
 RETRY_AFTER_S = 2
-_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+# A body arrives in pieces no further apart, at this speed after a while, and as a whole in time.
+IDLE_S = 15.0
+SLOW_BYTES_S = 10_000
+SLOW_AFTER_S = 30.0
+WHOLE_S = 600.0
+
+
+def sha256_source(text: str) -> str:
+    """An inline style or script as a content security policy names it."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def page_policy() -> str:
-    """What the page may load: its own files, and the script of the report that it opens."""
-    script = files("gazediffusion").joinpath("document.js").read_text("utf-8")
-    digest = hashlib.sha256(f"\n{script}".encode()).digest()
-    report = base64.b64encode(digest).decode()
+    """What the page may load: its own files, and style and script of the report that it opens."""
+    package = files("gazediffusion")
+    style, script = (
+        sha256_source("\n" + package.joinpath(f"document.{kind}").read_text("utf-8"))
+        for kind in ("css", "js")
+    )
     return (
-        f"default-src 'none'; script-src 'self' 'sha256-{report}'; "
-        "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self'; "
-        "connect-src 'self' blob:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+        f"default-src 'none'; script-src 'self' {script}; style-src 'self' {style}; "
+        "img-src 'self' data: blob:; font-src 'self'; connect-src 'self' blob:; "
+        "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
     )
 
 
@@ -46,7 +69,8 @@ class SecurityMiddleware:
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app = app
         self.settings = settings
-        self.n_uploads = 0
+        self.uploads: Counter[str] = Counter()  # by the address of the client
+        self.wrong_tokens = WrongTokens()
         self.headers = {
             "Content-Security-Policy": page_policy(),
             "X-Content-Type-Options": "nosniff",
@@ -60,49 +84,58 @@ class SecurityMiddleware:
             await self.app(scope, receive, send)
             return
         send = self._with_headers(scope, send)
-        refusal = self._refusal(scope, Headers(scope=scope))
+        address = scope["client"][0] if scope.get("client") else ""
+        refusal = await self._refusal(scope, Headers(scope=scope), address)
         if refusal is not None:
             await refusal(scope, receive, send)
             return
+        if scope["method"] == "HEAD" and (not _is_api(scope) or scope["path"] in HEAD):
+            scope, send = {**scope, "method": "GET"}, _without_body(send)
         is_upload = scope["path"] in UPLOADS and scope["method"] == "POST"
-        self.n_uploads += is_upload
+        self.uploads[address] += is_upload
         try:
             await self.app(scope, self._bounded(scope, receive), send)
         finally:
-            self.n_uploads -= is_upload
+            self.uploads[address] -= is_upload
+            self.uploads += Counter()  # forgets those at zero
 
-    def _refusal(self, scope: Scope, headers: Headers) -> JSONResponse | None:
-        if self.settings.is_loopback and not self._is_local_name(headers.get("host", "")):
-            return _refused(421, f"this server is not named {headers.get('host', '')!r}")
-        if not str(scope["path"]).startswith("/api"):
+    async def _refusal(self, scope: Scope, headers: Headers, address: str) -> JSONResponse | None:
+        if not is_known_host(headers, self.settings):
+            given = ", ".join(headers.getlist("host"))
+            return _refused(421, f"this server is not named {given!r}")
+        is_description = scope["path"] in DESCRIPTIONS
+        if not _is_api(scope) and not is_description:
             return None
-        if _is_foreign(headers):
+        if _is_api(scope) and is_foreign(headers):
             return _refused(403, "requests from pages of other sites are refused")
-        if self.settings.token is not None and not self._has_token(scope, headers):
-            line = "the token is missing or wrong; send it as 'Authorization: Bearer TOKEN'"
-            return _refused(401, line, {"WWW-Authenticate": "Bearer"})
-        if scope["path"] in UPLOADS and self.n_uploads >= self.settings.limits.max_jobs:
-            return queue_full(self.settings.limits)
+        if self.settings.token is not None:
+            refusal = await self._token_refusal(headers, address, is_description)
+            if refusal is not None:
+                return refusal
+        if scope["path"] in UPLOADS:
+            most = self.settings.limits.max_jobs
+            # One client leaves half of the places to others.
+            if self.uploads.total() >= most or self.uploads[address] >= max(1, most // 2):
+                return queue_full(self.settings.limits)
         length = headers.get("content-length", "")
-        if length.isdecimal() and int(length) > self._max_bytes(scope):
+        if length.isdecimal() and int(length[:20]) > self._max_bytes(scope):
             return _refused(413, self._too_large(scope))
         return None
 
-    def _is_local_name(self, host: str) -> bool:
-        try:
-            name = urlsplit(f"//{host}").hostname
-        except ValueError:
-            return False
-        return name in _LOOPBACK or name == self.settings.host.strip("[]")
-
-    def _has_token(self, scope: Scope, headers: Headers) -> bool:
-        scheme, _, sent = headers.get("authorization", "").partition(" ")
-        query = parse_qs(scope["query_string"].decode("latin-1")).get("token", [])
-        # Headers come decoded as Latin-1, whatever they were written in.
-        from_header = [sent.strip().encode("latin-1")] if scheme.lower() == "bearer" else None
-        given = from_header or [one.encode() for one in query]
-        expected = str(self.settings.token).encode()
-        return any(secrets.compare_digest(one, expected) for one in given)
+    async def _token_refusal(
+        self, headers: Headers, address: str, is_basic: bool
+    ) -> JSONResponse | None:
+        if self.wrong_tokens.is_crowded(address):
+            line = "too many wrong tokens; try again later"
+            return _refused(429, line, {"Retry-After": str(RETRY_AFTER_S)})
+        given = given_token(headers, is_basic)
+        if given is not None:
+            if is_token(given, self.settings):
+                return None
+            await self.wrong_tokens.delay(address)
+        line = "the token is missing or wrong; send it as 'Authorization: Bearer TOKEN'"
+        asked = 'Basic realm="the password is the token", Bearer' if is_basic else "Bearer"
+        return _refused(401, line, {"WWW-Authenticate": asked})
 
     def _max_bytes(self, scope: Scope) -> int:
         if scope["path"] in UPLOADS:
@@ -115,18 +148,31 @@ class SecurityMiddleware:
         return f"the body of this request may have {MAX_BODY // 1024} kB"
 
     def _bounded(self, scope: Scope, receive: Receive) -> Receive:
-        """Count the body during the upload, and stop at the limit."""
-        received = 0
+        """Count and time the body during the upload, and stop at the limits."""
+        n_bytes = 0
+        is_whole = False
+        begin = time.monotonic()
 
-        async def counted() -> Message:
-            nonlocal received
-            message = await receive()
-            received += len(message.get("body", b""))
-            if received > self._max_bytes(scope):
+        async def bounded() -> Message:
+            nonlocal n_bytes, is_whole
+            if is_whole:
+                return await receive()
+            try:
+                async with asyncio.timeout(IDLE_S):
+                    message = await receive()
+            except TimeoutError:
+                raise _late() from None
+            n_bytes += len(message.get("body", b""))
+            is_whole = not message.get("more_body", False)
+            if n_bytes > self._max_bytes(scope):
                 raise HTTPException(413, self._too_large(scope))
+            taken_s = time.monotonic() - begin
+            is_slow = taken_s > SLOW_AFTER_S and n_bytes < taken_s * SLOW_BYTES_S
+            if not is_whole and (is_slow or taken_s > WHOLE_S):
+                raise _late()
             return message
 
-        return counted
+        return bounded
 
     def _with_headers(self, scope: Scope, send: Send) -> Send:
         """Add the headers that every response has."""
@@ -136,19 +182,25 @@ class SecurityMiddleware:
                 headers = MutableHeaders(scope=message)
                 for name, value in self.headers.items():
                     headers.setdefault(name, value)
-                is_api = str(scope["path"]).startswith("/api")
-                headers.setdefault("Cache-Control", "no-store" if is_api else "no-cache")
+                headers.setdefault("Cache-Control", "no-store" if _is_api(scope) else "no-cache")
             await send(message)
 
         return add
 
 
-def _is_foreign(headers: Headers) -> bool:
-    """Whether a browser states that a page of another site sent this."""
-    if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-        return True
-    origin = headers.get("origin")
-    return origin is not None and urlsplit(origin).netloc != headers.get("host")
+def _is_api(scope: Scope) -> bool:
+    return str(scope["path"]).startswith("/api")
+
+
+def _without_body(send: Send) -> Send:
+    async def without(message: Message) -> None:
+        await send({**message, "body": b""} if "body" in message else message)
+
+    return without
+
+
+def _late() -> HTTPException:
+    return HTTPException(408, "the body of this request did not arrive in time")
 
 
 def queue_full(limits: Limits) -> JSONResponse:

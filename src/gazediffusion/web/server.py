@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import threading
@@ -48,6 +49,7 @@ def serve(settings: Settings, say: Callable[[str], None], opens: bool = False) -
     # Threads of torch that spin while they wait slow down a server on a busy machine twenty-fold.
     # Read when torch is loaded, which is later.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    _allow_open_files()
     app = create_app(settings)
     with listen(settings) as bound:
         url = address(settings, bound.getsockname()[1])
@@ -58,7 +60,17 @@ def serve(settings: Settings, say: Callable[[str], None], opens: bool = False) -
             server_header=False,
             timeout_graceful_shutdown=_SHUTDOWN_S,
         )
+        app.state.playground.worker.start()
         say(url)
         if opens:
             threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
         uvicorn.Server(config).run(sockets=[bound])
+
+
+def _allow_open_files() -> None:
+    """As many open files as the system allows: every part of an upload may be one."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

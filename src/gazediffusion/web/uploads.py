@@ -1,98 +1,80 @@
-"""Uploaded recordings: kept in a temporary folder while they are read, then deleted.
+"""Uploaded recordings: stored in a folder of their own until their work is done, then deleted.
 
-A sender's file name is never used as a path. Its letters are kept, because readers find the
-format, the participant and the task in them.
+A sender's file name is never used as a path. Its letters and folders are kept, because readers find
+the format, the participant and the task in them. It is shown to the sender and never logged.
 """
 
 from __future__ import annotations
 
 import contextlib
-import gzip
 import os
 import re
 import shutil
 import tempfile
-import zlib
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from gazediffusion.errors import GazeError
+from gazediffusion.web.worker import PREFIX
 
-# A compressed file may expand to so many times the limit of uploads.
-MAX_EXPANSION = 10
-PREFIX = "gazediffusion-"
+_MAX_NAME, _MAX_DEPTH = 100, 4
 _CHUNK = 1 << 20
 
 
-class TooLargeError(GazeError):
-    """More than one request may carry."""
+class Upload:
+    """The files (name, content) of a request in a folder, and what the sender says of them."""
 
-
-@contextlib.contextmanager
-def stored(files: Sequence[tuple[str, BinaryIO]], max_bytes: int) -> Iterator[list[Path]]:
-    """The files (name, content) in a folder that is deleted at the end; errors do not name it."""
-    with tempfile.TemporaryDirectory(prefix=PREFIX) as name:
-        folder = Path(name)
-        paths = [
-            _store(content, folder, safe_name(given, number))
-            for number, (given, content) in enumerate(files)
-        ]
-        for path in paths:
-            _require_size(path, max_bytes * MAX_EXPANSION)
+    def __init__(self, files: Sequence[tuple[str, BinaryIO]], settings: dict[str, Any]) -> None:
+        self.settings = settings
+        self._folder = tempfile.TemporaryDirectory(prefix=PREFIX)
+        self.folder = Path(self._folder.name) / "upload"
+        # Where the worker keeps the windows and the evaluation.
+        self.windows = Path(self._folder.name) / "windows"
+        self.evaluation = Path(self._folder.name) / "evaluation"
+        self.paths: list[Path] = []
+        taken: Counter[Path] = Counter()
         try:
-            yield paths
-        except GazeError as error:
-            line = str(error).replace(f"{folder}{os.sep}", "").replace(name, "the upload")
-            raise GazeError(line) from error
+            for number, (given, content) in enumerate(files):
+                name = safe_name(given, number)
+                self.paths.append(self._store(content, name, taken[name]))
+                taken[name] += 1
+        except OSError as error:
+            self.close()
+            raise GazeError(f"the upload cannot be stored ({error.strerror})") from None
+
+    @property
+    def source(self) -> Path:
+        """The only file; or the folder, as several files may belong together, as those of BIDS."""
+        return self.paths[0] if len(self.paths) == 1 else self.folder
+
+    def close(self) -> None:
+        """Delete everything."""
+        with contextlib.suppress(OSError):
+            self._folder.cleanup()
+
+    def _store(self, content: BinaryIO, name: Path, n_before: int) -> Path:
+        path = self.folder / name if n_before == 0 else self.folder / f"again{n_before}" / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            stream = open(path, "xb")  # noqa: SIM115
+        except (FileExistsError, NotADirectoryError):  # one file is named as another's folder
+            path = Path(tempfile.mkdtemp(prefix="again", dir=self.folder)) / name.name
+            stream = open(path, "xb")  # noqa: SIM115
+        with stream:
+            shutil.copyfileobj(content, stream, _CHUNK)
+        return path
+
+    def in_words(self, line: str) -> str:
+        """An error's line without the folder, in the names of the form."""
+        line = line.replace(f"{self.folder}{os.sep}", "").replace(str(self.folder), "the upload")
+        return line.replace("`source_rate_hz`", "`source_rate`")
 
 
-def safe_name(given: str, number: int = 0) -> str:
-    """The last part of a name in plain letters; `recording0` where nothing is left of it."""
-    last = re.split(r"[/\\]", given)[-1]
-    return re.sub(r"[^A-Za-z0-9._-]", "_", last)[-100:].lstrip(".") or f"recording{number}"
-
-
-def _store(content: BinaryIO, folder: Path, name: str) -> Path:
-    path = folder / name
-    while path.exists():
-        path = path.parent / "again" / name
-        path.parent.mkdir(exist_ok=True)
-    with open(path, "wb") as stream:
-        shutil.copyfileobj(content, stream, _CHUNK)
-    return path
-
-
-def _require_size(path: Path, most: int) -> None:
-    """Refuse a small file that would expand to more than memory holds."""
-    with open(path, "rb") as stream:
-        head = stream.read(4)
-    if head.startswith(b"\x1f\x8b"):
-        expanded = _gzip_size(path, most)
-    elif head == b"PAR1":
-        expanded = _parquet_size(path)
-    else:
-        return
-    if expanded > most:
-        raise TooLargeError(f"{path.name} expands to more than {most // 2**20} MB")
-
-
-def _gzip_size(path: Path, most: int) -> int:
-    """Bytes in a gzip file, counted no further than `most`; a damaged one is for its reader."""
-    size = 0
-    with contextlib.suppress(OSError, EOFError, zlib.error), gzip.open(path) as stream:
-        while size <= most and (chunk := stream.read(_CHUNK)):
-            size += len(chunk)
-    return size
-
-
-def _parquet_size(path: Path) -> int:
-    """Bytes of a Parquet table in memory, at eight a cell."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        described = pq.read_metadata(path)
-    except (OSError, pa.ArrowException):
-        return 0
-    return int(described.num_rows) * int(described.num_columns) * 8
+def safe_name(given: str, number: int = 0) -> Path:
+    """A name and its folders in plain letters; `recording0` where nothing is left of it."""
+    parts = [re.sub(r"[^A-Za-z0-9._-]", "_", part) for part in re.split(r"[/\\]", given)]
+    plain = [part[-_MAX_NAME:].lstrip(".") for part in parts]
+    last = plain.pop() or f"recording{number}"
+    return Path(*[part for part in plain if part][-_MAX_DEPTH:], last)
