@@ -90,11 +90,17 @@ def _reading(
 async def _generation(
     play: Play,
     model: Text = None,
-    task: Text = None,
+    task: Annotated[
+        Text,
+        Form(
+            description="Of recorded windows whose own task the model does not have; the others "
+            "are compared with synthetic windows of their own, in the same shares."
+        ),
+    ] = None,
     n: Annotated[
         int | None,
         EMPTY_IS_NONE,
-        Form(description="Synthetic windows; default 32.", json_schema_extra={"minimum": 1}),
+        Form(description="Synthetic windows; default 32.", json_schema_extra={"minimum": 25}),
     ] = None,
     seed: Annotated[int, Form(json_schema_extra={"minimum": 0})] = 0,
     quality: Annotated[
@@ -120,7 +126,8 @@ async def _comparison(
     requested = await asyncio.to_thread(
         GenerationRequest.of, fields, play.models, play.settings.limits
     )
-    return ComparisonRequest(play, request, requested, await _stored(files or [], settings))
+    upload = await _stored(files or [], settings)
+    return ComparisonRequest(play, request, fields, requested.served, upload)
 
 
 Asked = Annotated[ComparisonRequest, Depends(_comparison)]
@@ -151,8 +158,10 @@ async def served_real(
     """The recording that `serve --real` was given, in windows of the model's length."""
     if play.settings.real is None:
         raise HTTPException(404, "the server was started without --real")
-    kept = await play.served_real(play.models.find(model), request, _nothing)
-    found = await play.compute(request, _nothing, False, comparison.describe, kept, seconds)
+    served = play.models.find(model)
+    kept = await play.served_real(served, request, _nothing)
+    given = (kept, seconds, tuple(served.about.tasks))
+    found = await play.compute(request, _nothing, False, comparison.describe, *given)
     return Response(found, media_type="application/json")
 
 
@@ -171,7 +180,8 @@ async def real(
     upload = await _stored(files, settings)
     try:
         kept = await play.read(upload, served, request, _nothing)
-        found = await play.compute(request, _nothing, True, comparison.describe, kept, seconds)
+        given = (kept, seconds, tuple(served.about.tasks))
+        found = await play.compute(request, _nothing, True, comparison.describe, *given)
     finally:
         upload.close()
     return Response(found, media_type="application/json")
@@ -184,8 +194,9 @@ async def real(
     responses=_UPLOAD_FAILURES,
 )
 async def evaluate(asked: Asked) -> Response:
-    """The result of `gazediffusion evaluate --quick` for one synthetic set named `synthetic`.
-    Without files, the recording of --real is used. `comparison` is its id, for /api/report."""
+    """The result of `gazediffusion evaluate` for one synthetic set named `synthetic`, without the
+    slow tests. Without files, the recording of --real is used. `comparison` is its id, for
+    /api/report."""
     with contextlib.closing(asked):
         return JSONResponse(await asked.compare(_nothing))
 

@@ -21,15 +21,19 @@ _MIN_GROUPS = 6  # two and four: an interval over fewer says nothing
 _N_BOOTSTRAP = 100
 
 
-def require_enough(n_recorded: int, n_synthetic: int) -> None:
-    """Refuse a comparison of few windows, before any is generated."""
-    if n_recorded < MIN_WINDOWS:
+def require_synthetic(n: int) -> None:
+    """Refuse a comparison with few synthetic windows."""
+    if n < MIN_WINDOWS:
+        raise GazeError(f"`n` must be {MIN_WINDOWS} or more for a comparison, not {n}")
+
+
+def require_recorded(n: int) -> None:
+    """Refuse a comparison of few recorded windows, before any is generated."""
+    if n < MIN_WINDOWS:
         raise GazeError(
-            f"the recording has {n_recorded} windows, and a comparison needs {MIN_WINDOWS}",
+            f"the recording has {n} windows, and a comparison needs {MIN_WINDOWS}",
             remedy="add recordings, or a longer one",
         )
-    if n_synthetic < MIN_WINDOWS:
-        raise GazeError(f"`n` must be {MIN_WINDOWS} or more for a comparison, not {n_synthetic}")
 
 
 @dataclass(frozen=True, eq=False)
