@@ -50,29 +50,30 @@ def test_the_held_out_participants_of_a_windows_file_are_real(
 
 
 def test_synthetic_windows_are_of_the_recorded_tasks(
-    start: Start, windows_file: Path, tmp_path: Path
+    client: TestClient, windows_file: Path, tmp_path: Path
 ) -> None:
     windows = Windows.load(windows_file)
     number = np.arange(len(windows.segment_starts), dtype=np.int32) % 2
-    mixed = replace(windows, tasks=("free_viewing", "Reading"), segment_task=number)
-    mixed.save(tmp_path / "mixed.safetensors")
-    client = start(real=tmp_path / "mixed.safetensors")
+
+    def sent(*tasks: str) -> dict[str, tuple[str, bytes]]:
+        path = tmp_path / "windows.safetensors"
+        replace(windows, tasks=tasks, segment_task=number, validation=frozenset()).save(path)
+        return {"files": (path.name, path.read_bytes())}
+
     fields = {"n": "25", "quality": "fast"}
-    assert client.get("/api/real").json()["model_tasks"] == {
-        "free_viewing": "free viewing",
-        "Reading": "reading",
-    }
-    found = client.post("/api/evaluate", data=fields).json()
+    known = sent("free_viewing", "Reading")
+    found = client.post("/api/real", files=known).json()
+    assert found["model_tasks"] == {"free_viewing": "free viewing", "Reading": "reading"}
+    found = client.post("/api/evaluate", files=known, data=fields).json()
     assert found["n_synthetic"] == 25
     assert not [one for one in found["warnings"] if "tasks do not match" in one]
 
-    replace(mixed, tasks=("free_viewing", "searching")).save(tmp_path / "other.safetensors")
-    client = start(real=tmp_path / "other.safetensors")
-    assert client.get("/api/real").json()["model_tasks"]["searching"] is None
-    response = client.post("/api/evaluate", data=fields)
+    other = sent("free_viewing", "searching")
+    response = client.post("/api/evaluate", files=other, data=fields)
     words = "the model has no task 'searching' of the recording; choose `task`: "
     assert (response.status_code, words in response.json()["error"]) == (422, True)
-    assert client.post("/api/evaluate", data={**fields, "task": "reading"}).status_code == 200
+    fields["task"] = "reading"
+    assert client.post("/api/evaluate", files=other, data=fields).status_code == 200
 
 
 def test_few_windows_are_refused_before_any_is_generated(

@@ -124,7 +124,7 @@ def compare(
     """Evaluate synthetic windows against recordings, without the slow tests.
 
     Of at most MAX_REAL real windows. tasks: those of the model; task: of recorded windows of none
-    of these. The whole is written to `evaluation`; the part that the page draws is returned as JSON.
+    of these. The whole is written to `evaluation`; what the page draws is returned as JSON.
     """
     report({"stage": "comparing", "done": 0, "n": None})
     real = _kept(kept)

@@ -1,6 +1,23 @@
 // The HTTP API as functions: every request carries the page's token, every failure is one line.
 
-const token = new URLSearchParams(location.search).get("token");
+const STORED = "gazediffusion-token";
+const token = takeToken();
+
+// The token of the page's address, which only starts the page: it is kept for this tab and leaves
+// the address bar, the history and every further address.
+function takeToken() {
+  const parameters = new URLSearchParams(location.search);
+  const given = parameters.get("token");
+  if (given === null) return sessionStorage.getItem(STORED);
+  sessionStorage.setItem(STORED, given);
+  parameters.delete("token");
+  const query = parameters.toString();
+  history.replaceState(history.state, "", location.pathname + (query ? `?${query}` : "") + location.hash);
+  return given;
+}
+
+// A header carries Latin-1: the bytes of UTF-8 are sent one by one.
+const inBytes = (text) => String.fromCharCode(...new TextEncoder().encode(text));
 
 export class ServerError extends Error {
   constructor(message, status = 0) {
@@ -18,15 +35,15 @@ export function address(path, parameters = {}) {
   for (const [name, value] of Object.entries(parameters)) {
     if (value !== null && value !== undefined && value !== "") query.set(name, value);
   }
-  if (token) query.set("token", token);
   const text = query.toString();
   return text ? `${path}?${text}` : path;
 }
 
 async function request(path, options = {}, parameters = {}) {
+  const headers = { ...options.headers, ...(token ? { Authorization: `Bearer ${inBytes(token)}` } : {}) };
   let response;
   try {
-    response = await fetch(address(path, parameters), options);
+    response = await fetch(address(path, parameters), { ...options, headers });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ServerError("The server does not respond. Is gazediffusion serve still running?");
@@ -70,10 +87,17 @@ export async function generateFile(settings, format) {
   return { blob: await response.blob(), name: named ? named[1] : `gaze.${format}` };
 }
 
-// Server-sent events of a generation. Read by fetch and not by EventSource, which hides the error
+export const generateStream = (settings, signal) => events("api/generate/stream", { signal }, settings);
+
+// A comparison, and the report of one, with progress: events queued, progress, done or failed.
+export const evaluateStream = (form, signal) => events("api/evaluate/stream", posted(form, signal));
+
+export const reportStream = (form, signal) => events("api/report/stream", posted(form, signal));
+
+// Server-sent events. Read by fetch and not by EventSource, which sends no token, hides the error
 // line and would silently repeat a failed job.
-export async function* generateStream(settings, signal) {
-  const response = await request("api/generate/stream", { signal }, settings);
+async function* events(path, options, parameters = {}) {
+  const response = await request(path, options, parameters);
   const reader = response.body.getReader();
   const decoder = new TextDecoder();
   let rest = "";
