@@ -95,9 +95,7 @@ export function coarser({ edges, ...densities }, n) {
   return joined;
 }
 
-// The unit has a line of its own: it may be longer than the title.
 const UNITS = { deg: "degrees of visual angle", "deg/s": "degrees per second", s: "seconds", "1/s": "per second" };
-const name = ({ title, unit }, color) => `${title}<br><span style="font-size:10px;color:${color}">${UNITS[unit] || unit}</span>`;
 
 // Distributions as small multiples in a grid that fits the width; n: number of synthetic windows.
 export async function drawMarginals(plot, quantities, n) {
@@ -116,10 +114,15 @@ export async function drawMarginals(plot, quantities, n) {
     const [above, below] = [38 / (rows * ROW_PX), 26 / (rows * ROW_PX)];
     layout[`xaxis${suffix}`] = axis({ domain: [left, right], anchor: `y${suffix}`, fixedrange: true, showgrid: false, showline: true });
     layout[`yaxis${suffix}`] = axis({ domain: [bottom + below, top - above], anchor: `x${suffix}`, fixedrange: true, showticklabels: false, showgrid: false, rangemode: "tozero" });
-    layout.annotations.push({
-      text: name(quantity, quiet), align: "left", x: left, xref: "paper", xanchor: "left", y: top - 2 / (rows * ROW_PX), yref: "paper", yanchor: "top",
-      showarrow: false, font: { size: 12, color: ink },
+    // The unit has a line of its own: it may be longer than the title.
+    const line = (text, below, font) => ({
+      text, font, align: "left", x: left, xref: "paper", xanchor: "left", showarrow: false,
+      y: top - below / (rows * ROW_PX), yref: "paper", yanchor: "top",
     });
+    layout.annotations.push(
+      line(quantity.title, 2, { size: 12, color: ink }),
+      line(UNITS[quantity.unit] || quantity.unit, 18, { size: 10, color: quiet }),
+    );
     const histogram = quantity.level === "window" ? coarser(quantity.histogram, n) : quantity.histogram;
     for (const [set, color] of [["synthetic", blue], ["real", ink]]) {
       const density = histogram[set];

@@ -97,7 +97,7 @@ export function describeReal({ summary, name }) {
 
 function showReal() {
   const real = store.get("real");
-  say($("#real-summary"), real ? describeReal(real) : chosen ? `${nameOf(chosen)}: not read.` : "No recording yet.");
+  say($("#real-summary"), real ? describeReal(real) : chosen ? nameOf(chosen) : "No recording yet.");
   const unknown = real ? unknownTasks(real) : [];
   $("#task-ask").hidden = unknown.length === 0;
   if (!unknown.length || real.task) return;
