@@ -1,7 +1,8 @@
 """A document of sections, each of text, tables and pictures, written as Markdown or as one page.
 
 Markdown and HTML write the same layout down, so they cannot disagree. The page asks for nothing
-from outside (its content security policy forbids it): styles, script and figures are inside it.
+from outside (its content security policy forbids it): style, script and figures are inside it, and
+no other style or script, which the policy names by their hashes.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 
+from gazediffusion.files import sha256_source
+
 TIMES, NOTHING = "\u00d7", "\u2013"
-# Nothing may be loaded, from anywhere, but what stands in the page itself.
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
 
 @dataclass(frozen=True)
@@ -143,13 +144,19 @@ def to_html(title: str, sections: Sections, figures: Mapping[str, Sequence[Path]
     style, script = (data.joinpath(f"document.{kind}").read_text("utf-8") for kind in ("css", "js"))
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_policy(style, script)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
         f"<h1>{escape(title)}</h1>\n{parts[0]}\n<nav>{' '.join(links[1:])}</nav>\n"
         + "\n".join(parts[1:])
         + f"\n<script>\n{script}</script>\n</body>\n</html>\n"
     )
+
+
+def _policy(style: str, script: str) -> str:
+    """Nothing may be loaded, from anywhere, but what stands in the page itself."""
+    sources = (sha256_source(f"\n{text}") for text in (style, script))
+    return "default-src 'none'; img-src data:; style-src {}; script-src {}".format(*sources)
 
 
 def _block_html(block: Block, figures: Mapping[str, Sequence[Path]]) -> str:
@@ -206,11 +213,13 @@ def _bars_html(bars: Bars) -> str:
     rows = []
     for name, (ratio, colour) in bars.ratios.items():
         floor, place = ((100 * (x - low) / (high - low)) for x in (0.0, logs.get(name, 0.0)))
-        left, width = min(floor, place), abs(place - floor)
+        left, width = min(floor, place), max(abs(place - floor), 0.5)
+        # Places are attributes of SVG: the content security policy allows no style of one element.
         rows.append(
-            f'<div class="bar"><span class="name">{escape(name)}</span><span class="track">'
-            f'<i class="reach" style="left:{left:.1f}%;width:{width:.1f}%;background:{colour}"></i>'
-            f'<i class="floor" style="left:{floor:.1f}%"></i></span><b>{as_text(ratio)}</b></div>'
+            f'<div class="bar"><span class="name">{escape(name)}</span><svg class="track">'
+            f'<rect x="{left:.1f}%" width="{width:.1f}%" y="25%" height="50%" fill="{colour}"/>'
+            f'<rect class="floor" x="{floor:.1f}%" width="2" y="-32%" height="164%"/></svg>'
+            f"<b>{as_text(ratio)}</b></div>"
         )
     note = '<p class="note">Line: the floor, 1. The scale is logarithmic; shorter is better.</p>'
     return f'<div class="bars">{"".join(rows)}</div>{note}'

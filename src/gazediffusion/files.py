@@ -6,6 +6,7 @@ unwritable disk, or an interrupt, leaves the target as it was.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import hashlib
 import json
@@ -112,7 +113,7 @@ def read_safetensors(
             header = json.loads((stream.metadata() or {}).get("gazediffusion", "null"))
             names = list(stream.keys())
             return {name: stream.get_tensor(name) for name in names}, header
-    except (SafetensorError, ValueError, OSError) as error:
+    except (SafetensorError, ValueError, TypeError, OSError, RecursionError) as error:
         read_bytes(path)  # an empty or unreadable file has a clearer line of its own
         raise GazeError(problem, path=path, remedy=remedy) from error
 
@@ -125,3 +126,9 @@ def sha256_of(path: Path) -> str:
     except OSError:
         read_bytes(path)  # says in one line what is wrong with it
         raise
+
+
+def sha256_source(text: str) -> str:
+    """The SHA-256 of an inline style or script, as a content security policy names it."""
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from safetensors import safe_open
 from safetensors.numpy import save_file
 
+from gazediffusion.data import windows_file
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
@@ -113,3 +117,72 @@ def test_a_flipped_bit_is_found_by_the_checksum(tmp_path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(GazeError, match="checksum"):
         Windows.load(path)
+
+
+def _rewritten(path: Path, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> None:
+    """Windows whose tensors and header were changed, with the checksum of what they are now."""
+    make_windows().save(path)
+    with safe_open(path, "np") as stream:
+        tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
+        header = json.loads(stream.metadata()["gazediffusion"])
+    change(tensors, header)
+    header.setdefault("data_sha256", "")
+    if header["data_sha256"]:
+        header["data_sha256"] = windows_file._hash(tensors)
+    save_file(tensors, path, {"gazediffusion": json.dumps(header)})
+
+
+def _tensor(name: str, index: Any, value: float) -> Callable[[Any, Any], None]:
+    def change(tensors: dict[str, Any], header: dict[str, Any]) -> None:
+        tensors[name][index] = value
+
+    return change
+
+
+def _replaced(name: str, value: Any) -> Callable[[Any, Any], None]:
+    return lambda tensors, header: tensors.update({name: value})
+
+
+def _field(name: str, value: Any) -> Callable[[Any, Any], None]:
+    return lambda tensors, header: header.update({name: value})
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (_tensor("starts", -1, 10**9), "a window reaches beyond its segment"),
+        (_tensor("starts", 0, -1), "a window reaches beyond its segment"),
+        (_tensor("run_participant", 0, 99), "a segment has an unknown participant"),
+        (_tensor("run_task", 0, -1), "a segment has an unknown task"),
+        (_tensor("run_starts", 0, 3), "segments are out of order"),
+        (_replaced("starts", np.zeros(3)), "starts is no list of whole numbers"),
+        (_replaced("run_task", np.zeros((2, 2), np.int32)), "run_task is no list"),
+        (_replaced("gaze", np.zeros((3, 750), np.float32)), "gaze has the shape"),
+        (_replaced("gaze", np.full((2, 750), np.nan, np.float32)), "not finite"),
+        (_replaced("gaze", np.zeros((2, 750))), "gaze holds float64"),
+        (_field("format_version", "two"), "its version is no number"),
+        (_field("format_version", None), "its version is no number"),
+        (_field("length", "8"), "the length of its windows"),
+        (_field("length", 10**40), "the length of its windows"),
+        (_field("rate_hz", -1), "its rate"),
+        (_field("rate_hz", float("nan")), "its rate"),
+        (_field("participants", 3), "participants is no list of names"),
+        (_field("tasks", [[]]), "tasks is no list of names"),
+        (_field("screen", {"width_px": "wide"}), "a screen is invalid"),
+        (_field("screen", {"width_px": None, "height_px": None}), "a screen has no size"),
+        (_field("screens", []), "a segment has an unknown screen"),
+        (_field("provenance", []), "its provenance"),
+        (_field("recipe", ["position"]), "its protocol"),
+        (_field("data_sha256", ""), "does not match its checksum"),
+        (lambda tensors, header: header.pop("run_trial"), "lacks 'run_trial'"),
+        (lambda tensors, header: tensors.pop("run_onset_ms"), "lacks 'run_onset_ms'"),
+    ],
+)
+def test_a_damaged_file_is_refused_in_one_line(
+    tmp_path: Path, change: Callable[[Any, Any], None], words: str
+) -> None:
+    _rewritten(tmp_path / "w.safetensors", lambda tensors, header: None)
+    Windows.load(tmp_path / "w.safetensors")
+    _rewritten(tmp_path / "w.safetensors", change)
+    with pytest.raises(GazeError, match=words):
+        Windows.load(tmp_path / "w.safetensors")

@@ -277,6 +277,13 @@ def test_a_real_browser_opens_the_page_and_sorts_its_tables(written: Path, tmp_p
         assert len(widths) == 10
         assert min(widths) > 0
 
+        # Bars have their lengths, though the policy allows no style but the page's own.
+        assert "unsafe-inline" not in page.content()
+        track, reach = (
+            page.locator(one).first.bounding_box()["width"] for one in (".track", ".track rect")
+        )
+        assert 0 < reach < track
+
         table = page.locator("table", has_text="JS divergence").first
         header = table.locator("th", has_text="position")
 

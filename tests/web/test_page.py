@@ -633,21 +633,24 @@ def test_a_lost_connection_is_reported_and_restored(open_page: OpenPage) -> None
     generate(page, 1)
 
 
-def test_the_token_of_the_address_goes_with_every_request(
+def test_the_token_of_the_address_goes_with_every_request_in_a_header(
     open_page: OpenPage, servers: list[str]
 ) -> None:
     page = open_page(server=1)
-    asked: list[str] = []
-    page.on("request", lambda one: asked.append(one.url))
+    assert "token" not in page.url, "it has left the address bar"
+    asked: list[Any] = []
+    page.on("request", lambda one: asked.append(one))
+    page.reload()
     generate(page, 1)
     page.click("#tab-blind")
     page.locator("#blind-start:enabled").wait_for()
     assert "recording given to the server" in page.inner_text("#blind-explain")
     page.click("#tab-compare")
     page.locator("#evaluate:enabled").wait_for()
-    to_api = [url for url in asked if "/api/" in url]
+    to_api = [one for one in asked if "/api/" in one.url]
     assert len(to_api) >= 2
-    assert all("token=open+sesame" in url for url in to_api)
+    assert all(one.headers["authorization"] == f"Bearer {TOKEN}" for one in to_api)
+    assert not any("token" in one.url for one in asked)
 
     bare = open_page(expected="401", url=servers[1].split("?")[0])
     bare.locator("#offline").wait_for()

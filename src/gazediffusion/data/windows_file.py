@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -84,21 +85,99 @@ def load_windows(path: Path) -> Windows:
         raise GazeError(
             "this is no windows file", path=path, remedy="make one with gazediffusion prepare"
         )
-    if header["format_version"] > FORMAT_VERSION:
+    version = header.get("format_version")
+    if type(version) is int and version > FORMAT_VERSION:
         raise GazeError(
-            f"written by a newer gazediffusion (format {header['format_version']})",
+            f"written by a newer gazediffusion (format {version})",
             path=path,
             remedy="update the package",
         )
     try:
         if _hash(tensors) != header["data_sha256"]:
             raise GazeError("the content does not match its checksum", path=path)
+        _require_header(header)
+        _require_tensors(tensors, header)
         windows = _assembled(tensors, header)
-    except (KeyError, TypeError) as error:
+    except KeyError as error:
         raise GazeError(f"the windows file lacks {error}", path=path) from error
+    except _DamagedError as error:
+        raise GazeError(f"the windows file is damaged: {error}", path=path) from error
     if tensors["gaze"].dtype != np.int16:
         return windows
     return replace(windows, gaze=tensors["gaze"].astype(np.float32) * windows.grid_of_sample)
+
+
+class _DamagedError(Exception):
+    """What a windows file holds is not what its format says."""
+
+
+def _require(is_sound: bool | np.bool_, words: str) -> None:
+    if not is_sound:
+        raise _DamagedError(words)
+
+
+def _require_header(header: Mapping[str, Any]) -> None:
+    """Every field of the header is of its type."""
+
+    def is_number(value: object) -> bool:
+        return type(value) in (int, float) and 0 < float(str(value)) < math.inf
+
+    length = header["length"]
+    _require(type(header["format_version"]) is int, "its version is no number")
+    _require(type(length) is int and 2 <= length < 2**31, "the length of its windows is no number")
+    _require(is_number(header["rate_hz"]), "its rate is no positive number")
+    for name in ("grid_px", "velocity_scale"):
+        _require(header[name] is None or is_number(header[name]), f"{name} is no positive number")
+    _require(header["recipe"] in ("position", "velocity"), "its protocol is not known")
+    _require(isinstance(header["provenance"], dict), "its provenance is no object")
+    for name in ("participants", "tasks", "run_trial", "validation"):
+        names = header[name]
+        is_list = isinstance(names, list) and all(isinstance(one, str) for one in names)
+        _require(is_list, f"{name} is no list of names")
+
+
+def _require_tensors(tensors: Mapping[str, NDArray[Any]], header: Mapping[str, Any]) -> None:
+    """Every tensor has its type and shape, and every index lies within its range."""
+    gaze, segments, starts = (tensors[name] for name in ("gaze", "run_starts", "starts"))
+    n = segments.size
+    is_grid = gaze.dtype == np.int16 and header["grid_px"] is not None
+    _require(is_grid or gaze.dtype == np.float32, f"gaze holds {gaze.dtype}")
+    _require(gaze.shape == (2, gaze.size // 2), f"gaze has the shape {gaze.shape}")
+    _require(np.isfinite(gaze).all(), "gaze holds numbers that are not finite")
+    steps = tensors.get("run_step", np.zeros((0, 2)))
+    _require(steps.dtype.kind == "f" and steps.shape in ((0, 2), (n, 2)), "run_step is damaged")
+    _require(np.isfinite(steps).all(), "run_step holds numbers that are not finite")
+    for name in ("starts", "run_starts", "run_participant", "run_task", "run_screen"):
+        tensor = tensors.get(name, np.zeros(n, dtype=np.int32))
+        is_list = tensor.dtype.kind in "iu" and tensor.shape == (
+            len(starts) if name == "starts" else n,
+        )
+        _require(is_list, f"{name} is no list of whole numbers, one of each")
+    onset = tensors["run_onset_ms"]
+    _require(onset.dtype.kind == "f" and onset.shape == (n,), "run_onset_ms is damaged")
+    _require(len(header["run_trial"]) == n, "run_trial has another length")
+    ends = np.append(segments[1:], gaze.shape[1]).astype(np.float64)[:n]
+    is_ordered = (n == 0 or segments[0] == 0) and (ends > segments).all()
+    _require(is_ordered, "its segments are out of order")
+    of_window = np.searchsorted(segments, starts, side="right") - 1
+    is_within = (of_window >= 0) & (
+        starts + float(header["length"]) <= np.append(ends, 0)[of_window]
+    )
+    _require(is_within.all(), "a window reaches beyond its segment")
+    known = {"participant": header["participants"], "task": header["tasks"]}
+    for name, names in {**known, "screen": _screens(header)}.items():
+        numbers = tensors.get(f"run_{name}", np.zeros(n, dtype=np.int32))
+        is_known = (numbers >= 0) & (numbers < len(names))
+        _require(is_known.all(), f"a segment has an unknown {name}")
+
+
+def _screens(header: Mapping[str, Any]) -> tuple[Screen, ...]:
+    try:
+        screens = tuple(Screen(**one) for one in header.get("screens", [header["screen"]]))
+    except (TypeError, OverflowError, GazeError) as error:
+        raise _DamagedError(f"a screen is invalid ({error})") from error
+    _require(all(one.width_px and one.height_px for one in screens), "a screen has no size")
+    return screens
 
 
 def _assembled(tensors: Mapping[str, NDArray[Any]], header: Mapping[str, Any]) -> Windows:
@@ -111,7 +190,7 @@ def _assembled(tensors: Mapping[str, NDArray[Any]], header: Mapping[str, Any]) -
         **{field: tensors[name] for name, field in _TENSORS.items()},
         length=header["length"],
         rate_hz=header["rate_hz"],
-        screens=tuple(Screen(**one) for one in header.get("screens", [header["screen"]])),
+        screens=_screens(header),
         protocol=header["recipe"],
         participants=tuple(header["participants"]),
         tasks=tuple(header["tasks"]),

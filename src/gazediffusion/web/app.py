@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from starlette.exceptions import HTTPException
 
 import gazediffusion as gd
 from gazediffusion.errors import GazeError
+from gazediffusion.files import sha256_source
 from gazediffusion.web import comparison_routes, generation_routes
 from gazediffusion.web.descriptions import DOCS_POLICY, add_names, docs_page
 from gazediffusion.web.jobs import INTERNAL, InternalError, QueueFullError
@@ -62,10 +64,26 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     return app
 
 
+def page_policy() -> str:
+    """What the page may load: its own files, and the script of the report that it opens.
+
+    Plotly writes styles of single elements, which only 'unsafe-inline' allows.
+    """
+    script = files("gazediffusion").joinpath("document.js").read_text("utf-8")
+    report = sha256_source(f"\n{script}")
+    return (
+        f"default-src 'none'; script-src 'self' {report}; style-src 'self' 'unsafe-inline'; "
+        "img-src 'self' data: blob:; font-src 'self'; connect-src 'self' blob:; "
+        "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    )
+
+
 def _add_pages(app: FastAPI) -> None:
+    policy = {"Content-Security-Policy": page_policy()}
+
     @app.get("/", include_in_schema=False)
     def page() -> FileResponse:
-        return FileResponse(STATIC / "index.html")
+        return FileResponse(STATIC / "index.html", headers=policy)
 
     @app.get("/health", summary="Whether the server responds", response_model=HealthResponse)
     def health() -> dict[str, str]:

@@ -9,12 +9,9 @@ browser marks as coming from another site are refused.
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
 import time
 from collections import Counter
 from collections.abc import Mapping
-from importlib.resources import files
 
 from fastapi import HTTPException
 from fastapi.responses import JSONResponse
@@ -44,25 +41,6 @@ SLOW_AFTER_S = 30.0
 WHOLE_S = 600.0
 
 
-def sha256_source(text: str) -> str:
-    """An inline style or script as a content security policy names it."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def page_policy() -> str:
-    """What the page may load: its own files, and style and script of the report that it opens."""
-    package = files("gazediffusion")
-    style, script = (
-        sha256_source("\n" + package.joinpath(f"document.{kind}").read_text("utf-8"))
-        for kind in ("css", "js")
-    )
-    return (
-        f"default-src 'none'; script-src 'self' {script}; style-src 'self' {style}; "
-        "img-src 'self' data: blob:; font-src 'self'; connect-src 'self' blob:; "
-        "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-    )
-
-
 class SecurityMiddleware:
     """Refuses requests before the application receives them, and adds headers to responses."""
 
@@ -72,7 +50,7 @@ class SecurityMiddleware:
         self.uploads: Counter[str] = Counter()  # by the address of the client
         self.wrong_tokens = WrongTokens()
         self.headers = {
-            "Content-Security-Policy": page_policy(),
+            "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
             "X-Content-Type-Options": "nosniff",
             "Referrer-Policy": "no-referrer",
             "Cross-Origin-Resource-Policy": "same-origin",
