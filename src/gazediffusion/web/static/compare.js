@@ -35,10 +35,10 @@ function refresh() {
   if (results && !isCurrent(results.settings)) {
     results = null;
     $("#compare-results").hidden = true;
-    say(status, "");
     progress.value = 0;
   }
   if (job && !isCurrent(job.settings)) cancel();
+  if (!job) say(status, "");
   showButtons();
 }
 

@@ -4,6 +4,7 @@
 import { getReal, postReal } from "./api.js";
 import { $, create, say } from "./dom.js";
 import { acceptFiles } from "./drop.js";
+import { screenInWords } from "./gaze.js";
 import { fieldOf, fieldsIn } from "./labels.js";
 import { modelOf, store } from "./state.js";
 import { currentTab, onTab } from "./tabs.js";
@@ -55,6 +56,7 @@ async function read() {
     const summary = chosen ? await postReal(realForm({ model }), own.abort.signal) : await getReal(model);
     if (own !== reading) return;
     say(status, "");
+    $("#about-recording").open = false;
     store.set({ real: { summary, model, task: null, name: chosen ? nameOf(chosen) : "The recording given to the server" } });
   } catch (error) {
     if (own !== reading) return;
@@ -91,8 +93,9 @@ export function describeReal({ summary, name }) {
   const count = (n, one) => `${n.toLocaleString("en")} ${one}${n === 1 ? "" : "s"}`;
   const tasks = summary.tasks.map(plain);
   const some = tasks.length > 4 ? `${tasks.slice(0, 4).join(", ")} and ${tasks.length - 4} more` : tasks.join(", ");
+  const screens = summary.screens.length === 1 ? screenInWords(summary.screens[0]) : `${summary.screens.length} screens`;
   return `${name}: ${count(summary.n_windows, "window")} of ${count(summary.participants.length, "participant")}, ` +
-    `${Math.round(summary.rate_hz)} Hz, task ${some}.`;
+    `${Math.round(summary.rate_hz)} Hz, ${screens}, task ${some}.`;
 }
 
 function showReal() {
