@@ -922,7 +922,7 @@ def test_the_token_of_the_address_goes_with_every_request_in_a_header(
     generate(page, 1)
     page.click("#tab-blind")
     page.locator("#blind-start:enabled").wait_for()
-    assert "recording given to the server" in page.inner_text("#blind-explain")
+    assert "recording given to the server" in page.inner_text("#real-summary")
     page.click("#tab-compare")
     page.locator("#evaluate:enabled").wait_for()
     to_api = [one for one in asked if "/api/" in one.url]

@@ -5,7 +5,7 @@ import { Clock } from "./clock.js";
 import { $, colours, fitted, create, onTheme, say, prefersReducedMotion } from "./dom.js";
 import { drawPath, drawPoint, drawScreen, drawThumbnail, drawTrail } from "./draw.js";
 import { cutTo, durationOf, gazeWindow, ratioOf } from "./gaze.js";
-import { describeReal, isReady, taskOf } from "./recording.js";
+import { isReady, taskOf } from "./recording.js";
 import { randomSeed } from "./settings.js";
 import { modelOf, store } from "./state.js";
 import { binomialInterval, scoreInWords } from "./statistics.js";
@@ -208,10 +208,12 @@ function open() {
 function showReal() {
   const real = store.get("real");
   $("#blind-start").disabled = !isReady(real) || isRunning;
+  const hasTasks = !store.get("server") || modelOf(store.get("settings").model).tasks.length > 0;
   const count = real ? Math.min(PAIRS, real.summary.windows.length) : PAIRS;
   $("#blind-explain").textContent =
-    `The test has ${count} pairs of one real and one synthetic window of the same task, on random sides. Which is real?` +
-    (real ? ` ${describeReal(real)}` : " It needs a recording: drop one here, or start the server with --real FILE.");
+    `The test has ${count} pairs of one real and one synthetic window${hasTasks ? " of the same task" : ""}, on random sides. Which is real?` +
+    (hasTasks ? "" : " This model has no tasks: windows may differ in theirs.") +
+    (real ? "" : " It needs a recording: drop one here, or start the server with --real FILE.");
 }
 
 // A test and its score belong to a recording and a model.

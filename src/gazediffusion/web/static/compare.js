@@ -130,7 +130,7 @@ function headlineOf({ no_ratio: why, n_common: n, headline: { synthetic } }) {
   const names = {
     saccade_count_percent: "saccades", path_length_percent: "path length", main_sequence_percent: "slope of the main sequence",
   };
-  const percent = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(0)}\u00a0%`;
+  const percent = (value) => `${Math.round(value) < 0 ? "−" : "+"}${Math.abs(value).toFixed(0)}\u00a0%`;
   const known = Object.entries(names).filter(([key]) => Number.isFinite(counts[key]?.value));
   const against = known.length
     ? ` Against recorded windows: ${known.map(([key, name]) => `${name} ${percent(counts[key].value)}`).join(", ")}.` : "";

@@ -89,7 +89,7 @@ export const taskOf = (real, recorded) => real.summary.model_tasks[recorded] || 
 
 const plain = (task) => (task === "unknown" ? "not stated" : task.replaceAll("_", " "));
 
-export function describeReal({ summary, name }) {
+function describeReal({ summary, name }) {
   const count = (n, one) => `${n.toLocaleString("en")} ${one}${n === 1 ? "" : "s"}`;
   const tasks = summary.tasks.map(plain);
   const some = tasks.length > 4 ? `${tasks.slice(0, 4).join(", ")} and ${tasks.length - 4} more` : tasks.join(", ");
