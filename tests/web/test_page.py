@@ -915,6 +915,7 @@ def test_the_token_of_the_address_goes_with_every_request_in_a_header(
     open_page: OpenPage, servers: list[str]
 ) -> None:
     page = open_page(server=1)
+    page.locator("#start:enabled").wait_for()
     assert "token" not in page.url, "it has left the address bar"
     asked: list[Any] = []
     page.on("request", lambda one: asked.append(one))
