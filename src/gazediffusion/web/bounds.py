@@ -25,7 +25,9 @@ MAX_MEMBERS = 1000  # of an archive
 _CHUNK = 1 << 20
 _GZIP = b"\x1f\x8b"
 _HEAD_LINES = 50
-_WORD = re.compile(rb"(?!nan|inf)[a-z_]{2}", re.IGNORECASE)
+# A file that has a line for every quantity, and not for every sample, has about so many lines.
+_FEW_LINES = range(3, 20)
+_NUMBERS = re.compile(rb"(?:[-+.,;\t| \de]|nan|inf)*", re.IGNORECASE)
 
 
 def require_bounds(path: Path, max_bytes: int) -> None:
@@ -64,27 +66,37 @@ def _require_gzip(path: Path, max_bytes: int) -> None:
 
 def _require_text(path: Path, chunks: Iterator[bytes], max_bytes: int) -> None:
     size = n_rows = 0
+    is_wide = False
     for chunk in chunks:
         if size == 0:
             if chunk.startswith(_GZIP):
                 raise TooLargeError("this is compressed twice", path=path.name)
-            _require_columns(path, chunk)
+            is_wide = _is_wide(path, chunk)
         size += len(chunk)
         n_rows += chunk.count(b"\n")
         if size > max_bytes:
             raise TooLargeError(f"expands to more than {max_bytes >> 20} MB", path=path.name)
         if n_rows > MAX_ROWS:
             raise TooLargeError(f"more than {MAX_ROWS:,} rows", path=path.name)
+    if is_wide and n_rows not in _FEW_LINES:
+        raise _too_wide(path)
 
 
-def _require_columns(path: Path, chunk: bytes) -> None:
-    """A table of names has few columns; numbers alone may lie in long lines, a line a column."""
-    for line in re.split(rb"[\r\n]+", chunk.replace(b"\0", b""), maxsplit=_HEAD_LINES)[
-        :_HEAD_LINES
-    ]:
-        n_columns = 1 + max(line.count(mark) for mark in b",;\t|")
-        if n_columns > MAX_COLUMNS and _WORD.search(line):
-            raise TooLargeError(f"more than {MAX_COLUMNS:,} columns", path=path.name)
+def _is_wide(path: Path, chunk: bytes) -> bool:
+    """Whether lines have very many cells: numbers, as those of a line for every quantity."""
+    lines = re.split(rb"[\r\n]+", chunk.replace(b"\0", b""), maxsplit=_HEAD_LINES)
+    wide = [
+        line
+        for line in lines[:_HEAD_LINES]
+        if max(line.count(mark) for mark in b",;\t|") >= MAX_COLUMNS
+    ]
+    if not all(_NUMBERS.fullmatch(line) for line in wide):
+        raise _too_wide(path)
+    return bool(wide)
+
+
+def _too_wide(path: Path) -> TooLargeError:
+    return TooLargeError(f"more than {MAX_COLUMNS:,} columns", path=path.name)
 
 
 def _require_parquet(path: Path, max_bytes: int) -> None:
@@ -96,7 +108,7 @@ def _require_parquet(path: Path, max_bytes: int) -> None:
     except (OSError, pa.ArrowException):
         return
     if described.num_columns > MAX_COLUMNS:
-        raise TooLargeError(f"more than {MAX_COLUMNS:,} columns", path=path.name)
+        raise _too_wide(path)
     if described.num_rows > MAX_ROWS:
         raise TooLargeError(f"more than {MAX_ROWS:,} rows", path=path.name)
     unpacked = sum(described.row_group(k).total_byte_size for k in range(described.num_row_groups))

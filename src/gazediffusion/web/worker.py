@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -39,7 +39,7 @@ PREFIX = "gazediffusion-"  # of temporary folders
 Report = Callable[[dict[str, Any]], None]
 _POLL_S = 0.05
 _NICE = 5  # The server itself goes first.
-_LOADED = ("gazediffusion.web.comparison", "polars", "pyarrow.parquet", "scipy.signal")
+MODULES = ("gazediffusion.web.comparison", "polars", "pyarrow.parquet", "scipy.signal")
 
 
 class TooLargeError(GazeError):
@@ -47,10 +47,14 @@ class TooLargeError(GazeError):
 
 
 class Worker:
-    """One process that calls functions for the server, one at a time."""
+    """One process that calls functions for the server, one at a time.
 
-    def __init__(self, limits: Limits) -> None:
+    modules: loaded when it starts, so that calls need not wait for them.
+    """
+
+    def __init__(self, limits: Limits, modules: Sequence[str] = MODULES) -> None:
         self.limits = limits
+        self._modules = tuple(modules)
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -147,7 +151,7 @@ class Worker:
         root = str(Path(gazediffusion.__file__).parents[1])
         script = (
             f"import sys; sys.path.append({root!r}); from gazediffusion.web.worker import work; "
-            f"work({theirs.fileno()}, {self.limits.max_memory_mb})"
+            f"work({theirs.fileno()}, {self.limits.max_memory_mb}, {self._modules!r})"
         )
         with theirs:
             self._process = subprocess.Popen(
@@ -183,7 +187,7 @@ def _memory_mb(pid: int | None, what: str = "VmRSS") -> float:
     return int(found[1]) / 1024 if found else 0.0
 
 
-def work(descriptor: int, max_memory_mb: int) -> None:
+def work(descriptor: int, max_memory_mb: int, modules: Sequence[str]) -> None:
     """The worker process: calls what it receives, until the server's end of the line is closed."""
     connection = Connection(descriptor)
     calls: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -197,7 +201,7 @@ def work(descriptor: int, max_memory_mb: int) -> None:
 
     threading.Thread(target=receive, daemon=True).start()
     os.nice(_NICE)
-    for name in _LOADED:
+    for name in modules:
         import_module(name)
     _limit_memory(max_memory_mb)
     while True:
