@@ -70,10 +70,6 @@ const posted = (form, signal) => ({ method: "POST", body: form, signal });
 
 export const postReal = async (form, signal) => (await request("api/real", posted(form, signal))).json();
 
-export const evaluate = async (form, signal) => (await request("api/evaluate", posted(form, signal))).json();
-
-export const fullReport = async (form) => (await request("api/report", posted(form))).blob();
-
 export const cancelJob = (id) => request(`api/jobs/${encodeURIComponent(id)}/cancel`, { method: "POST" });
 
 // A generated set as a file: its bytes and its name.
