@@ -7,9 +7,11 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import httpx2
+import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
@@ -47,10 +49,52 @@ def test_the_held_out_participants_of_a_windows_file_are_real(
     client = start(real=windows_file)
     windows = Windows.load(windows_file)
     assert client.get("/api/real").json()["n_windows"] == len(windows.held_out)
-    fields = {"n": "20", "quality": "fast", "task": "free viewing"}
+    fields = {"n": "25", "quality": "fast"}
     found = client.post("/api/evaluate", data=fields).json()
     assert found["n_real"] == len(windows.held_out)
-    assert found["notes"] == [], "the floor is that of the training participants"
+    assert found["floor"] == "training and held-out participants of the windows file"
+    assert found["notes"] == []
+    assert found["warnings"][-1].startswith("synthetic has 25 windows"), "tasks match"
+
+
+def test_synthetic_windows_are_of_the_recorded_tasks(
+    client: TestClient, windows_file: Path, tmp_path: Path
+) -> None:
+    windows = Windows.load(windows_file)
+    number = np.arange(len(windows.segment_starts), dtype=np.int32) % 2
+
+    def sent(*tasks: str) -> dict[str, tuple[str, bytes]]:
+        path = tmp_path / "windows.safetensors"
+        replace(windows, tasks=tasks, segment_task=number, validation=frozenset()).save(path)
+        return {"files": (path.name, path.read_bytes())}
+
+    fields = {"n": "25", "quality": "fast"}
+    known = sent("free_viewing", "Reading")
+    found = client.post("/api/real", files=known).json()
+    assert found["model_tasks"] == {"free_viewing": "free viewing", "Reading": "reading"}
+    found = client.post("/api/evaluate", files=known, data=fields).json()
+    assert found["n_synthetic"] == 25
+    assert not [one for one in found["warnings"] if "tasks do not match" in one]
+
+    other = sent("free_viewing", "searching")
+    response = client.post("/api/evaluate", files=other, data=fields)
+    words = "the model has no task 'searching' of the recording; choose `task`: "
+    assert (response.status_code, words in response.json()["error"]) == (422, True)
+    fields["task"] = "reading"
+    assert client.post("/api/evaluate", files=other, data=fields).status_code == 200
+
+
+def test_few_windows_are_refused_before_any_is_generated(
+    client: TestClient, study: Path, tmp_path: Path
+) -> None:
+    response = client.post("/api/evaluate", files=sent_files(study), data={"n": "6"})
+    words = "`n` must be 25 or more for a comparison, not 6"
+    assert (response.status_code, response.json()) == (422, {"error": words})
+    rows = (study / "recordings.csv").read_text().splitlines()[:2000]
+    files = {"files": ("recordings.csv", "\n".join(rows))}
+    response = client.post("/api/evaluate", files=files, data={"screen": "1280x720"})
+    assert response.status_code == 422
+    assert "windows, and a comparison needs 25" in response.json()["error"]
 
 
 @pytest.mark.parametrize(

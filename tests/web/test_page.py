@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import polars as pl
@@ -24,7 +24,9 @@ import pytest
 from gazediffusion.data.export.card import read_card
 from gazediffusion.data.readers import read_recordings
 from gazediffusion.data.recordings import Recording
+from gazediffusion.data.simulation import SimulationConfig, write_simulation
 from tests.browser import CHROMIUM, FLAGS
+from tests.conftest import SCREEN
 from tests.web.conftest import SCREENS
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -92,7 +94,7 @@ def open_page(servers: list[str], browser: Any) -> Iterator[OpenPage]:
             def failed(request: Any) -> None:
                 # Chromium calls a stream aborted whose last bytes the page has read already;
                 # that nothing is missing is stated by the windows that the tests count.
-                if expected is None and "/api/generate/stream" not in request.url:
+                if expected is None and not urlsplit(request.url).path.endswith("/stream"):
                     problems.append(f"failed: {request.url} {request.failure}")
 
             def sent(request: Any) -> None:
@@ -140,12 +142,63 @@ def seconds(page: Page) -> float:
     return float(page.inner_text("#time").split()[0])
 
 
-def drop(page: Page, files: list[Path], selector: str = "#compare-files") -> None:
-    page.set_input_files(selector, [str(path) for path in files])
+def choose(page: Page, *files: Path) -> None:
+    page.set_input_files("#files", [str(path) for path in files])
 
 
 def recording_files(study: Path) -> list[Path]:
     return [study / "recordings.csv", study / "recordings.json"]
+
+
+def with_tasks(study: Path, folder: Path, *tasks: str) -> list[Path]:
+    """The same recordings with other tasks, one after the other by participant."""
+    table = pl.read_csv(study / "recordings.csv", schema_overrides={"participant": pl.String})
+    numbers = {name: k % len(tasks) for k, name in enumerate(table["participant"].unique().sort())}
+    task = pl.col("participant").replace_strict({k: tasks[n] for k, n in numbers.items()})
+    table.with_columns(task=task).write_csv(folder / "recordings.csv")
+    (folder / "recordings.json").write_bytes((study / "recordings.json").read_bytes())
+    return recording_files(folder)
+
+
+def open_compare(page: Page, n: int = 25) -> None:
+    """The tab to compare in, with as little work as possible."""
+    page.locator("#start:enabled").wait_for()
+    page.select_option("#quality", "fast")
+    page.click("#tab-compare")
+    page.fill("#compare-n", str(n))
+
+
+def compare(page: Page) -> None:
+    page.click("#evaluate:enabled")
+    page.locator("#compare-results").wait_for()
+    page.locator("#evaluate:enabled").wait_for()
+
+
+def record_forms(page: Page) -> None:
+    """Keep the fields of forms that the page fills, and the names of their files."""
+    page.evaluate(
+        """() => { window.sent = []; const append = FormData.prototype.append;
+        FormData.prototype.append = function (name, value, path) {
+          window.sent.push([name, path || value]);
+          return append.call(this, name, value, ...(path ? [path] : [])); } }"""
+    )
+
+
+def filled(page: Page) -> list[list[str]]:
+    """The fields of forms since the last call."""
+    found: list[list[str]] = page.evaluate("window.sent.splice(0)")
+    return found
+
+
+@pytest.fixture(scope="module")
+def long_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Recordings that are long enough for a floor of 25 windows and more."""
+    folder = tmp_path_factory.mktemp("long") / "study"
+    config = SimulationConfig(
+        n_participants=3, minutes=1.0, rate_hz=250, seed=9, screen=SCREEN, binocular=False
+    )
+    write_simulation(config, folder, "csv")
+    return folder
 
 
 def test_windows_arrive_and_the_replay_moves_pauses_and_scrubs(open_page: OpenPage) -> None:
@@ -156,7 +209,7 @@ def test_windows_arrive_and_the_replay_moves_pauses_and_scrubs(open_page: OpenPa
     assert re.fullmatch(r"3 windows in [\d.]+ s\.", page.inner_text("#status"))
     assert page.locator(".thumb").count() == 3
     assert page.get_attribute(".thumb >> nth=0", "aria-selected") == "true"
-    assert "°/s" in page.inner_text("#facts")
+    assert "deg/s" in page.inner_text("#facts")
     before = picture(page)
     page.wait_for_timeout(200)
     assert picture(page) != before
@@ -211,9 +264,17 @@ def test_traces_are_in_pixels_and_degrees_of_the_window_s_screen(open_page: Open
     )
     screen = SCREENS["reading"]
     pixels = screen.to_pixels(np.array([window["x"], window["y"]]))
-    expected = {"px": pixels, "deg": screen.to_degrees(pixels)}
+    expected = {
+        "px": pixels,
+        "deg": screen.to_degrees(pixels),
+        "norm": np.array([window["x"], window["y"]]),
+    }
     page.locator("#traces .trace").first.wait_for()
-    for unit, label in (("px", "x, px"), ("deg", "x, °")):
+    for unit, label in (
+        ("px", "x, pixels"),
+        ("deg", "x, degrees of visual angle"),
+        ("norm", "x, normalized units"),
+    ):
         page.select_option("#unit", unit)
         page.locator("#traces .annotation-text", has_text=label).wait_for()
         drawn = page.evaluate("document.querySelector('#traces').data.map(one => [...one.y])")
@@ -251,9 +312,13 @@ def test_zoom_of_the_traces_is_the_loop_of_the_replay(open_page: OpenPage) -> No
     page.click("#play")
 
     page.mouse.move(*at(0.5))
-    page.wait_for_timeout(100)
+    page.locator("#traces .hovertext").first.wait_for()
     page.mouse.click(*at(0.5))
-    assert seconds(page) == pytest.approx((first + last) / 2, abs=0.03)
+    page.wait_for_function(
+        "at => Math.abs(parseFloat(document.querySelector('#time').textContent) - at) < 0.03",
+        arg=(first + last) / 2,
+        timeout=10_000,
+    )
     cursor = page.locator("#cursor").bounding_box()
     assert cursor["x"] == pytest.approx(at(0.5)[0], abs=6)
 
@@ -274,7 +339,9 @@ def test_a_background_image_is_shown_and_not_sent(open_page: OpenPage, tmp_path:
     page.set_input_files("#background", str(path))
     page.locator("#background-off").wait_for()
     assert picture(page) != before
-    assert "not sent" in page.inner_text(".background .note")
+    note = page.inner_text(".background .note")
+    assert note.startswith("The gaze does not follow this picture")
+    assert "not sent" in note
     page.click("#background-off")
     assert picture(page) == before
     assert [url for url in requests if not url.startswith("blob:")] == []
@@ -292,34 +359,245 @@ def red_png() -> bytes:
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*part) for part in parts)
 
 
-def test_a_dropped_recording_is_compared_and_reported(open_page: OpenPage, study: Path) -> None:
+def test_a_recording_is_compared_with_a_named_floor_and_an_interval(
+    open_page: OpenPage, long_study: Path
+) -> None:
     page = open_page()
-    page.locator("#start:enabled").wait_for()
-    page.click("#tab-compare")
+    open_compare(page)
     assert page.inner_text("#real-summary") == "No recording yet."
     assert page.locator("#evaluate").is_disabled()
-    page.fill("#compare-n", "12")
-    drop(page, recording_files(study))
-    page.locator("#marginals .trace").first.wait_for()
+    choose(page, *recording_files(long_study))
     page.locator("#evaluate:enabled").wait_for()
     assert "3 participants" in page.inner_text("#real-summary")
+    assert page.locator("#task-ask").is_hidden(), "free_viewing is the model's free viewing"
+    compare(page)
+    page.locator("#marginals .trace").first.wait_for()
     assert page.locator("#bars .bar:not(.scale)").count() == 7
+    assert page.locator("#bars .range").count() == 1
     assert re.fullmatch(r"[\d.]+\N{MULTIPLICATION SIGN}", page.inner_text("#bars .overall b"))
-    assert page.inner_text("#headline").startswith("Median ratio to the floor ")
-    assert "compared with" in page.inner_text("#compare-notes")
-    assert "Synthetic has 12 windows" in page.inner_text("#compare-notes")
+    interval = r"\(95 % interval [\d.]+ to [\d.]+\)"
+    assert re.match(
+        rf"Median ratio to the floor [\d.]+ {interval}, at 25 windows a set; ",
+        page.inner_text("#headline"),
+    )
+    floor = "two groups of gap-free segments of 3 participants"
+    assert floor in page.inner_text("#floor")
+    assert "113 recorded windows of 3 participants and 25 synthetic windows" in page.inner_text(
+        "#compare-notes"
+    )
+    assert "tasks do not match" not in page.inner_text("#compare-notes")
     assert page.locator("#sequence .trace").count() >= 2
-    assert page.locator("#marginals .xtitle, #marginals .annotation-text").count() == 9
-    page.select_option("#family", "events")
-    page.locator("#marginals .annotation-text", has_text="fixation duration").wait_for()
+    words = page.locator("#marginals .annotation-text").all_text_contents()
+    assert "normalized units per sample" in words
+    page.select_option("#family", "degrees")
+    page.locator("#marginals .annotation-text", has_text="degrees of visual angle").wait_for()
+    page.select_option("#family", "velocity")
+    page.locator(
+        "#marginals .annotation-text", has_text="normalized units per second"
+    ).first.wait_for()
+
+    sent: list[str] = []
+    page.on("request", lambda one: sent.append(urlsplit(one.url).path))
+    record_forms(page)
     with page.context.expect_page() as opened:
         page.click("#report")
     report = opened.value
     report.wait_for_url(re.compile("^blob:"))
     report.locator("h1").wait_for()
+    assert floor in report.inner_text("body")
     header = report.locator("th button").first
     header.click()  # The report's own script works: the policies of both pages agree.
     assert report.locator("th[aria-sort=ascending]").count() == 1
+    assert [one for one in sent if "/api/" in one] == ["/api/report/stream"]
+    ((field, _),) = filled(page)
+    assert field == "comparison", "the one in view, neither read nor generated again"
+
+    page.fill("#compare-n", "26")
+    assert page.locator("#compare-results").is_hidden(), "results of other settings are cleared"
+    compare(page)
+    page.go_back()
+    page.fill("#seed", "3")
+    page.click("#tab-compare")
+    assert page.locator("#compare-results").is_hidden()
+    assert page.locator("#evaluate").is_enabled()
+    assert "113 windows" in page.inner_text("#real-summary"), "the recording is still there"
+    choose(page, *recording_files(long_study))
+    page.locator("#evaluate:disabled").wait_for()
+
+
+def test_few_windows_get_no_ratio_and_fewer_are_refused(open_page: OpenPage, study: Path) -> None:
+    page = open_page()
+    open_compare(page, 6)
+    choose(page, *recording_files(study))
+    page.click("#evaluate:enabled")
+    expect(page.locator("#compare-status")).to_have_text(
+        "“Synthetic windows” must be 25 or more for a comparison, not 6"
+    )
+    page.fill("#compare-n", "25")
+    assert page.inner_text("#compare-status") == ""
+    compare(page)
+    assert page.inner_text("#headline").startswith("No ratio to the floor: the recording cannot be")
+    assert page.locator("#bars").is_hidden()
+    page.locator("#marginals .trace").first.wait_for()
+
+
+def test_an_unknown_task_is_asked_for_in_both_tabs(
+    open_page: OpenPage, study: Path, tmp_path: Path
+) -> None:
+    page = open_page()
+    open_compare(page)
+    choose(page, *with_tasks(study, tmp_path, "searching"))
+    page.locator("#task-ask").wait_for()
+    assert "This model has no task searching." in page.inner_text("#task-ask span")
+    assert page.locator("#evaluate").is_disabled()
+    page.click("#tab-blind")
+    assert page.locator("#blind #task-ask").is_visible()
+    assert page.locator("#blind-start").is_disabled()
+    page.select_option("#recorded-task", "reading")
+    with page.expect_request("**/api/generate/stream*") as asked:
+        page.click("#blind-start:enabled")
+    assert "task=reading" in asked.value.url
+    expect(page.locator("#blind-round")).to_contain_text("Pair 1 of 20")
+    page.click("#tab-compare")
+    assert page.input_value("#recorded-task") == "reading"
+    compare(page)
+    assert "tasks do not match" not in page.inner_text("#compare-notes")
+    page.select_option("#recorded-task", "free viewing")
+    assert page.locator("#compare-results").is_hidden()
+    page.click("#tab-blind")
+    assert page.locator("#blind-test").is_hidden(), "the test of another task is over"
+
+
+def test_pairs_of_the_blind_test_are_of_the_recorded_tasks(
+    open_page: OpenPage, study: Path, tmp_path: Path
+) -> None:
+    page = open_page()
+    page.locator("#start:enabled").wait_for()
+    page.click("#tab-blind")
+    asked: list[str] = []
+    page.on("request", lambda one: asked.append(one.url))
+    with page.expect_response("**/api/real") as answer:
+        choose(page, *with_tasks(study, tmp_path, "free_viewing", "Reading"))
+    assert answer.value.json()["model_tasks"] == {
+        "free_viewing": "free viewing",
+        "Reading": "reading",
+    }
+    page.click("#blind-start:enabled")
+    for number in range(20):
+        expect(page.locator("#blind-round")).to_have_text(f"Pair {number + 1} of 20")
+        page.keyboard.press("ArrowLeft")
+    streams = [parse_qs(urlsplit(url).query) for url in asked if "generate/stream" in url]
+    assert {one["task"][0] for one in streams} == {"free viewing", "reading"}
+    assert sum(int(one["n"][0]) for one in streams) == 20
+
+
+def test_a_recording_without_a_screen_is_completed_in_the_form(
+    open_page: OpenPage, study: Path
+) -> None:
+    page = open_page(expected="422")
+    page.locator("#start:enabled").wait_for()
+    page.click("#tab-blind")
+    choose(page, study / "recordings.csv")
+    page.locator("#recording-status.error").wait_for()
+    assert "“Screen, pixels”" in page.inner_text("#recording-status")
+    assert "`" not in page.inner_text("#recording-status")
+    assert page.evaluate("document.activeElement.name") == "screen"
+    page.fill("[name=screen]", "big")
+    page.keyboard.press("Enter")
+    expect(page.locator("#recording-status")).to_contain_text("must look like 1280x720, not 'big'")
+    page.fill("[name=screen]", "1280x720")
+    page.select_option("[name=unit]", "px")
+    page.select_option("[name=origin]", "top-left")
+    record_forms(page)
+    page.click("#read-again")
+    page.locator("#blind-start:enabled").wait_for()
+    assert "58 windows" in page.inner_text("#real-summary")
+    fields = {"screen": "1280x720", "unit": "px", "origin": "top-left", "files": "recordings.csv"}
+    assert fields.items() <= dict(filled(page)).items(), "the chosen file was kept"
+    page.click("#tab-compare")
+    assert page.locator("#evaluate").is_enabled()
+    page.click("#about-recording summary")
+    page.fill("[name=distance_cm]", "60")
+    page.keyboard.press("Tab")
+    assert page.locator("#evaluate").is_disabled(), "the windows were read with another distance"
+
+
+def folder_of(study: Path, folder: Path) -> Path:
+    for name in ("p1", "p2"):
+        (folder / "lab" / name).mkdir(parents=True)
+        for path in recording_files(study):
+            (folder / "lab" / name / path.name).write_bytes(path.read_bytes())
+    (folder / "lab" / ".hidden").write_text("not sent")
+    return folder / "lab"
+
+
+@pytest.mark.parametrize("way", ["chosen", "dropped"])
+def test_a_folder_keeps_its_paths(
+    open_page: OpenPage, study: Path, tmp_path: Path, way: str
+) -> None:
+    folder = folder_of(study, tmp_path)
+    page = open_page()
+    page.locator("#start:enabled").wait_for()
+    page.click("#tab-compare")
+    record_forms(page)
+    if way == "chosen":
+        page.set_input_files("#folder", str(folder))
+    else:
+        drop_from_the_desktop(page, folder)
+    page.locator("#evaluate:enabled").wait_for()
+    assert sorted(path for name, path in filled(page) if name == "files") == [
+        f"lab/{name}/recordings.{ending}" for name in ("p1", "p2") for ending in ("csv", "json")
+    ]
+    assert page.inner_text("#real-summary").startswith("4 files: 116 windows")
+
+
+def drop_from_the_desktop(page: Page, path: Path) -> None:
+    box = page.locator("#drop").bounding_box()
+    devtools = page.context.new_cdp_session(page)
+    for kind in ("dragEnter", "dragOver", "drop"):
+        data = {"items": [], "files": [str(path)], "dragOperationsMask": 1}
+        place = {"x": box["x"] + 20, "y": box["y"] + 20}
+        devtools.send("Input.dispatchDragEvent", {"type": kind, "data": data, **place})
+
+
+def test_a_comparison_is_cancelled(open_page: OpenPage, study: Path) -> None:
+    page = open_page(expected="^$")
+    open_compare(page, 400)
+    choose(page, *recording_files(study))
+    page.click("#evaluate:enabled")
+    expect(page.locator("#compare-status")).to_contain_text(re.compile(r"Generating: \d+ of 400"))
+    assert 0 < float(page.locator("#compare-progress").evaluate("bar => bar.value")) < 1
+    page.click("#compare-cancel")
+    expect(page.locator("#compare-status")).to_have_text("Cancelled.")
+    assert page.locator("#compare-cancel").is_hidden()
+    assert page.locator("#compare-results").is_hidden()
+    page.locator("#evaluate:enabled").wait_for()
+
+
+def test_the_address_names_the_tab_and_back_and_forward_move(
+    open_page: OpenPage, servers: list[str]
+) -> None:
+    page = open_page(url=f"{servers[0]}#blind")
+    assert page.locator("#blind").is_visible()
+    assert page.title().startswith("Blind test")
+    page.locator("#start:enabled").wait_for(state="attached")
+    assert page.locator("#blind").is_visible(), "also when the server has responded"
+    page.click("#tab-compare")
+    page.click("#tab-explore")
+    assert "#" not in page.url
+    page.go_back()
+    assert page.locator("#compare").is_visible()
+    assert page.url.endswith("#compare")
+    page.go_back()
+    assert page.locator("#blind").is_visible()
+    page.go_forward()
+    assert page.locator("#compare").is_visible()
+    page.evaluate("location.hash = '#export'")
+    page.locator("#export").wait_for()
+    page.evaluate("location.hash = '#generate'")
+    page.locator("#explore").wait_for()
+    page.evaluate("location.hash = '#main'")
+    assert page.locator("#explore").is_visible()
 
 
 def test_a_file_that_is_no_recording_is_refused_with_the_text_of_the_server(
@@ -330,9 +608,9 @@ def test_a_file_that_is_no_recording_is_refused_with_the_text_of_the_server(
     page = open_page(expected="422")
     page.locator("#start:enabled").wait_for()
     page.click("#tab-compare")
-    drop(page, [path])
-    page.locator("#compare-status.error").wait_for()
-    assert "notes.txt" in page.inner_text("#compare-status")
+    choose(page, path)
+    page.locator("#recording-status.error").wait_for()
+    assert page.inner_text("#recording-status").startswith("notes.txt")
     assert page.locator("#evaluate").is_disabled()
 
 
@@ -344,7 +622,7 @@ def test_the_blind_test_leads_from_its_explanation_to_its_score(
     page.click("#tab-blind")
     assert "--real FILE" in page.inner_text("#blind-explain")
     assert page.locator("#blind-start").is_disabled()
-    drop(page, recording_files(study), "#blind-files")
+    choose(page, *recording_files(study))
     page.click("#blind-start:enabled")
     page.locator("#blind-test").wait_for()
     for number in range(20):
@@ -497,7 +775,7 @@ def test_an_invalid_value_shows_the_error_of_the_server_and_keeps_the_windows(
     page.fill("#seed", "-1")
     page.click("#start")
     page.locator("#status.error").wait_for()
-    assert page.inner_text("#status") == "seed must be 0 or more, not -1"
+    assert page.inner_text("#status") == "“Seed” must be 0 or more, not -1"
     assert page.locator(".thumb.ready").count() == 2
     assert page.locator("#start").is_enabled()
     page.click("#dice")
@@ -641,6 +919,7 @@ def test_the_token_of_the_address_goes_with_every_request_in_a_header(
     open_page: OpenPage, servers: list[str]
 ) -> None:
     page = open_page(server=1)
+    page.locator("#start:enabled").wait_for()
     assert "token" not in page.url, "it has left the address bar"
     asked: list[Any] = []
     page.on("request", lambda one: asked.append(one))
@@ -648,7 +927,7 @@ def test_the_token_of_the_address_goes_with_every_request_in_a_header(
     generate(page, 1)
     page.click("#tab-blind")
     page.locator("#blind-start:enabled").wait_for()
-    assert "recording given to the server" in page.inner_text("#blind-explain")
+    assert "recording given to the server" in page.inner_text("#real-summary")
     page.click("#tab-compare")
     page.locator("#evaluate:enabled").wait_for()
     to_api = [one for one in asked if "/api/" in one.url]

@@ -68,10 +68,10 @@ DIRECTIONS = {
     "turning_angle": ("turning angle", "rad"),
 }
 VELOCITY = {
-    "v_x": ("horizontal velocity", "normalized units/s"),
-    "v_y": ("vertical velocity", "normalized units/s"),
-    "speed": ("speed", "normalized units/s"),
-    "log_speed": ("log speed", "ln normalized units/s"),
+    "v_x": ("horizontal velocity", "normalized units per second"),
+    "v_y": ("vertical velocity", "normalized units per second"),
+    "speed": ("speed", "normalized units per second"),
+    "log_speed": ("log speed", "ln normalized units per second"),
     "turning_angle": ("signed turning angle", "rad"),
 }
 DEGREES = {

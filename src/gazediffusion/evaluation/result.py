@@ -34,12 +34,16 @@ ALL = "all tasks"
 
 @dataclass(frozen=True)
 class EvaluationConfig:
-    """What is computed. `quick` leaves out the bootstrap and the slow tests."""
+    """What is computed. `quick` leaves out the bootstrap and the slow tests.
+
+    with_tests: False leaves out the slow tests alone.
+    """
 
     protocols: tuple[Protocol, ...] = ("position", "velocity")
     n_bootstrap: int = 200
     quick: bool = False
     seed: int = 0
+    with_tests: bool = True
 
     def __post_init__(self) -> None:
         if not self.protocols or set(self.protocols) - {"position", "velocity"}:

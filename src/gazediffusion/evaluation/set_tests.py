@@ -54,8 +54,9 @@ def compute_tests(
     }
     results: dict[str, Any] = {}
     for name, about in TESTS.items():
-        if config.quick and name != "coverage":
-            results[name] = {"not_computable": "left out by `quick`"}
+        if (config.quick or not config.with_tests) and name != "coverage":
+            left_out = "`quick`" if config.quick else "`with_tests`"
+            results[name] = {"not_computable": f"left out by {left_out}"}
             continue
         progress(name)
         base = None if name == "memorisation" else sets.train

@@ -18,6 +18,8 @@ import gazediffusion as gd
 from gazediffusion.errors import GazeError
 from gazediffusion.web.bounds import require_bounds
 from gazediffusion.web.requests import windows_json
+from gazediffusion.web.tasks import model_tasks, recorded_counts, with_model_tasks
+from gazediffusion.web.verdict import evaluated
 from gazediffusion.web.worker import Report
 
 MAX_SHOWN = 40
@@ -77,8 +79,16 @@ def _read(
     return RealWindows(windows, None, n_recordings)
 
 
-def describe(kept: Path, seconds: float | None, report: Report) -> bytes:
-    """Counts and some windows of recordings, the first seconds of each, as JSON."""
+def count_tasks(kept: Path, report: Report) -> bytes:
+    """How many windows each recorded task has, as JSON."""
+    return _json(recorded_counts(_kept(kept).windows))
+
+
+def describe(kept: Path, seconds: float | None, tasks: tuple[str, ...], report: Report) -> bytes:
+    """Counts and some windows of recordings, the first seconds of each, as JSON.
+
+    tasks: those of the model.
+    """
     real = _kept(kept)
     windows = real.windows
     rate_hz = windows.rate_hz
@@ -91,7 +101,8 @@ def describe(kept: Path, seconds: float | None, report: Report) -> bytes:
             "n_windows": len(windows),
             "n_recordings": real.n_recordings,
             "participants": [windows.participants[k] for k in np.unique(windows.participant)],
-            "tasks": [windows.tasks[k] for k in np.unique(windows.task)],
+            "tasks": list(recorded_counts(windows)),
+            "model_tasks": model_tasks(recorded_counts(windows), tasks),
             "rate_hz": rate_hz,
             "screens": [asdict(windows.screens[k]) for k in np.unique(windows.screen_index)],
             "windows": [
@@ -102,18 +113,27 @@ def describe(kept: Path, seconds: float | None, report: Report) -> bytes:
     )
 
 
-def compare(kept: Path, synthetic: gd.Windows, evaluation: Path, report: Report) -> bytes:
-    """Evaluate synthetic windows against recordings, without intervals and slow tests.
+def compare(
+    kept: Path,
+    synthetic: gd.Windows,
+    tasks: tuple[str, ...],
+    task: str | None,
+    evaluation: Path,
+    report: Report,
+) -> bytes:
+    """Evaluate synthetic windows against recordings, without the slow tests.
 
-    Of at most MAX_REAL real windows. The whole is written to `evaluation`; the part that the page
-    draws is returned as JSON.
+    Of at most MAX_REAL real windows. tasks: those of the model; task: of recorded windows of none
+    of these. The whole is written to `evaluation`; what the page draws is returned as JSON.
     """
     report({"stage": "comparing", "done": 0, "n": None})
     real = _kept(kept)
-    taken = real.windows.subsample(MAX_REAL)
-    reference = None if real.reference is None else real.reference.subsample(MAX_REAL)
-    config = gd.EvaluationConfig(quick=True)
-    found = gd.evaluate(taken, {"synthetic": synthetic}, reference, config)
+    taken, reference = (
+        None if one is None else with_model_tasks(one.subsample(MAX_REAL), tasks, task)
+        for one in (real.windows, real.reference)
+    )
+    assert taken is not None
+    found = evaluated(taken, reference, synthetic)
     if len(taken) < len(real.windows):
         found.results["about"]["notes"].append(
             f"{len(taken)} of the {len(real.windows)} real windows are compared, evenly spaced"
@@ -132,7 +152,10 @@ def _drawn(evaluation: gd.Evaluation) -> dict[str, Any]:
         "quantities": [{key: row[key] for key in _KEPT} for row in results["quantities"]],
         "scalars": results["scalars"],
         "headline": results["headline"],
+        "n_common": results["about"]["n_common"],
         "compared": results["about"]["compared"],
+        "floor": results["about"]["floor"],
+        "no_ratio": results["about"]["no_ratio"],
         "warnings": evaluation.warnings,
         "ratios": results["ratios"],
         "main_sequence": results["main_sequence"],

@@ -18,6 +18,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response, StreamingRes
 import gazediffusion as gd
 from gazediffusion.web import comparison
 from gazediffusion.web.comparison_requests import ComparisonRequest, report_of, stored
+from gazediffusion.web.models import ServedModel
 from gazediffusion.web.playground import Play, Playground
 from gazediffusion.web.requests import GenerationRequest
 from gazediffusion.web.schemas import (
@@ -90,11 +91,17 @@ def _reading(
 async def _generation(
     play: Play,
     model: Text = None,
-    task: Text = None,
+    task: Annotated[
+        Text,
+        Form(
+            description="Of recorded windows whose own task the model does not have; the others "
+            "are compared with synthetic windows of their own, in the same shares."
+        ),
+    ] = None,
     n: Annotated[
         int | None,
         EMPTY_IS_NONE,
-        Form(description="Synthetic windows; default 32.", json_schema_extra={"minimum": 1}),
+        Form(description="Synthetic windows; default 32.", json_schema_extra={"minimum": 25}),
     ] = None,
     seed: Annotated[int, Form(json_schema_extra={"minimum": 0})] = 0,
     quality: Annotated[
@@ -102,7 +109,9 @@ async def _generation(
     ] = "default",
 ) -> GenerationFields:
     n = min(_N_COMPARED, play.settings.limits.max_windows) if n is None else n
-    return GenerationFields(model=model, task=task, n=n, seed=seed, quality=quality, seconds=None)
+    return GenerationFields(
+        model=model, task=task, n=n, seed=seed, quality=quality, seconds=None, rate_hz=None
+    )
 
 
 Reading = Annotated[dict[str, Any], Depends(_reading)]
@@ -115,14 +124,15 @@ class Asked:
 
     play: Playground
     request: Request
-    requested: GenerationRequest
+    fields: GenerationFields
+    served: ServedModel
     files: list[UploadFile]
     settings: dict[str, Any]
 
     async def begun(self) -> ComparisonRequest:
         """The request with its files stored; the caller closes it."""
         upload = await stored(self.files, self.settings)
-        return ComparisonRequest(self.play, self.request, self.requested, upload)
+        return ComparisonRequest(self.play, self.request, self.fields, self.served, upload)
 
 
 async def _asked(
@@ -131,7 +141,7 @@ async def _asked(
     requested = await asyncio.to_thread(
         GenerationRequest.of, fields, play.models, play.settings.limits
     )
-    return Asked(play, request, requested, files or [], settings)
+    return Asked(play, request, fields, requested.served, files or [], settings)
 
 
 AskedFor = Annotated[Asked, Depends(_asked)]
@@ -162,8 +172,10 @@ async def served_real(
     """The recording that `serve --real` was given, in windows of the model's length."""
     if play.settings.real is None:
         raise HTTPException(404, "the server was started without --real")
-    kept = await play.served_real(play.models.find(model), request, _nothing)
-    found = await play.compute(request, _nothing, False, comparison.describe, kept, seconds)
+    served = play.models.find(model)
+    kept = await play.served_real(served, request, _nothing)
+    given = (kept, seconds, tuple(served.about.tasks))
+    found = await play.compute(request, _nothing, False, comparison.describe, *given)
     return Response(found, media_type="application/json")
 
 
@@ -182,7 +194,8 @@ async def real(
     upload = await stored(files, settings)
     try:
         kept = await play.read(upload, served, request, _nothing)
-        found = await play.compute(request, _nothing, True, comparison.describe, kept, seconds)
+        given = (kept, seconds, tuple(served.about.tasks))
+        found = await play.compute(request, _nothing, True, comparison.describe, *given)
     finally:
         upload.close()
     return Response(found, media_type="application/json")
@@ -195,8 +208,9 @@ async def real(
     responses=_UPLOAD_FAILURES,
 )
 async def evaluate(asked: AskedFor) -> Response:
-    """The result of `gazediffusion evaluate --quick` for one synthetic set named `synthetic`.
-    Without files, the recording of --real is used. `comparison` is its id, for /api/report."""
+    """The result of `gazediffusion evaluate` for one synthetic set named `synthetic`, without the
+    slow tests. Without files, the recording of --real is used. `comparison` is its id, for
+    /api/report."""
     with contextlib.closing(await asked.begun()) as begun:
         return JSONResponse(await begun.compare(_nothing))
 

@@ -208,6 +208,9 @@ class RealResponse(BaseModel):
     n_recordings: int
     participants: list[str]
     tasks: list[str]
+    model_tasks: dict[str, str | None] = Field(
+        description="The model's task for each recorded one; null where it has none of that name."
+    )
     rate_hz: float
     screens: list[ScreenResponse]
     windows: list[Window] = Field(description="At most 40, evenly spaced.")
@@ -234,7 +237,10 @@ class EvaluationResponse(BaseModel):
     quantities: list[QuantityResponse]
     scalars: list[dict[str, Any]]
     headline: dict[str, Any]
+    n_common: int = Field(description="Windows of each set at which distances are taken.")
     compared: str
+    floor: str = Field(description="The two groups of real windows that the floor is between.")
+    no_ratio: str | None = Field(description="Why no ratio to the floor should be stated.")
     warnings: list[str]
     ratios: dict[str, Any]
     main_sequence: dict[str, Any]

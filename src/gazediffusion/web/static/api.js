@@ -57,23 +57,18 @@ async function errorLine(response) {
     return "This playground needs its token: open the address that gazediffusion serve printed.";
   }
   const body = await response.json().catch(() => ({}));
-  // The API marks fields with backticks; the page shows plain text.
-  const line = typeof body.error === "string" ? body.error.replaceAll("`", "") : `The server responded with ${response.status}.`;
+  const line = typeof body.error === "string" ? body.error : `The server responded with ${response.status}.`;
   const wait = response.status === 429 && response.headers.get("Retry-After");
   return wait ? `${line} (try again in ${wait} s)` : line;
 }
 
 export const getModels = async () => (await request("api/models")).json();
 
-export const getReal = async (seconds) => (await request("api/real", {}, { seconds })).json();
+export const getReal = async (model) => (await request("api/real", {}, { model })).json();
 
 const posted = (form, signal) => ({ method: "POST", body: form, signal });
 
 export const postReal = async (form, signal) => (await request("api/real", posted(form, signal))).json();
-
-export const evaluate = async (form, signal) => (await request("api/evaluate", posted(form, signal))).json();
-
-export const fullReport = async (form) => (await request("api/report", posted(form))).blob();
 
 export const cancelJob = (id) => request(`api/jobs/${encodeURIComponent(id)}/cancel`, { method: "POST" });
 

@@ -4,9 +4,8 @@ import { generateStream } from "./api.js";
 import { Clock } from "./clock.js";
 import { $, colours, fitted, create, onTheme, say, prefersReducedMotion } from "./dom.js";
 import { drawPath, drawPoint, drawScreen, drawThumbnail, drawTrail } from "./draw.js";
-import { acceptFiles } from "./drop.js";
 import { cutTo, durationOf, gazeWindow, ratioOf } from "./gaze.js";
-import { describeReal, readReal, loadReal } from "./real.js";
+import { isReady, taskOf } from "./recording.js";
 import { randomSeed } from "./settings.js";
 import { modelOf, store } from "./state.js";
 import { binomialInterval, scoreInWords } from "./statistics.js";
@@ -24,6 +23,7 @@ let place = 0;
 let isRunning = false;
 let shown = null; // the pair in view
 let abort = null;
+let tested = null; // what the test in view is of
 
 const choiceOf = (side) => $(`#choose-${side}`);
 
@@ -135,42 +135,66 @@ function reveal(pair, button) {
   present(pair, true);
 }
 
-// Pairs are formed as synthetic windows arrive, so that the test starts with the first.
+// The real windows of a test with the model's names of their tasks, in the order of these; a model
+// without tasks has windows of one kind.
+function drawReal(real, model) {
+  const windows = shuffled(real.summary.windows).slice(0, Math.min(PAIRS, store.get("server").limits.max_windows));
+  const named = windows.map((one) => ({ ...gazeWindow(one, real.summary.rate_hz), task: model.tasks.length ? taskOf(real, one.task) : null }));
+  return [...new Set(named.map((one) => one.task))].flatMap((task) => named.filter((one) => one.task === task));
+}
+
+// Pairs are formed as synthetic windows arrive, so that the test starts with the first. Both windows
+// of a pair are of one task.
 async function start() {
-  const { summary } = store.get("real");
+  const real = store.get("real");
   const settings = { ...store.get("settings"), seed: randomSeed() };
   const model = modelOf(settings.model);
-  const unused = shuffled(summary.windows).map((one) => gazeWindow(one, summary.rate_hz));
-  total = Math.min(PAIRS, unused.length, store.get("server").limits.max_windows);
+  const unused = drawReal(real, model);
+  tested = { real, model: settings.model, quality: settings.quality };
+  total = unused.length;
   pairs = [];
   mistakes = [];
   $("#mistakes").replaceChildren();
   place = 0;
   abort?.abort();
-  abort = new AbortController();
+  const own = new AbortController();
+  abort = own;
   $("#blind-start").disabled = true;
   say(status, "Generating windows for the test…");
   try {
-    for await (const { name, data } of generateStream({ ...settings, n: total }, abort.signal)) {
-      if (name === "queued" && data.ahead) say(status, `Waiting for ${data.ahead} other jobs.`);
-      if (name === "failed") throw new Error(data.error);
-      if (name !== "window") continue;
-      const synthetic = gazeWindow(data, model.rate_hz);
-      const real = cutTo(partner(unused, synthetic.task), synthetic.x.length);
-      pairs.push(pairOf({ ...real, screen: synthetic.screen }, synthetic));
-      if (pairs.length === 1) open();
-      else if (isRunning && !shown && pairs[place]) showRound();
+    for (const task of new Set(unused.map((one) => one.task))) {
+      const n = unused.filter((one) => one.task === task).length;
+      for await (const event of generateStream({ ...settings, task, n }, own.signal)) take(event, unused, model);
     }
     if (pairs.length < total) throw new Error("The server stopped before all windows were generated.");
     say(status, "");
   } catch (error) {
-    if (error.name === "AbortError") return;
-    isRunning = false;
-    show("intro");
+    if (own.signal.aborted) return;
+    stop();
     say(status, error.message, true);
   } finally {
-    $("#blind-start").disabled = !store.get("real");
+    if (own === abort) showReal();
   }
+}
+
+// One event of a stream: a synthetic window gets a real one as its partner.
+function take({ name, data }, unused, model) {
+  if (name === "queued" && data.ahead) say(status, `Waiting for ${data.ahead} other jobs.`);
+  if (name === "failed") throw new Error(data.error);
+  if (name !== "window") return;
+  const synthetic = gazeWindow(data, model.rate_hz);
+  const real = cutTo(partner(unused, synthetic.task), synthetic.x.length);
+  pairs.push(pairOf({ ...real, screen: synthetic.screen }, synthetic));
+  if (pairs.length === 1) open();
+  else if (isRunning && !shown && pairs[place]) showRound();
+}
+
+// End a test and show the form again.
+function stop() {
+  isRunning = false;
+  shown = null;
+  clock.pause();
+  show("intro");
 }
 
 function open() {
@@ -183,25 +207,26 @@ function open() {
 
 function showReal() {
   const real = store.get("real");
-  const enough = real && real.summary.windows.length > 0;
-  $("#blind-start").disabled = !enough || isRunning;
-  $("#blind-drop").classList.toggle("small", Boolean(real));
-  $("#blind-drop strong").textContent = real ? "Drop another recording here" : "Drop a recording here";
-  const count = enough ? Math.min(PAIRS, real.summary.windows.length) : PAIRS;
-  $("#blind-explain").textContent = real
-    ? `${describeReal(real)} The test has ${count} pairs of one real and one synthetic window, on random sides. Which is real?`
-    : "The test has twenty pairs of one real and one synthetic window. It needs a recording: drop one here, or " +
-      "start the server with --real FILE.";
+  $("#blind-start").disabled = !isReady(real) || isRunning;
+  const hasTasks = !store.get("server") || modelOf(store.get("settings").model).tasks.length > 0;
+  const count = real ? Math.min(PAIRS, real.summary.windows.length) : PAIRS;
+  $("#blind-explain").textContent =
+    `The test has ${count} pairs of one real and one synthetic window${hasTasks ? " of the same task" : ""}, on random sides. Which is real?` +
+    (hasTasks ? "" : " This model has no tasks: windows may differ in theirs.") +
+    (real ? "" : " It needs a recording: drop one here, or start the server with --real FILE.");
 }
 
-async function readFiles(files) {
-  say(status, "Reading…");
-  try {
-    await readReal(files);
+// A test and its score belong to a recording and a model.
+function refresh() {
+  const { model, quality } = store.get("settings");
+  const now = { real: store.get("real"), model, quality };
+  if (tested && Object.keys(now).some((name) => now[name] !== tested[name])) {
+    tested = null;
+    abort?.abort();
+    stop();
     say(status, "");
-  } catch (error) {
-    say(status, error.message, true);
   }
+  showReal();
 }
 
 export function handleBlindKey(event) {
@@ -216,13 +241,12 @@ export function handleBlindKey(event) {
 export function startBlind() {
   clock.addEventListener("tick", draw);
   for (const side of SIDES) choiceOf(side).addEventListener("click", () => choose(side));
-  acceptFiles($("#blind-drop"), $("#blind-files"), readFiles);
   $("#blind-start").addEventListener("click", start);
   $("#again").addEventListener("click", () => {
     show("intro");
     start();
   });
-  store.on("real", showReal);
+  store.on(["real", "settings"], refresh);
   onTheme(() => {
     draw();
     drawMistakes();
@@ -231,9 +255,8 @@ export function startBlind() {
     draw();
     drawMistakes();
   }).observe($("#blind-test"));
-  onTab(async (name) => {
+  onTab((name) => {
     if (name !== "blind") return clock.pause();
-    await loadReal().catch((error) => say(status, error.message, true));
     showReal();
     if (shown && !prefersReducedMotion()) clock.play();
   });

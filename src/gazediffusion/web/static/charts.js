@@ -16,11 +16,11 @@ const MARKS = { 0.5: "½×", 1: "1×", 2: "2×", 4: "4×", 8: "8×", 16: "16×",
 
 const number = (value) => (value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2));
 
-// The median ratio of the headline, and the ratio of each family of quantities.
+// The median ratio of the headline with its interval, and the ratio of each family of quantities.
 export function drawBars(box, headline, ratios) {
   const families = Object.entries(ratios.families).map(([name, value]) => [name, value.synthetic]);
-  const rows = [["median", headline.ratio?.value], ...families];
-  box.replaceChildren(...rows.map(([name, ratio], place) => {
+  const rows = [["median", headline.ratio?.value, headline.ratio?.interval], ...families];
+  box.replaceChildren(...rows.map(([name, ratio, interval], place) => {
     const isKnown = Number.isFinite(ratio);
     const track = create("span", { class: "track" });
     const [one, here] = [share(1), isKnown ? share(ratio) : share(1)];
@@ -30,6 +30,12 @@ export function drawBars(box, headline, ratios) {
     const floor = create("i", { class: "floor" });
     floor.style.left = `${one}%`;
     track.append(reach, floor);
+    if (interval) {
+      const range = create("i", { class: "range", title: "95 % interval" });
+      range.style.left = `${share(interval[0])}%`;
+      range.style.width = `${share(interval[1]) - share(interval[0])}%`;
+      track.append(range);
+    }
     return create("div", { class: place ? "bar" : "bar overall" },
       create("span", { class: "name" }, name), track, create("b", {}, isKnown ? `${number(ratio)}×` : "–"));
   }), scale());
@@ -55,7 +61,7 @@ export async function drawMainSequence(plot, sequence) {
     traces.push({
       x: set.amplitude_deg, y: set.peak_deg_s, name, type: "scatter", mode: "markers",
       marker: { color, size: 5, opacity: 0.45, symbol: name === "real" ? "circle-open" : "circle", line: { width: 1, color } },
-      hovertemplate: `${name}: %{x:.2f}°, %{y:.0f} °/s<extra></extra>`,
+      hovertemplate: `${name}: %{x:.2f} deg, %{y:.0f} deg/s<extra></extra>`,
     });
     if (Number.isFinite(set.slope) && Number.isFinite(set.intercept)) {
       const ends = [Math.min(...set.amplitude_deg), Math.max(...set.amplitude_deg)];
@@ -71,8 +77,8 @@ export async function drawMainSequence(plot, sequence) {
   const layout = look({
     margin: { l: 52, r: 8, t: 6, b: 42 }, showlegend: true, hovermode: "closest", dragmode: false,
     legend: { x: 1, xanchor: "right", y: 0.02, yanchor: "bottom", bgcolor: "rgba(0,0,0,0)" },
-    xaxis: axis({ ...log, title: { text: "amplitude, °", standoff: 6 }, tickvals: [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50], fixedrange: true }),
-    yaxis: axis({ ...log, title: { text: "peak velocity, °/s", standoff: 4 }, tickvals: [10, 20, 50, 100, 200, 500, 1000, 2000], fixedrange: true }),
+    xaxis: axis({ ...log, title: { text: "amplitude, degrees of visual angle", standoff: 6 }, tickvals: [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50], fixedrange: true }),
+    yaxis: axis({ ...log, title: { text: "peak velocity, degrees per second", standoff: 4 }, tickvals: [10, 20, 50, 100, 200, 500, 1000, 2000], fixedrange: true }),
   });
   await (await plotly()).react(plot, traces, layout, CONFIG);
 }
@@ -89,8 +95,7 @@ export function coarser({ edges, ...densities }, n) {
   return joined;
 }
 
-// The unit has a line of its own: it may be longer than the title.
-const name = ({ title, unit }, color) => `${title}<br><span style="font-size:10px;color:${color}">${unit}</span>`;
+const UNITS = { deg: "degrees of visual angle", "deg/s": "degrees per second", s: "seconds", "1/s": "per second" };
 
 // Distributions as small multiples in a grid that fits the width; n: number of synthetic windows.
 export async function drawMarginals(plot, quantities, n) {
@@ -109,10 +114,15 @@ export async function drawMarginals(plot, quantities, n) {
     const [above, below] = [38 / (rows * ROW_PX), 26 / (rows * ROW_PX)];
     layout[`xaxis${suffix}`] = axis({ domain: [left, right], anchor: `y${suffix}`, fixedrange: true, showgrid: false, showline: true });
     layout[`yaxis${suffix}`] = axis({ domain: [bottom + below, top - above], anchor: `x${suffix}`, fixedrange: true, showticklabels: false, showgrid: false, rangemode: "tozero" });
-    layout.annotations.push({
-      text: name(quantity, quiet), align: "left", x: left, xref: "paper", xanchor: "left", y: top - 2 / (rows * ROW_PX), yref: "paper", yanchor: "top",
-      showarrow: false, font: { size: 12, color: ink },
+    // The unit has a line of its own: it may be longer than the title.
+    const line = (text, below, font) => ({
+      text, font, align: "left", x: left, xref: "paper", xanchor: "left", showarrow: false,
+      y: top - below / (rows * ROW_PX), yref: "paper", yanchor: "top",
     });
+    layout.annotations.push(
+      line(quantity.title, 2, { size: 12, color: ink }),
+      line(UNITS[quantity.unit] || quantity.unit, 18, { size: 10, color: quiet }),
+    );
     const histogram = quantity.level === "window" ? coarser(quantity.histogram, n) : quantity.histogram;
     for (const [set, color] of [["synthetic", blue], ["real", ink]]) {
       const density = histogram[set];

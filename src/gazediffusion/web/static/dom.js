@@ -1,5 +1,7 @@
 // The document: find, create and fill elements; the colours of the theme.
 
+import { inPageWords } from "./labels.js";
+
 export const $ = (selector, root = document) => root.querySelector(selector);
 
 export function create(tag, attributes = {}, ...children) {
@@ -11,9 +13,9 @@ export function create(tag, attributes = {}, ...children) {
   return element;
 }
 
-// One line of status; errors are marked and read out.
+// One line of status; errors are marked, read out, and name the fields of the page.
 export function say(element, text, isError = false) {
-  element.textContent = text;
+  element.textContent = isError ? inPageWords(text, element) : text;
   element.classList.toggle("error", isError);
 }
 

@@ -90,7 +90,7 @@ export function factsOf(gaze) {
     String(fixations.length),
     known(median(fixations.map((event) => event.offset_ms - event.onset_ms)), "ms"),
     String(saccades.length),
-    known(median(saccades.map((event) => event.amplitude_deg).filter((value) => value !== null)), "°", 1),
-    known(speedOf(gaze).reduce((a, b) => Math.max(a, b), 0), "°/s"),
+    known(median(saccades.map((event) => event.amplitude_deg).filter((value) => value !== null)), "deg", 1),
+    known(speedOf(gaze).reduce((a, b) => Math.max(a, b), 0), "deg/s"),
   ];
 }

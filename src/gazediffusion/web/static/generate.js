@@ -4,7 +4,7 @@ import { cancelJob, generateStream } from "./api.js";
 import { $, say } from "./dom.js";
 import { dropEmpty, reserve } from "./gallery.js";
 import { gazeWindow, ratioOf } from "./gaze.js";
-import { readSettings } from "./settings.js";
+import { plainTask, readSettings } from "./settings.js";
 import { modelOf, screensOf, store } from "./state.js";
 
 const status = $("#status");
@@ -88,7 +88,18 @@ async function cancel() {
   abort.abort();
 }
 
+// The windows in view stay when the form changes; the status says of which settings they are.
+function showStale() {
+  const generated = store.get("generated");
+  if (job || !generated) return;
+  const { model, task, quality, seed } = generated.settings;
+  const isSame = JSON.stringify(generated.settings) === JSON.stringify(store.get("settings"));
+  say(status, isSame ? `${words(generated.n)} in ${generated.seconds_taken.toFixed(1)} s.`
+    : `The windows shown are of ${model}, ${plainTask(task)}, ${quality} quality, seed ${seed}.`);
+}
+
 export function startGenerate() {
+  store.on("settings", showStale);
   $("#generate").addEventListener("submit", generate);
   $("#first").addEventListener("click", () => generate());
   $("#cancel").addEventListener("click", cancel);

@@ -20,7 +20,7 @@ export function plotly() {
 
 export const isCoarse = () => matchMedia("(pointer: coarse)").matches;
 
-export const CONFIG = { displayModeBar: false, responsive: true, doubleClick: "reset", scrollZoom: false };
+export const CONFIG = { displayModeBar: false, responsive: true, doubleClick: "reset", scrollZoom: false, showTips: false };
 
 export function axis(changes = {}) {
   const { line, quiet } = colours();

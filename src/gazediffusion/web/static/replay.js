@@ -89,10 +89,13 @@ function showWindow() {
   else clock.play();
 }
 
+const pictureNote = $(".background .note");
+const NO_PICTURE = "Or drop one on the screen. It is not sent to the server.";
+
 async function showImage(files) {
-  const file = [...files].find((one) => one.type.startsWith("image/"));
+  const file = files.map((one) => one.file).find((one) => one.type.startsWith("image/"));
   if (!file) {
-    say($(".background .note"), "This is not an image that the browser can show.", true);
+    say(pictureNote, "This is not an image that the browser can show.", true);
     return;
   }
   const url = URL.createObjectURL(file);
@@ -101,22 +104,21 @@ async function showImage(files) {
   try {
     await loaded.decode();
   } catch {
-    say($(".background .note"), `${file.name} cannot be shown by this browser.`, true);
+    say(pictureNote, `${file.name} cannot be shown by this browser.`, true);
     return;
   } finally {
     URL.revokeObjectURL(url);
   }
   image = loaded;
   $("#background-off").hidden = false;
-  say($(".background .note"), `${file.name}: kept in this browser, not sent.`);
+  say(pictureNote, `The gaze does not follow this picture: no model here has seen it. ${file.name} is kept in this browser, not sent.`);
   draw();
 }
 
 function hideImage() {
   image = null;
-  $("#background").value = "";
   $("#background-off").hidden = true;
-  say($(".background .note"), "Or drop one on the screen. It is not sent to the server.");
+  say(pictureNote, NO_PICTURE);
   draw();
   $("#background").focus();
 }
@@ -141,7 +143,8 @@ export function startReplay() {
   scrub.addEventListener("input", () => clock.seek(Number(scrub.value)));
   $("#speed").addEventListener("change", (event) => clock.setSpeed(Number(event.target.value)));
   for (const layer of ["trail", "fixations", "saccades"]) $(`#show-${layer}`).addEventListener("change", draw);
-  acceptFiles($("#stage"), $("#background"), showImage);
+  acceptFiles($("#stage"), [$("#background")], showImage);
+  say(pictureNote, NO_PICTURE);
   $("#background-off").addEventListener("click", hideImage);
   store.on("selected", showWindow);
   store.on("settings", () => gaze || draw());

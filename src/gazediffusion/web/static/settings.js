@@ -35,8 +35,6 @@ export function readSettings() {
   };
 }
 
-const describe = ({ model, task, quality }) => `${model}, ${plainTask(task)}, ${quality} quality`;
-
 export const randomSeed = () => crypto.getRandomValues(new Uint32Array(1))[0] % 1_000_000;
 
 function publish() {
@@ -71,7 +69,7 @@ export function startSettings() {
       const change = create("button", { class: "link", type: "button" }, "change");
       change.addEventListener("click", () => $("#tab-explore").click());
       const seed = "fresh" in line.dataset ? "new seed" : `seed ${settings.seed}`;
-      line.replaceChildren(`Synthetic windows: ${describe(settings)}, ${seed} · `, change);
+      line.replaceChildren(`Synthetic windows: ${settings.model}, tasks of the recording, ${settings.quality} quality, ${seed} · `, change);
     }
   });
 }

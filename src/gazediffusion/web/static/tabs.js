@@ -1,4 +1,5 @@
-// The four tabs: arrows, Home and End move between them; the address states the open one.
+// The four tabs: arrows, Home and End move between them. The address names the open one, so that
+// links, back and forward open it.
 
 import { $ } from "./dom.js";
 
@@ -11,17 +12,30 @@ export const currentTab = () => current;
 // Call a listener with the name of each tab that opens.
 export const onTab = (listener) => listeners.push(listener);
 
-export function openTab(name, withFocus = false) {
-  current = tabs.some((tab) => tab.getAttribute("aria-controls") === name) ? name : "explore";
+const NAMES = { generate: "explore" };
+for (const tab of tabs) NAMES[tab.getAttribute("aria-controls")] = tab.getAttribute("aria-controls");
+
+// The tab that the address names; without a name the first, with another name the open one.
+const addressed = () => (location.hash ? NAMES[location.hash.slice(1)] || current : "explore");
+
+function show(name, withFocus = false) {
+  current = name;
   for (const tab of tabs) {
     const isOpen = tab.getAttribute("aria-controls") === current;
     tab.setAttribute("aria-selected", String(isOpen));
     tab.tabIndex = isOpen ? 0 : -1;
     $(`#${tab.getAttribute("aria-controls")}`).hidden = !isOpen;
+    if (isOpen) document.title = `${tab.textContent} · gazediffusion playground`;
     if (isOpen && withFocus) tab.focus();
   }
-  history.replaceState(null, "", current === "explore" ? location.pathname + location.search : `#${current}`);
   for (const listener of listeners) listener(current);
+}
+
+export function openTab(name, withFocus = false) {
+  if (name !== addressed()) {
+    history.pushState(null, "", name === "explore" ? location.pathname + location.search : `#${name}`);
+  }
+  show(name, withFocus);
 }
 
 export function startTabs() {
@@ -39,5 +53,6 @@ export function startTabs() {
   for (const link of document.querySelectorAll("[data-goto]")) {
     link.addEventListener("click", () => openTab(link.dataset.goto, true));
   }
-  openTab(location.hash.slice(1) || "explore");
+  addEventListener("popstate", () => addressed() !== current && show(addressed()));
+  show(addressed());
 }

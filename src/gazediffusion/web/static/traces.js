@@ -1,4 +1,4 @@
-// Traces: x(t) and y(t) in pixels or degrees, and speed, of the selected window, with its events
+// Traces: x(t) and y(t) in a chosen unit, and speed, of the selected window, with its events
 // shaded. Zoom and replay share one range; a line marks the time of the replay, and a click sets it.
 
 import { $, colours, onTheme, say } from "./dom.js";
@@ -15,23 +15,29 @@ let shown = null;
 let isDrawn = false;
 
 // Degrees need the size of the window's screen.
-const unitOf = (gaze) => ($("#unit").value === "deg" && degreesOf(gaze) ? "°" : "px");
+function unitOf(gaze) {
+  const chosen = $("#unit").value;
+  return chosen === "deg" && !degreesOf(gaze) ? "px" : chosen;
+}
+const NAMES = { px: "pixels", deg: "degrees of visual angle", norm: "normalized units" };
+const positionOf = { px: pixelsOf, deg: degreesOf, norm: ({ x, y }) => ({ x: [...x], y: [...y] }) };
+const DIGITS = { px: 0, deg: 2, norm: 3 };
 
 const inSeconds = () => [clock.first / 1000, clock.last / 1000];
 
 function curves(gaze) {
   const { blue, orange, ink } = colours();
   const time = timesOf(gaze).map((ms) => ms / 1000);
-  const inDegrees = unitOf(gaze) === "°";
-  const { x, y } = inDegrees ? degreesOf(gaze) : pixelsOf(gaze);
-  const curve = (values, name, color, yaxis, unit, digits = 0) => ({
+  const unit = unitOf(gaze);
+  const { x, y } = positionOf[unit](gaze);
+  const curve = (values, name, color, yaxis, words, digits = 0) => ({
     x: time, y: values, name, yaxis, type: "scatter", mode: "lines", line: { color, width: 1.3 },
-    hovertemplate: `${name} %{y:.${digits}f} ${unit}<extra></extra>`,
+    hovertemplate: `${name} %{y:.${digits}f} ${words}<extra></extra>`,
   });
   return [
-    curve(x, "x", blue, "y", unitOf(gaze), inDegrees ? 2 : 0),
-    curve(y, "y", orange, "y2", unitOf(gaze), inDegrees ? 2 : 0),
-    curve(speedOf(gaze), "speed", ink, "y3", "°/s"),
+    curve(x, "x", blue, "y", NAMES[unit], DIGITS[unit]),
+    curve(y, "y", orange, "y2", NAMES[unit], DIGITS[unit]),
+    curve(speedOf(gaze), "speed", ink, "y3", "deg/s"),
   ];
 }
 
@@ -62,7 +68,7 @@ function layout(gaze) {
     yaxis: axis({ domain: [0.73, 0.93], fixedrange: true, nticks: 3 }),
     yaxis2: axis({ domain: [0.4, 0.6], fixedrange: true, autorange: "reversed", nticks: 3 }),
     yaxis3: axis({ domain: [0, 0.27], fixedrange: true, rangemode: "tozero", nticks: 3 }),
-    annotations: [label(`x, ${unitOf(gaze)}`, 0.93), label(`y, ${unitOf(gaze)}, down`, 0.6), label("speed, °/s", 0.27)],
+    annotations: [label(`x, ${NAMES[unitOf(gaze)]}`, 0.93), label(`y, ${NAMES[unitOf(gaze)]}, down`, 0.6), label("speed, degrees per second", 0.27)],
     shapes: [...shading(gaze), threshold],
   });
 }
