@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
+from gazediffusion.data.simulation import SimulationConfig, write_simulation
 from gazediffusion.data.windows import Windows
 from gazediffusion.web.playground import Playground
 from gazediffusion.web.settings import Settings
@@ -82,6 +83,21 @@ def test_synthetic_windows_are_of_the_recorded_tasks(
     assert (response.status_code, words in response.json()["error"]) == (422, True)
     fields["task"] = "reading"
     assert client.post("/api/evaluate", files=other, data=fields).status_code == 200
+
+
+def test_recordings_slower_than_the_model_are_compared_at_their_rate(
+    client: TestClient, tmp_path: Path
+) -> None:
+    config = SimulationConfig(n_participants=3, minutes=1.0, rate_hz=60)
+    write_simulation(config, tmp_path / "slow", "csv")
+    files = sent_files(tmp_path / "slow")
+    found = client.post("/api/real", files=files).json()
+    assert found["rate_hz"] == 60
+    assert found["n_recordings"] == 3
+    fields = {"n": "25", "quality": "fast", "task": "reading"}
+    found = client.post("/api/evaluate", files=files, data=fields).json()
+    assert found["n_synthetic"] == 25
+    assert any("60 Hz" in line for line in [found["compared"], *found["notes"]])
 
 
 def test_few_windows_are_refused_before_any_is_generated(

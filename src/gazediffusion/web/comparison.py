@@ -40,13 +40,15 @@ class RealWindows:
 def read(
     source: Path,
     settings: dict[str, Any],
-    cut: gd.PrepareConfig,
+    rate_hz: float,
+    seconds: float,
     kept: Path,
     max_bytes: int | None,
     report: Report,
 ) -> bytes:
     """Recordings cleaned and cut, or a windows file as it is; written to `kept`.
 
+    rate_hz: of the windows, where the recordings are not slower. seconds: their length.
     max_bytes: to which a file may expand; None sets no bounds.
     """
     report({"stage": "reading", "done": 0, "n": None})
@@ -54,12 +56,12 @@ def read(
         for path in [source] if source.is_file() else source.rglob("*"):
             if path.is_file():
                 require_bounds(path, max_bytes)
-    kept.write_bytes(pickle.dumps(_read(source, settings, cut, report)))
+    kept.write_bytes(pickle.dumps(_read(source, settings, rate_hz, seconds, report)))
     return b""
 
 
 def _read(
-    source: Path, settings: dict[str, Any], cut: gd.PrepareConfig, report: Report
+    source: Path, settings: dict[str, Any], rate_hz: float, seconds: float, report: Report
 ) -> RealWindows:
     if source.suffix == ".safetensors":
         windows = gd.Windows.load(source)
@@ -68,15 +70,14 @@ def _read(
         if not windows.validation:
             return RealWindows(windows, None, n_recordings)
         return RealWindows(windows.held_out, windows.train, n_recordings)
-    n_recordings = 0
+    found: set[tuple[Any, ...]] = set()
 
-    def count(recording: object) -> None:
-        nonlocal n_recordings
-        n_recordings += 1
-        report({"stage": "reading", "done": n_recordings, "n": None})
+    def count(recording: gd.Recording) -> None:
+        found.add((recording.path, recording.participant, recording.task, recording.trial))
+        report({"stage": "reading", "done": len(found), "n": None})
 
-    windows = gd.prepare(gd.read(source, **settings), cut, count)
-    return RealWindows(windows, None, n_recordings)
+    windows = gd.real_windows(gd.read(source, **settings), rate_hz, seconds, count)
+    return RealWindows(windows, None, len(found))
 
 
 def count_tasks(kept: Path, report: Report) -> bytes:

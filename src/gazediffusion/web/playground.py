@@ -82,7 +82,7 @@ class Playground:
     ) -> Path:
         """The windows of an upload, of the model's length, in a file of the worker."""
         most = self.settings.limits.max_upload_bytes * MAX_EXPANSION
-        given = (upload.source, upload.settings, _cut(model), upload.windows, most)
+        given = (upload.source, upload.settings, *_cut(model), upload.windows, most)
         try:
             await self.compute(request, report, True, comparison.read, *given)
         except GazeError as error:
@@ -104,7 +104,7 @@ class Playground:
                     self._folder = tempfile.TemporaryDirectory(prefix=PREFIX)
                 kept = Path(self._folder.name) / key
                 settings = {"screen": self.settings.screen}
-                given = (path, settings, _cut(model), kept, None)
+                given = (path, settings, *_cut(model), kept, None)
                 await self.compute(request, report, False, comparison.read, *given)
                 self._real[key] = kept
             return self._real[key]
@@ -160,9 +160,9 @@ class Playground:
             queue.release(job)
 
 
-def _cut(model: ServedModel) -> gd.PrepareConfig:
-    about = model.about
-    return gd.PrepareConfig(rate_hz=about.rate_hz, seconds=about.seconds, validation_fraction=0.0)
+def _cut(model: ServedModel) -> tuple[float, float]:
+    """Rate in Hz and length in s of the windows that are compared with a model's."""
+    return model.about.rate_hz, model.about.seconds
 
 
 def _of_request(request: Request) -> Playground:

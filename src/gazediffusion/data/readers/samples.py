@@ -165,7 +165,7 @@ def _rows(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Rows:
     if (starts[1:] == starts[:-1] + lengths[:-1]).all():
         return range(int(starts[0]), int(starts[-1] + lengths[-1]))
     before = np.cumsum(lengths) - lengths
-    return np.arange(lengths.sum(), dtype=np.int64) + np.repeat(starts - before, lengths)
+    return np.asarray(np.arange(lengths.sum()) + np.repeat(starts - before, lengths), np.int64)
 
 
 def _places(table: Table, rows: Rows) -> Callable[[int], str]:

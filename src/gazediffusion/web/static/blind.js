@@ -150,6 +150,8 @@ async function start() {
   const settings = { ...store.get("settings"), seed: randomSeed() };
   const model = modelOf(settings.model);
   const unused = drawReal(real, model);
+  // Real gaze of a slower tracker would give itself away beside the model's own rate.
+  const rate = Math.min(model.rate_hz, real.summary.rate_hz);
   tested = { real, model: settings.model, quality: settings.quality };
   total = unused.length;
   pairs = [];
@@ -164,7 +166,7 @@ async function start() {
   try {
     for (const task of new Set(unused.map((one) => one.task))) {
       const n = unused.filter((one) => one.task === task).length;
-      for await (const event of generateStream({ ...settings, task, n }, own.signal)) take(event, unused, model);
+      for await (const event of generateStream({ ...settings, task, n, rate_hz: rate }, own.signal)) take(event, unused, rate);
     }
     if (pairs.length < total) throw new Error("The server stopped before all windows were generated.");
     say(status, "");
@@ -178,11 +180,11 @@ async function start() {
 }
 
 // One event of a stream: a synthetic window gets a real one as its partner.
-function take({ name, data }, unused, model) {
+function take({ name, data }, unused, rate) {
   if (name === "queued" && data.ahead) say(status, `Waiting for ${data.ahead} other jobs.`);
   if (name === "failed") throw new Error(data.error);
   if (name !== "window") return;
-  const synthetic = gazeWindow(data, model.rate_hz);
+  const synthetic = gazeWindow(data, rate);
   const real = cutTo(partner(unused, synthetic.task), synthetic.x.length);
   pairs.push(pairOf({ ...real, screen: synthetic.screen }, synthetic));
   if (pairs.length === 1) open();
