@@ -161,7 +161,7 @@ class Hostile:
         size = int.from_bytes(content[:8], "little")
         header = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["gazediffusion"])
         tensors = {name: one.copy() for name, one in load(content).items()}
-        odd = self.rng.choice(["two", None, -1, 10**40, [], {}, "x" * 10**5, 1.5, True])
+        odd: Any = self.rng.choice(["two", None, -1, 10**40, [], {}, "x" * 10**5, 1.5, True])
         if self.rng.random() < 0.5:
             header[self.rng.choice(list(header))] = odd
         else:

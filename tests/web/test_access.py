@@ -185,7 +185,7 @@ def test_addresses_that_sent_wrong_tokens_are_forgotten() -> None:
     import asyncio
 
     wrong = access.WrongTokens()
-    wrong.first_s, wrong.max_addresses = 0.0, 3  # type: ignore[misc]
+    wrong.first_s, wrong.max_addresses = 0.0, 3
 
     async def send() -> None:
         for k in range(10):

@@ -41,7 +41,7 @@ def test_uploads_never_take_the_server_down(run_folder: Path, tmp_path: Path) ->
     finally:
         server.terminate()
         _, log = server.communicate()
-    statuses = sum(seen.statuses.values(), Counter())
+    statuses: Counter[int] = sum(seen.statuses.values(), Counter())
     assert sum(statuses.values()) == N
     assert not [status for status in statuses if status >= 500], statuses
     assert {200, 400, 413, 422} <= set(statuses), "many kinds of uploads were sent"

@@ -14,7 +14,8 @@ from starlette.types import Receive, Scope, Send
 
 from gazediffusion.errors import GazeError
 from gazediffusion.web.jobs import CANCELLED, INTERNAL, QueueFullError, log
-from gazediffusion.web.playground import DisconnectedError, Messages, Playground, Report, received
+from gazediffusion.web.playground import DisconnectedError, Messages, Playground, received
+from gazediffusion.web.worker import Report
 
 HEADERS = {"X-Accel-Buffering": "no"}  # A reverse proxy passes each event on at once.
 
