@@ -93,3 +93,10 @@ def test_several_screens_are_prepared_together(run: RunCommand, tmp_path: Path) 
 def test_long_lists_are_shortened() -> None:
     assert shortened({"b", "a"}) == "a, b"
     assert shortened([f"P{k:02d}" for k in range(1, 21)]) == "P01, P02, P03 ... P20"
+
+
+def test_every_command_that_reads_recordings_has_the_options_of_reading(run: RunCommand) -> None:
+    for verb in ("inspect", "prepare", "evaluate", "reproduce", "serve"):
+        said = run(verb, "--help")[1]
+        for option in ("--unit", "--origin", "--columns", "--source-rate", "--override-screen"):
+            assert option in said, f"{verb} lacks {option}"

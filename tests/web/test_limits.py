@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gzip
 import io
@@ -14,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from starlette.types import Message, Receive, Scope, Send
 
 from gazediffusion.errors import GazeError
 from gazediffusion.web import playground, security
@@ -129,6 +131,32 @@ def test_a_body_that_trickles_times_out(run_folder: Path, monkeypatch: pytest.Mo
                 break
         connection.close()
         assert answer.startswith(b"HTTP/1.1 408")
+
+
+def test_a_client_that_takes_nothing_of_its_response_keeps_no_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(security, "STALLED_S", 0.05)
+    is_released = False
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        nonlocal is_released
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+        finally:
+            is_released = True
+
+    async def receive() -> Message:
+        return {"type": "http.request"}
+
+    async def never(message: Message) -> None:
+        await asyncio.sleep(60)
+
+    middleware = security.SecurityMiddleware(app, Settings())
+    scope = {"type": "http", "method": "POST", "path": "/api/real", "client": ("1.2.3.4", 5)}
+    asyncio.run(middleware({**scope, "headers": [(b"host", b"localhost")]}, receive, never))
+    assert is_released
+    assert not middleware.uploads
 
 
 def nothing(job: Job) -> Steps:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from gazediffusion.cli.console import out, plain
-from gazediffusion.cli.options import DistanceCm, ScreenCm, ScreenPx, screen_of
+from gazediffusion.cli.options import reads_recordings
 from gazediffusion.errors import GazeError
 
 _NEEDED = ("fastapi", "uvicorn", "plotly", "python_multipart")
 
 
+@reads_recordings
 def serve(
     port: Annotated[int, typer.Option(help="The port to listen on; 0 chooses a free one.")] = 8000,
     host: Annotated[
@@ -34,9 +35,6 @@ def serve(
             show_default=False,
         ),
     ] = None,
-    screen: ScreenPx = None,
-    screen_cm: ScreenCm = None,
-    distance_cm: DistanceCm = None,
     token: Annotated[
         str | None,
         typer.Option(
@@ -71,6 +69,8 @@ def serve(
             show_default=False,
         ),
     ] = None,
+    *,
+    reading: dict[str, Any],
 ) -> None:
     """Generate, compare and export synthetic gaze in the browser or over HTTP.
 
@@ -92,7 +92,7 @@ def serve(
         port=port,
         model=model,
         real=real,
-        screen=screen_of(screen, screen_cm, distance_cm),
+        reading=reading,
         token=token,
         allowed_hosts=tuple(allowed_host or ()),
         limits=Limits(max_windows, max_jobs, max_upload_mb, max_memory_mb, max_work_s),

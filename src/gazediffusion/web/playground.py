@@ -103,8 +103,7 @@ class Playground:
                 if self._folder is None:
                     self._folder = tempfile.TemporaryDirectory(prefix=PREFIX)
                 kept = Path(self._folder.name) / key
-                settings = {"screen": self.settings.screen}
-                given = (path, settings, *_cut(model), kept, None)
+                given = (path, dict(self.settings.reading), *_cut(model), kept, None)
                 await self.compute(request, report, False, comparison.read, *given)
                 self._real[key] = kept
             return self._real[key]

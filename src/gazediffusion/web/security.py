@@ -39,6 +39,12 @@ IDLE_S = 15.0
 SLOW_BYTES_S = 10_000
 SLOW_AFTER_S = 30.0
 WHOLE_S = 600.0
+# A client that takes nothing of its response for so long is gone.
+STALLED_S = 60.0
+
+
+class _StalledError(Exception):
+    """The client takes nothing of its response."""
 
 
 class SecurityMiddleware:
@@ -73,6 +79,8 @@ class SecurityMiddleware:
         self.uploads[address] += is_upload
         try:
             await self.app(scope, self._bounded(scope, receive), send)
+        except _StalledError:
+            pass  # The connection is closed, as the response is not complete.
         finally:
             self.uploads[address] -= is_upload
             self.uploads += Counter()  # forgets those at zero
@@ -161,7 +169,11 @@ class SecurityMiddleware:
                 for name, value in self.headers.items():
                     headers.setdefault(name, value)
                 headers.setdefault("Cache-Control", "no-store" if _is_api(scope) else "no-cache")
-            await send(message)
+            try:
+                async with asyncio.timeout(STALLED_S):
+                    await send(message)
+            except TimeoutError:
+                raise _StalledError from None
 
         return add
 

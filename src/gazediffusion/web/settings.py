@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-import gazediffusion as gd
 from gazediffusion.errors import GazeError
 
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9]([a-z0-9._-]*[a-z0-9])?)(:\d{1,5})?", re.ASCII)
@@ -50,7 +51,7 @@ class Settings:
     """Everything that a server is started with.
 
     model: a run folder to serve beside the packaged models, or the packaged model to list first.
-    real: recordings to compare with; screen: theirs, if the files do not state it.
+    real: recordings to compare with; reading: what is said of them, as in `gd.read`.
     token: that every request to /api must carry. allowed_hosts: names under which a reverse proxy
     passes requests on.
     """
@@ -59,7 +60,7 @@ class Settings:
     port: int = 8000
     model: str | None = None
     real: Path | None = None
-    screen: gd.Screen | None = None
+    reading: Mapping[str, Any] = field(default_factory=dict)
     token: str | None = field(default=None, repr=False)
     allowed_hosts: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
