@@ -49,6 +49,7 @@ def test_the_models_are_described_as_their_runs_are(start: Start, run_folder: Pa
     assert served["trained_on"] == model.config.data
     assert found["limits"] == {
         "max_windows": 7, "max_jobs": 16, "max_upload_mb": 100, "max_seconds": LENGTH / 250,
+        "max_memory_mb": 2048, "max_work_s": 120,
     }  # fmt: skip
     assert (found["has_real"], found["version"]) == (False, __version__)
 

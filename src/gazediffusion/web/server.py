@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import socket
 import threading
@@ -50,6 +51,8 @@ def serve(settings: Settings, say: Callable[[str], None], opens: bool = False) -
     # Read when torch is loaded, which is later.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     _allow_open_files()
+    # It warns of every damaged form, which anybody can send.
+    logging.getLogger("python_multipart").setLevel(logging.CRITICAL)
     app = create_app(settings)
     with listen(settings) as bound:
         url = address(settings, bound.getsockname()[1])
