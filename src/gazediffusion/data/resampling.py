@@ -31,16 +31,19 @@ def read_clock(time_ms: NDArray[np.float64], stated_hz: float | None = None) -> 
     The rate is the mean one, since stamps in whole milliseconds hide an odd rate from the
     median. It becomes the stated rate, or else a whole number of Hz, if that lies within 0.5 %.
     """
+    gaps = gaps_after(time_ms)
     steps = np.diff(time_ms)
-    steps = np.delete(steps, gaps_after(time_ms))
-    steps = steps[steps > 0]
+    is_step = steps > 0
+    is_step[gaps] = False
+    steps = steps[is_step]
     if len(steps) == 0:
         raise GazeError("too short to tell its sampling rate")
     measured_hz = 1000.0 / float(np.mean(steps))
+    has_even_steps = is_steady(steps, float(np.median(steps, overwrite_input=True)))
     for nominal_hz in (stated_hz, float(round(measured_hz))):
         if nominal_hz and abs(measured_hz - nominal_hz) <= 0.005 * nominal_hz:
-            return Clock(nominal_hz, is_steady(steps, float(np.median(steps))))
-    return Clock(measured_hz, is_steady(steps, float(np.median(steps))))
+            return Clock(nominal_hz, has_even_steps)
+    return Clock(measured_hz, has_even_steps)
 
 
 def thinning_factor(clock: Clock, target_hz: float) -> int | None:
