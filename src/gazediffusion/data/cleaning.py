@@ -24,6 +24,7 @@ EyeChoice = Literal["right", "left", "best"]
 
 # EyeLink writes 1e8 or -32768 for "no data" where a converter left it in.
 _SENTINEL_PX = 30_000.0
+_PART = 1 << 20  # samples of a long recording that are worked on at a time, for memory
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,7 @@ def clean(
         time_ms, gaze = time_ms[is_new], gaze[:, is_new]
         labelled = None if labelled is None else labelled[is_new]
 
+    gaps = gaps_after(time_ms)
     # One comparison finds NaN, infinities and sentinels: a NaN compares as False.
     reasons: dict[str, Bools] = {
         "lost": np.any(~(np.abs(gaze) < _SENTINEL_PX), axis=0),
@@ -138,7 +140,6 @@ def clean(
     gone = np.logical_or.reduce(list(reasons.values()))
     # What was never seen has no speed, and comparisons with NaN are false.
     gaze = np.where(gone, np.float32(np.nan), gaze)
-    gaps = gaps_after(time_ms)
     reasons["padding"] = _padding(time_ms, gone, gaps, config)
     if screen is not None:
         reasons["too_fast"] = _too_fast(time_ms, gaze, screen, config.max_speed_deg_s)
@@ -194,7 +195,8 @@ def gaps_after(time_ms: NDArray[np.float64]) -> NDArray[np.int64]:
 
 def is_steady(steps: NDArray[np.float64], usual: float) -> bool:
     """Whether at least 99 % of the clock's steps lie within 10 % of the usual one."""
-    return bool(np.mean(np.abs(steps - usual) <= 0.1 * usual) >= 0.99)
+    off = steps - usual
+    return bool(np.mean(np.abs(off, out=off) <= 0.1 * usual) >= 0.99)
 
 
 def _frozen(time_ms: NDArray[np.float64], gaze_px: NDArray[np.float32], frozen_ms: float) -> Bools:
@@ -219,7 +221,7 @@ def _padding(
     depth = np.zeros(len(time_ms) + 1, dtype=np.int32)
     np.add.at(depth, from_index, 1)
     np.add.at(depth, to_index, -1)
-    return np.cumsum(depth[:-1]) > 0
+    return np.cumsum(depth[:-1], dtype=np.int32) > 0
 
 
 def _too_fast(
@@ -236,13 +238,16 @@ def _too_fast(
     too_fast = np.zeros(len(time_ms), dtype=bool)
     if len(time_ms) < 2:
         return too_fast
-    usual_ms = float(np.median(np.diff(time_ms)))
+    usual_ms = float(np.median(np.diff(time_ms), overwrite_input=True))
     lag = max(1, min(round(4.0 / usual_ms), len(time_ms) - 1)) if usual_ms > 0 else 1
     degrees_per_px = screen.width_deg / screen.width_px
-    dx, dy = gaze_px[:, lag:] - gaze_px[:, :-lag]
-    limit_px = max_speed_deg_s / degrees_per_px * (time_ms[lag:] - time_ms[:-lag]) / 1000.0
-    for start in np.flatnonzero(dx * dx + dy * dy > limit_px * limit_px):
-        too_fast[start : start + lag + 1] = True
+    for first in range(0, len(time_ms) - lag, _PART):
+        part = slice(first, first + _PART + lag)
+        times, gaze = time_ms[part], gaze_px[:, part]
+        dx, dy = gaze[:, lag:] - gaze[:, :-lag]
+        limit_px = max_speed_deg_s / degrees_per_px * (times[lag:] - times[:-lag]) / 1000.0
+        for start in first + np.flatnonzero(dx * dx + dy * dy > limit_px * limit_px):
+            too_fast[start : start + lag + 1] = True
     return too_fast
 
 

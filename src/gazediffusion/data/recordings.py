@@ -113,5 +113,6 @@ def split_at_jumps(recording: Recording, jump_ms: float = 100.0) -> Iterator[Rec
 
 def true_segments(mask: Bools) -> NDArray[np.int64]:
     """Segments (segment, 2) as [start, stop) where the mask is true."""
-    edges = np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0))
+    none = np.zeros(1, dtype=np.int8)
+    edges = np.flatnonzero(np.diff(np.concatenate([none, mask.astype(np.int8), none])))
     return edges.reshape(-1, 2).astype(np.int64, copy=False)

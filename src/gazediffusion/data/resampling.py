@@ -46,13 +46,15 @@ def read_clock(time_ms: NDArray[np.float64], stated_hz: float | None = None) -> 
     median. It becomes the stated rate, or else a whole number of Hz, if that lies within 0.5 %.
     Stamps in whole milliseconds that nowhere leave the stated rate by a millisecond are steady.
     """
+    gaps = gaps_after(time_ms)
     steps = np.diff(time_ms)
-    steps = np.delete(steps, gaps_after(time_ms))
-    steps = steps[steps > 0]
+    is_step = steps > 0
+    is_step[gaps] = False
+    steps = steps[is_step]
     if len(steps) == 0:
         raise GazeError("too short to tell its sampling rate")
     measured_hz = 1000.0 / float(np.mean(steps))
-    steady = is_steady(steps, float(np.median(steps)))
+    steady = is_steady(steps, float(np.median(steps, overwrite_input=True)))
     for nominal_hz in (stated_hz, float(round(measured_hz))):
         if nominal_hz and abs(measured_hz - nominal_hz) <= 0.005 * nominal_hz:
             is_stated = nominal_hz == stated_hz

@@ -31,6 +31,7 @@ from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Floats, Origin, Screen, Unit, top_left_pixels
 
 Rows = range | NDArray[np.int64]
+_PART = 1 << 20  # rows converted at a time, for memory
 Values = dict[str, NDArray[np.floating[Any]]]
 
 
@@ -67,9 +68,11 @@ def recordings(
                 remedy="name the column that separates trials with `columns` trial=...",
             )
             gaze_px = {}
-            for eye, (x, y) in columns.gaze.items():
-                gaze = np.stack([_floats(values, x, rows), _floats(values, y, rows)])
-                gaze_px[eye] = _to_pixels(gaze, unit, origin, screen, path)
+            for eye, pair in columns.gaze.items():
+                gaze_px[eye] = np.empty((2, len(rows)), dtype=np.float32)
+                for part in (slice(one, one + _PART) for one in range(0, len(rows), _PART)):
+                    gaze = np.stack([_floats(values, axis, rows[part]) for axis in pair])
+                    gaze_px[eye][:, part] = _to_pixels(gaze, unit, origin, screen, path)
             if rows is groups[-1][1]:
                 values.clear()  # a file may be one long recording
             yield Recording(
@@ -165,7 +168,8 @@ def _rows(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Rows:
     if (starts[1:] == starts[:-1] + lengths[:-1]).all():
         return range(int(starts[0]), int(starts[-1] + lengths[-1]))
     before = np.cumsum(lengths) - lengths
-    return np.asarray(np.arange(lengths.sum()) + np.repeat(starts - before, lengths), np.int64)
+    rows: NDArray[np.int64] = np.arange(lengths.sum()) + np.repeat(starts - before, lengths)
+    return rows
 
 
 def _places(table: Table, rows: Rows) -> Callable[[int], str]:
