@@ -39,7 +39,7 @@ def test_the_held_out_participants_of_a_windows_file_are_real(
     client = start(real=windows_file)
     windows = Windows.load(windows_file)
     assert client.get("/api/real").json()["n_windows"] == len(windows.held_out)
-    fields = {"n": "20", "quality": "fast", "task": "free viewing"}
+    fields = {"n": "25", "quality": "fast", "task": "free viewing"}
     found = client.post("/api/evaluate", data=fields).json()
     assert found["n_real"] == len(windows.held_out)
     assert found["notes"] == [], "the floor is that of the training participants"
