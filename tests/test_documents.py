@@ -174,7 +174,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("documents")
     screen = gd.Screen(1280, 720, 40, 22.5, 45)
-    config = SimulationConfig(n_participants=6, minutes=1, rate_hz=250, screen=screen)
+    config = SimulationConfig(n_participants=6, minutes=2, rate_hz=250, screen=screen)
     write_simulation(config, folder / "study", "csv")
     windows = gd.prepare(gd.read([folder / "study"], screen=screen))
     windows.save(folder / "windows.safetensors")

@@ -156,16 +156,16 @@ def comparable(page: str) -> str:
 def test_evaluate_gives_the_same_numbers_and_report(
     client: TestClient, run: RunCommand, study: Path, model: gd.Model, tmp_path: Path
 ) -> None:
-    fields = {"n": "24", "seed": "5", "quality": "fast", "task": "free viewing"}
+    fields = {"n": "25", "seed": "5", "quality": "fast", "task": "free viewing"}
     response = client.post("/api/evaluate", files=sent_files(study), data=fields)
     assert response.status_code == 200, response.text
     found = response.json()
-    synthetic = model.sample(24, seed=5, quality="fast", task="free viewing", batch_size=BATCH_CPU)
+    synthetic = model.sample(25, seed=5, quality="fast", task="free viewing", batch_size=BATCH_CPU)
     real = prepared(study)
     config = gd.EvaluationConfig(quick=True)
     evaluation = gd.evaluate(real, {"synthetic": synthetic}, None, config)
     expected = evaluation.results
-    assert (found["n_real"], found["n_synthetic"]) == (len(real), 24)
+    assert (found["n_real"], found["n_synthetic"]) == (len(real), 25)
     assert found["compared"] == expected["about"]["compared"]
     assert found["warnings"] == evaluation.warnings
     for key in KEYS:

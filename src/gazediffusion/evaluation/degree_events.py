@@ -28,7 +28,7 @@ MIN_FIXATION_MS = 100.0  # pymovements' default for I-VT
 MIN_SACCADE_MS = 6.0  # Engbert & Kliegl 2003: three samples at 500 Hz
 NOISE_FACTOR = 6.0  # Engbert & Kliegl 2003: the threshold in multiples of the noise
 # Below this rate five samples outlast a saccade: velocity is taken over three of them, and no
-# microsaccade can be told from noise.
+# microsaccade can be separated from noise.
 FINE_HZ = 200.0
 MICROSACCADE_DEG = 1.0  # Engbert & Kliegl 2003: smaller saccades are microsaccades
 _MIN_NOISE_DEG_S = 1e-10  # below this pymovements refuses to set a threshold

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 import numpy as np
 
 from gazediffusion.data.export.npz import read_npz
-from gazediffusion.data.readers import ReadOptions, find_sources
 from gazediffusion.data.splits import split_participants
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
@@ -55,6 +54,7 @@ from gazediffusion.models.checkpoint import Run
 from gazediffusion.models.pretrained import load_model
 
 if TYPE_CHECKING:
+    from gazediffusion.data.readers import ReadOptions
     from gazediffusion.data.reading import ReadSettings
 
 Side = Literal["real", "reference", "synthetic"]
@@ -262,6 +262,8 @@ def load_set(
         return _part(Windows.load(path), side, path)
     if path.suffix == ".npz":
         return read_npz(path, _screen_of(like), like.rate_hz if like is not None else None)
+    from gazediffusion.data.readers import ReadOptions, find_sources
+
     rate_hz, seconds = RATE_HZ, SECONDS
     if like is not None:
         rate_hz, seconds = like.rate_hz, like.length / like.rate_hz
@@ -281,6 +283,8 @@ def _synthetic(path: Path, like: Like, read_options: ReadOptions | None) -> Wind
 
 
 def _synthetic_recordings(path: Path, like: Like, read_options: ReadOptions | None) -> Windows:
+    from gazediffusion.data.readers import ReadOptions, find_sources
+
     options, card = read_options or ReadOptions(), read_card(path)
     fallback = options.screen or _screen_of(like)
     # A set of ours states columns, unit and screen itself: the settings are of the other files.

@@ -11,19 +11,21 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gazediffusion.data.cleaning import CleaningConfig
-from gazediffusion.data.preparing import PrepareConfig, prepare
-from gazediffusion.data.readers import Source
-from gazediffusion.data.reading import Recordings, sources_of
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.resampling import LowRateError, read_clock
 from gazediffusion.data.windows import CLIP, Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.gaze_sets import is_thinned
 from gazediffusion.evaluation.summary import Like
+
+if TYPE_CHECKING:
+    from gazediffusion.data.readers import Source
+    from gazediffusion.data.reading import Recordings
 
 SECONDS, RATE_HZ = 8.0, 250.0
 # Unsteady trackers have odd mean rates, another in every recording: these are rounded down to this.
@@ -45,6 +47,8 @@ def real_windows(
 
     A window begins every second; `progress` is called after each recording, as by `prepare`.
     """
+    from gazediffusion.data.preparing import PrepareConfig, prepare
+
     while True:
         config = PrepareConfig(
             rate_hz=rate_hz, seconds=seconds, stride=round(rate_hz), validation_fraction=0.0
@@ -65,6 +69,8 @@ def synthetic_windows(sources: Sequence[Source], like: Like, rate_hz: float | No
     rate_hz: of the recordings, where it is known. Where the real windows were thinned, synthetic
     recordings are too.
     """
+    from gazediffusion.data.preparing import PrepareConfig, prepare
+
     seconds = like.length / like.rate_hz
     own_hz = rate_hz or _rate_of(sources)
     config = PrepareConfig(
@@ -118,7 +124,7 @@ def _letters(name: str) -> str:
 
 def _rate_of(sources: Sequence[Source]) -> float:
     """The rate of the first recording."""
-    first = next(iter(Recordings(tuple(sources_of(sources)))))
+    first = next(recording for source in sources for recording in source.read())
     return read_clock(first.time_ms, first.rate_hz).rate_hz
 
 
