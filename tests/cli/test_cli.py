@@ -165,7 +165,8 @@ CONTENTS = {
     "non-numeric": ("a.csv", b"t_ms,x_px,y_px\n0,1,2\n4,one,2\n8,1,2\n", "line 3"),
     "backwards": ("a.csv", b"t_ms,x_px,y_px\n0,1,2\n4,1,2\n8,3,4\n2,1,2\n", "line 5"),
     "unknown columns": ("a.csv", b"when,left,down\n0,1,2\n4,1,2\n", "--columns"),
-    "binary": ("a.edf", bytes(range(256)), "no eye-tracking format"),
+    "binary": ("a.bin", bytes(range(256)), "no eye-tracking format"),
+    "EyeLink": ("a.edf", bytes(range(256)), "edf2asc a.edf"),
     "prose": ("a.txt", b"Dear reader,\nthis is a letter.\n", "column"),
 }
 

@@ -121,7 +121,7 @@ def test_a_flipped_bit_is_found_by_the_checksum(tmp_path: Path) -> None:
 
 def _rewritten(path: Path, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> None:
     """Windows whose tensors and header were changed, with the checksum of what they are now."""
-    make_windows().save(path)
+    make_windows().save(path, overwrite=True)
     with safe_open(path, "np") as stream:
         tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
         header = json.loads(stream.metadata()["gazediffusion"])

@@ -66,7 +66,9 @@ def test_synthetic_windows_are_of_the_recorded_tasks(
 
     def sent(*tasks: str) -> dict[str, tuple[str, bytes]]:
         path = tmp_path / "windows.safetensors"
-        replace(windows, tasks=tasks, segment_task=number, validation=frozenset()).save(path)
+        replace(windows, tasks=tasks, segment_task=number, validation=frozenset()).save(
+            path, overwrite=True
+        )
         return {"files": (path.name, path.read_bytes())}
 
     fields = {"n": "25", "quality": "fast"}
@@ -93,8 +95,8 @@ def test_recordings_slower_than_the_model_are_compared_at_their_rate(
     files = sent_files(tmp_path / "slow")
     found = client.post("/api/real", files=files).json()
     assert found["rate_hz"] == 60
-    assert found["n_recordings"] == 3
-    fields = {"n": "25", "quality": "fast", "task": "reading"}
+    assert found["n_recordings"] == 6
+    fields = {"n": "25", "quality": "fast"}
     found = client.post("/api/evaluate", files=files, data=fields).json()
     assert found["n_synthetic"] == 25
     assert any("60 Hz" in line for line in [found["compared"], *found["notes"]])
@@ -117,7 +119,7 @@ def test_few_windows_are_refused_before_any_is_generated(
     ("name", "content", "fields", "words"),
     [
         ("a.csv", b"x,y\n1,2\n", {}, "a.csv"),
-        ("a.xyz", b"nothing known", {}, "a.xyz: this is no eye-tracking format known here"),
+        ("a.xyz", b"nothing known", {}, "a.xyz: no eye-tracking format known here"),
         ("a.csv", b"", {}, "a.csv: the file is empty"),
         ("a.csv", b"t,x,y\n0,1,2\n4,1,2\n", {}, "`screen`"),
         ("a.csv", b"t,x,y\n0,1,2\n4,1,2\n", {"screen": "big"}, "`screen` must look like"),
@@ -150,17 +152,17 @@ def test_a_stream_tells_the_stages_and_its_report_repeats_nothing(
     start: Start, study: Path
 ) -> None:
     client = start()
-    fields = {"n": "25", "quality": "fast", "task": "reading"}
+    fields = {"n": "25", "quality": "fast"}
     streamed = client.post("/api/evaluate/stream", files=sent_files(study), data=fields)
     (_, queued), *progress, (last, done) = events_of(streamed.text)
     assert len(queued["job"]) == 16
     assert queued["ahead"] == 0
+    assert last == "done", done
     assert {name for name, _ in progress} == {"progress"}
     stages = list(dict.fromkeys(one["stage"] for _, one in progress))
     assert stages == ["reading", "generating", "comparing"]
     assert max(one["done"] for _, one in progress if one["stage"] == "generating") == 25
     assert max(one["done"] for _, one in progress if one["stage"] == "reading") >= 3
-    assert last == "done"
     assert done["n_synthetic"] == 25
 
     kept = {"comparison": done["comparison"]}

