@@ -86,7 +86,7 @@ def _add_pages(app: FastAPI) -> None:
         return FileResponse(STATIC / "index.html", headers=policy)
 
     @app.get("/health", summary="Whether the server responds", response_model=HealthResponse)
-    def health() -> dict[str, str]:
+    async def health() -> dict[str, str]:
         """For a reverse proxy or a monitor; needs no token."""
         return {"status": "ok", "version": gd.__version__}
 

@@ -30,7 +30,7 @@ _EVENTS = event_schema("queued", "started", "progress", "window", "done", "faile
 
 
 @routes.get("/models", summary="List the models", response_model=ModelsResponse)
-def models(play: Play) -> dict[str, Any]:
+async def models(play: Play) -> dict[str, Any]:
     """The models with their tasks, screens and lengths, and the limits of one request."""
     served = play.models.served.values()
     limits = play.settings.limits
