@@ -29,6 +29,7 @@ from gazediffusion.evaluation.distances import (
     distances_with_intervals,
     draw_weights,
     drawn_counts,
+    drawn_means,
 )
 from gazediffusion.evaluation.features import PAPER_HZ, ivt_threshold
 from gazediffusion.evaluation.gaze_sets import SECOND_DRAW, GazeSet, GazeSets, arrange, stream
@@ -198,10 +199,11 @@ def scalar_row(name: str, cells: Results) -> Results:
     return {"name": name, "title": SCALARS[name], "family": "temporal", "unit": "", **cells}
 
 
-def cell(distance: Distance, ratio: float | None) -> Results:
-    """A distance with its interval and its ratio to the floor."""
+def cell(distance: Distance, ratio: float | None, keep_draws: bool = False) -> Results:
+    """A distance with its interval, its ratio to the floor and, if kept, its replicates."""
     value = distance.value if np.isfinite(distance.value) else None
-    return {"value": value, "interval": distance.interval(), "ratio": ratio}
+    draws = {"draws": distance.replicates} if keep_draws else {}
+    return {"value": value, "interval": distance.interval(), "ratio": ratio, **draws}
 
 
 def _weights(sets: GazeSets, config: EvaluationConfig) -> dict[str, Floats]:
@@ -277,18 +279,33 @@ class _Comparison:
                 drawn = by_kind["js"].replicates / len(FEATURES)
                 self.mean_js[name] = self.mean_js.get(name, 0.0) + drawn
             for kind, one in by_kind.items():
-                found[kind]["synthetic"][name] = cell(one, ratio(one.value, floor[kind]))
+                over = ratio(one.value, floor[kind])
+                found[kind]["synthetic"][name] = cell(one, over, self._keeps_draws)
         width = float(bins[1] - bins[0]) or 1.0
         shown = [one.name for one in sets.shown]
         densities = {
             k: (counts[k] / (counts[k].sum() * width)).tolist() for k in shown if k in counts
         }
+        kept: Results = {}
+        if self._keeps_draws:
+            kept["mean_draws"] = {
+                name: drawn_means(of[name], self.weights[name]) for name in shown if name in counts
+            }
+            if sets.train:
+                weights = (self.weights["real"], self.weights["train"])
+                for kind, one in distances_with_intervals(*below, bins, weights).items():
+                    found[kind]["floor_draws"] = one.replicates
         return {
             **real.described,
             "mean": {name: of[name].mean for name in shown},
             "distances": found,
             "histogram": {"edges": bins.tolist(), **densities},
+            **kept,
         }
+
+    @property
+    def _keeps_draws(self) -> bool:
+        return self.config.keep_draws and bool(self.weights)
 
     def _drawn_js(
         self, of: Mapping[str, Quantity], bins: Floats
@@ -341,12 +358,17 @@ class _Comparison:
         drawn = {one: curves[one].mean(weights) for one, weights in self.weights.items()}
         real = drawn.pop("real", np.empty(0))
         replicates = {one: np.abs(real - mean).mean(axis=1) for one, mean in drawn.items()}
-        self._keep(name, ratios, replicates, replicates.pop("train", None), floor)
+        of_floor = replicates.pop("train", None)
+        self._keep(name, ratios, replicates, of_floor, floor)
+        keeps = self._keeps_draws
         cells = {
-            one: cell(Distance(values[one], replicates.get(one, np.empty(0))), ratios[one])
+            one: cell(Distance(values[one], replicates.get(one, np.empty(0))), ratios[one], keeps)
             for one in self.sets.names
         }
-        return scalar_row(name, {"floor": floor, "halves": halves, "synthetic": cells})
+        kept: Results = {"floor_draws": of_floor} if keeps else {}
+        if keeps and name == "autocorrelation":
+            kept["curve_draws"] = {"real": real, **drawn}
+        return scalar_row(name, {"floor": floor, "halves": halves, "synthetic": cells, **kept})
 
     def headlines(self, results: Results, base: Windows) -> Results:
         """The headline of each synthetic set and of the second draw, by name.

@@ -130,6 +130,17 @@ def drawn_counts(quantity: Quantity, edges: Floats, weights: Floats) -> Floats:
     return np.asarray(weights @ counts.astype(float))
 
 
+def drawn_means(quantity: Quantity, weights: Floats) -> Floats:
+    """Means (replicate,) of drawn groups; NaN where no drawn group has a value.
+
+    weights: how often each group is drawn, (replicate, group).
+    """
+    n_groups = weights.shape[1]
+    sums = np.bincount(quantity.group, quantity.values, minlength=n_groups)
+    counts = weights @ np.bincount(quantity.group, minlength=n_groups).astype(float)
+    return np.asarray(weights @ sums / np.where(counts > 0, counts, np.nan))
+
+
 def share(values: Floats) -> Floats:
     """At most MAX_SORTED of the values, evenly chosen."""
     step = max(1, -(-len(values) // MAX_SORTED))

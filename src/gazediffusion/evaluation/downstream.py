@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.classifier import participant_folds
+from gazediffusion.evaluation.distances import drawn_windows
 from gazediffusion.evaluation.features import ivt_statistics, kinematic_features
 
 Floats = NDArray[np.float64]
@@ -59,11 +60,16 @@ class CountTask:
 
 
 def trtr(
-    real: CountTask, real_groups: Ints, seed: int, more: CountTask | None = None
-) -> dict[str, float]:
+    real: CountTask,
+    real_groups: Ints,
+    seed: int,
+    more: CountTask | None = None,
+    n_draws: int = 0,
+) -> dict[str, Any]:
     """Trained on real, tested on participants not trained on: r2 and mae with SD over the folds.
 
-    more: windows that are added to each training part.
+    more: windows that are added to each training part. n_draws: of r2_draws, means of r2 over
+    folds drawn with replacement; the same folds for the same seed.
     """
     what = "TRTR" if more is None else "AUG"
     for task in filter(None, (more, real)):
@@ -79,31 +85,66 @@ def trtr(
     fold = participant_folds(real_groups, n_folds)
     parts = [real[fold != k] for k in range(n_folds)]
     trained = parts if more is None else [part.with_more(more) for part in parts]
-    scores = [_scores(train, real[fold == k], seed).mean(axis=0) for k, train in enumerate(trained)]
-    return _summary(np.array(scores), sum(map(len, trained)) // n_folds, len(real))
+    scores = np.array(
+        [_scores(train, real[fold == k], seed).mean(axis=0) for k, train in enumerate(trained)]
+    )
+    found = _summary(scores, sum(map(len, trained)) // n_folds, len(real))
+    if n_draws:
+        drawn = np.random.default_rng(seed).integers(0, n_folds, (n_draws, n_folds))
+        found["r2_draws"] = scores[drawn, 0].mean(axis=1).tolist()
+    return found
 
 
-def aug(real: CountTask, real_groups: Ints, synthetic: CountTask, seed: int) -> dict[str, float]:
+def aug(
+    real: CountTask, real_groups: Ints, synthetic: CountTask, seed: int, n_draws: int = 0
+) -> dict[str, Any]:
     """As `trtr`, with all the synthetic windows added to each training part."""
-    return trtr(real, real_groups, seed, synthetic)
+    return trtr(real, real_groups, seed, synthetic, n_draws)
 
 
-def tstr(real: CountTask, synthetic: CountTask, seed: int) -> dict[str, float]:
-    """Trained on synthetic, tested on all real: r2 and mae with SD over the networks' seeds."""
+def tstr(
+    real: CountTask,
+    synthetic: CountTask,
+    seed: int,
+    real_groups: Ints | None = None,
+    n_draws: int = 0,
+) -> dict[str, Any]:
+    """Trained on synthetic, tested on all real: r2 and mae with SD over the networks' seeds.
+
+    n_draws: of r2_draws, r2 on the windows of participants (real_groups) drawn with replacement.
+    """
     for task in (real, synthetic):
         _require("TSTR", task)
-    return _summary(_scores(synthetic, real, seed), len(synthetic), len(real))
+    predicted = _predictions(synthetic, real, seed)
+    found = _summary(_scores_of(predicted, real), len(synthetic), len(real))
+    if n_draws and real_groups is not None:
+        rng = np.random.default_rng(seed)
+        drawn = [drawn_windows(np.asarray(real_groups), rng) for _ in range(n_draws)]
+        found["r2_draws"] = [_scores_of(predicted[:, k], real[k])[:, 0].mean() for k in drawn]
+    return found
 
 
 def _scores(train: CountTask, test: CountTask, seed: int) -> Floats:
     """R2 and MAE of N_SEEDS networks, (network, 2)."""
-    return np.array([_score(train, test, seed + k) for k in range(N_SEEDS)])
+    return _scores_of(_predictions(train, test, seed), test)
 
 
-def _score(train: CountTask, test: CountTask, seed: int) -> tuple[float, float]:
-    """R2 and MAE of one network; features and target are standardized on the training part."""
-    from sklearn.exceptions import ConvergenceWarning
+def _scores_of(predicted: Floats, test: CountTask) -> Floats:
+    """R2 and MAE of predictions (network, window), (network, 2)."""
     from sklearn.metrics import mean_absolute_error, r2_score
+
+    true = test.fixation_count
+    return np.array([(r2_score(true, one), mean_absolute_error(true, one)) for one in predicted])
+
+
+def _predictions(train: CountTask, test: CountTask, seed: int) -> Floats:
+    """Counts that N_SEEDS networks predict, (network, window)."""
+    return np.array([_predicted(train, test, seed + k) for k in range(N_SEEDS)])
+
+
+def _predicted(train: CountTask, test: CountTask, seed: int) -> Floats:
+    """Counts (window,) by one network; features and target standardized on the training part."""
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.neural_network import MLPRegressor
     from threadpoolctl import threadpool_limits
 
@@ -122,12 +163,11 @@ def _score(train: CountTask, test: CountTask, seed: int) -> tuple[float, float]:
         # A fixed number of iterations is the budget; convergence is not required.
         warnings.simplefilter("ignore", ConvergenceWarning)
         network.fit((train.features - centre) / spread, (train.fixation_count - mean) / unit)
-    predicted = network.predict((test.features - centre) / spread) * unit + mean
-    target = test.fixation_count
-    return float(r2_score(target, predicted)), float(mean_absolute_error(target, predicted))
+    predicted = network.predict((test.features - centre) / spread)
+    return np.asarray(predicted * unit + mean)
 
 
-def _summary(scores: Floats, n_train: int, n_test: int) -> dict[str, float]:
+def _summary(scores: Floats, n_train: int, n_test: int) -> dict[str, Any]:
     """Means and SDs over the rows of (run, [r2, mae]), with the numbers of windows."""
     (r2, mae), (r2_sd, mae_sd) = scores.mean(axis=0).tolist(), scores.std(axis=0, ddof=1).tolist()
     found = {"r2": r2, "r2_sd": r2_sd, "mae": mae, "mae_sd": mae_sd}

@@ -36,7 +36,8 @@ ALL = "all tasks"
 class EvaluationConfig:
     """What is computed. `quick` leaves out the bootstrap and the slow tests.
 
-    with_tests: False leaves out the slow tests alone.
+    with_tests: False leaves out the slow tests alone. keep_draws: results hold the bootstrap
+    replicates of every distance, floor and mean, (replicate,), so that differences can be tested.
     """
 
     protocols: tuple[Protocol, ...] = ("position", "velocity")
@@ -44,6 +45,7 @@ class EvaluationConfig:
     quick: bool = False
     seed: int = 0
     with_tests: bool = True
+    keep_draws: bool = False
 
     def __post_init__(self) -> None:
         if not self.protocols or set(self.protocols) - {"position", "velocity"}:

@@ -49,7 +49,7 @@ def compute_tests(
         "coverage": lambda: _coverage(sets),
         "c2st": lambda: _c2st(sets, config.seed),
         "memorisation": lambda: _memorisation(sets),
-        "tstr": lambda: _tstr(sets, config.seed),
+        "tstr": lambda: _tstr(sets, config),
         "fgd": lambda: _fgd(sets, feature_model, progress),
     }
     results: dict[str, Any] = {}
@@ -116,16 +116,17 @@ def _memorisation(sets: GazeSets) -> Found:
     )
 
 
-def _tstr(sets: GazeSets, seed: int) -> Found:
+def _tstr(sets: GazeSets, config: EvaluationConfig) -> Found:
     real, group = downstream.CountTask.of(sets.real.gaze, sets.real.rate_hz), sets.real.group
-    on_real = downstream.trtr(real, group, seed)
+    seed, n_draws = config.seed, config.n_replicates if config.keep_draws else 0
+    on_real = downstream.trtr(real, group, seed, n_draws=n_draws)
 
-    def of(one: GazeSet) -> dict[str, float]:
+    def of(one: GazeSet) -> dict[str, Any]:
         other = downstream.CountTask.of(one.gaze, one.rate_hz)
         scores = {
-            "tstr": downstream.tstr(real, other, seed),
+            "tstr": downstream.tstr(real, other, seed, group, n_draws),
             "trtr": on_real,
-            "aug": downstream.aug(real, group, other, seed),
+            "aug": downstream.aug(real, group, other, seed, n_draws),
         }
         return {f"{way}_{key}": v for way, cells in scores.items() for key, v in cells.items()}
 

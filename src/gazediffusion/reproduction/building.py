@@ -3,9 +3,11 @@
 windows/      position.safetensors, velocity.safetensors
 runs/         one run folder for each network
 sets/         generated windows
-features/RUN/ bottleneck features of a set in that run, for the Frechet Gaze Distance
+features/RUN/ bottleneck features of a set in that run
+frechet/RUN/  Frechet Gaze Distance of a set by these features
 histories/    losses by epoch, time and device of a run
 levels/       what a run recovers at each noise level
+bounds/       the variational bound of a run
 evaluations/  sets compared with the held-out participants
 
 What is there is not built again, and only what is missing asks for what it is built from: with the
@@ -17,20 +19,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
 from gazediffusion.errors import StoppedError
 from gazediffusion.evaluation.comparison import compare
+from gazediffusion.evaluation.distances import drawn_windows
 from gazediffusion.evaluation.gaze_sets import GazeSet
 from gazediffusion.evaluation.generated import bottleneck_features
+from gazediffusion.evaluation.metrics import frechet_of
 from gazediffusion.evaluation.result import EvaluationConfig, plain_values
 from gazediffusion.files import read_json, write_json, written_whole
 from gazediffusion.generation.baselines import fit_baseline
@@ -39,8 +42,11 @@ from gazediffusion.models.checkpoint import Run, WeightsName, load_run, read_con
 from gazediffusion.models.compact import rounded
 from gazediffusion.models.unet import n_parameters
 from gazediffusion.reproduction.artefacts import Artefacts, Required
+from gazediffusion.reproduction.binning import other_bins
 from gazediffusion.reproduction.plan import BASELINES, Plan
+from gazediffusion.training import calibration
 from gazediffusion.training.concurrent import Job, train_concurrently
+from gazediffusion.training.loop import held_out_bound
 from gazediffusion.training.noise_levels import loss_by_level
 
 PARTICIPANTS = ("real", "train")
@@ -93,7 +99,7 @@ class Builder:
 
     def path(self, kind: str, name: str) -> Path:
         """The file, or folder, of an artefact."""
-        home = self.plan.reference if kind == "features" else ""
+        home = self.plan.reference if kind in ("features", "frechet") else ""
         return self.folder / kind / home / (name + _ENDINGS.get(kind, ".json"))
 
     def windows(self, representation: str) -> Windows:
@@ -104,13 +110,15 @@ class Builder:
 
     def samples(self, required: Required) -> None:
         """Build all that needs a trained network, training first what is needed for it."""
-        features, histories, levels = (
-            self._missing(kind, required[kind]) for kind in ("features", "histories", "levels")
+        histories, levels, bounds = (
+            self._missing(kind, required[kind]) for kind in ("histories", "levels", "bounds")
         )
-        needed = self._sets_of({**required, "features": features})
+        frechet = self._missing("frechet", required["frechet"])
+        features = self._missing("features", ["real", *frechet] if frechet else [])
+        needed = self._sets_of({**required, "frechet": features})
         sets = self._missing("sets", [*needed, self.plan.reference])
         runs = [self.plan.sets[name].run for name in sets]
-        runs += [*histories, *levels, *([self.plan.reference] if features else [])]
+        runs += [*histories, *levels, *bounds, *([self.plan.reference] if features else [])]
         self._train([name for name in dict.fromkeys(runs) if name is not None])
         for name in histories:
             write_json(self.path("histories", name), self._history(name))
@@ -123,10 +131,17 @@ class Builder:
             run = self._run(name)
             windows = self.windows(run.config.recipe.representation)
             write_json(self.path("levels", name), loss_by_level(run, windows))
+        for name in bounds:
+            self._part(f"variational bound of {name}")
+            run = self._run(name)
+            windows = self.windows(run.config.recipe.representation)
+            bound = held_out_bound(run, windows, self.plan.n_bound, None)
+            write_json(self.path("bounds", name), asdict(bound))
 
-    def evaluations(self, names: Iterable[str]) -> None:
+    def evaluations(self, required: Required) -> None:
         """Compare sets with the held-out participants."""
-        for name in names:
+        self._write_frechet(self._missing("frechet", required["frechet"]))
+        for name in required["evaluations"]:
             path = self.path("evaluations", name)
             # One of fewer seeds (`so_far`) is another evaluation.
             is_there = path.is_file() and (
@@ -138,11 +153,7 @@ class Builder:
     def artefacts(self, required: Required, about: Mapping[str, Any]) -> Artefacts:
         """Read back what was built."""
         read: dict[str, Any] = {
-            kind: {
-                name: np.load(path) if path.suffix == ".npy" else read_json(path)
-                for name in names
-                if (path := self.path(kind, name))
-            }
+            kind: {name: read_json(self.path(kind, name)) for name in names}
             for kind, names in required.items()
         }
         reference = self.plan.reference
@@ -158,9 +169,16 @@ class Builder:
     def can_build(self, required: Required) -> bool:
         """Whether all of it is there, or can be built without training or sampling a network."""
         has_reference = (self.path("runs", self.plan.reference) / "best.safetensors").is_file()
-        kinds = ["histories", "levels", *([] if has_reference else ["features"])]
-        return set(self._sets_of(required)) <= self.existing("sets") | set(BASELINES) and all(
-            set(required[kind]) <= self.existing(kind) for kind in kinds
+        has_features = has_reference or (
+            set(required["frechet"]) <= self.existing("features") | self.existing("frechet")
+        )
+        return (
+            set(self._sets_of(required)) <= self.existing("sets") | set(BASELINES)
+            and has_features
+            and all(
+                set(required[kind]) <= self.existing(kind)
+                for kind in ("histories", "levels", "bounds")
+            )
         )
 
     def counts(self, representation: str) -> dict[str, int]:
@@ -175,7 +193,7 @@ class Builder:
     def _sets_of(self, required: Required) -> list[str]:
         """The sets that are evaluated, or whose features are required."""
         sets = [name for one in required["evaluations"] for name in self.plan.evaluations[one]]
-        return [*sets, *(name for name in required["features"] if name not in PARTICIPANTS)]
+        return [*sets, *(name for name in required["frechet"] if name not in PARTICIPANTS)]
 
     def _missing(self, kind: str, names: Iterable[str]) -> list[str]:
         return [name for name in dict.fromkeys(names) if not self.path(kind, name).is_file()]
@@ -199,11 +217,20 @@ class Builder:
             plan = self.plan.runs[name]
             if len(read_metrics(self.path("runs", name))) >= plan.recipe.epochs:
                 continue
-            windows = self.windows(plan.recipe.representation)
+            windows = self.windows(self.plan.representation_of(name))
             jobs.append(Job(windows, self.path("runs", name), plan.recipe, plan.seed))
             n_windows += len(windows.train) * plan.recipe.epochs
-        if not jobs:
-            return
+        if jobs:
+            self._train_jobs(jobs, n_windows)
+        for name in names:
+            folder = self.path("runs", name)
+            if calibration.is_due(read_config(folder)):
+                self._part(f"calibrating {name}")
+                calibration.calibrate(
+                    folder, choose_device(self.device), should_stop=self.watcher.should_stop
+                )
+
+    def _train_jobs(self, jobs: Sequence[Job], n_windows: int) -> None:
         self._part("training " + ", ".join(job.folder.name for job in jobs))
         with self.watcher.training(len(jobs), n_windows) as update:
             list(
@@ -267,15 +294,15 @@ class Builder:
         made = generator.as_windows(gaze, SET_SEED)
         return replace(made, provenance={**made.provenance, "levels": plan.levels})
 
-    def _gaze(self, name: str) -> NDArray[np.float32]:
+    def _gaze(self, name: str) -> GazeSet:
         """The windows of a set, or of participants, dequantized to the tracker's resolution."""
         position = self.windows("position")
         if name == "real":
-            return GazeSet.of(name, position.held_out).gaze
+            return GazeSet.of(name, position.held_out)
         if name == "train":
             rng = np.random.default_rng(SUBSAMPLE_SEED)
-            return GazeSet.of(name, position.train).cut(self._n_windows(position), rng).gaze
-        return self._set(name).cut()
+            return GazeSet.of(name, position.train).cut(self._n_windows(position), rng)
+        return GazeSet.of(name, self._set(name), is_synthetic=True)
 
     def _write_features(self, names: Sequence[str]) -> None:
         if not names:
@@ -283,20 +310,42 @@ class Builder:
         features_of = bottleneck_features(self._run(self.plan.reference))
         for name in names:
             self._part(f"features of {name}")
-            features = features_of(self._gaze(name)).astype(np.float64)
+            features = features_of(self._gaze(name).gaze).astype(np.float64)
             path = self.path("features", name)
             with written_whole(path) as temporary, open(temporary, "wb") as file:
                 np.save(file, features)
 
+    def _write_frechet(self, names: Sequence[str]) -> None:
+        """Distances of features; participants, and blocks of generated windows, are drawn."""
+        if not names:
+            return
+        real, group = np.load(self.path("features", "real")), self._gaze("real").group
+        rng = np.random.default_rng(SET_SEED)
+        drawn = [real[drawn_windows(group, rng)] for _ in range(self.plan.n_bootstrap)]
+        for name in names:
+            self._part(f"Frechet Gaze Distance of {name}")
+            other, group = np.load(self.path("features", name)), self._gaze(name).group
+            rng = np.random.default_rng(SET_SEED + 1)
+            draws = [frechet_of(one, other[drawn_windows(group, rng)]) for one in drawn]
+            found = {"fgd": frechet_of(real, other), "n": len(other), "draws": draws}
+            write_json(self.path("frechet", name), found)
+
     def _evaluated(self, name: str) -> dict[str, Any]:
         windows = self.windows(self.plan.representation_of(name))
-        is_main = name in ("position", "velocity")
+        sets = {one: self._set(one) for one in self.plan.evaluations[name]}
+        config = EvaluationConfig(
+            n_bootstrap=self.plan.n_bootstrap,
+            with_tests=name in ("position", "velocity"),
+            keep_draws=True,
+        )
         # Not `evaluate`, which refuses the few windows of the tiny plan.
         results = compare(
             windows.held_out,
-            {one: self._set(one) for one in self.plan.evaluations[name]},
+            sets,
             windows.train,
-            EvaluationConfig(n_bootstrap=self.plan.n_bootstrap, quick=not is_main),
+            config,
             progress=lambda part: self._part(f"{name}: {part}"),
         )
-        return dict(plain_values(results))
+        if name == "position":
+            results["quantities"] += other_bins(windows.held_out, sets, windows.train, config)
+        return dict(plain_values(results, digits=8))

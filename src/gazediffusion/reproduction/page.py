@@ -10,7 +10,17 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gazediffusion.document import Block, Cell, Code, Picture, Sections, Table, as_text, to_markdown
+from gazediffusion.document import (
+    NOTHING,
+    Block,
+    Cell,
+    Code,
+    Picture,
+    Sections,
+    Table,
+    as_text,
+    to_markdown,
+)
 from gazediffusion.reproduction import paper
 from gazediffusion.reproduction.rows import PARTS, Row, Rows, in_words
 from gazediffusion.reproduction.verdicts import VERDICTS
@@ -60,7 +70,9 @@ def _table(table: Results, rows: list[Row]) -> Table:
         if part == "ours" or any(getattr(row, part) is not None for row in _of(rows, column))
     ]
     alone = {column for column, _, _ in shown if sum(one[0] == column for one in shown) == 1}
-    heads = [title if column in alone else f"{title}, {part}" for column, part, title in shown]
+    heads = [
+        title if column in alone else f"{title}, {PARTS[part]}" for column, part, title in shown
+    ]
 
     def cells(name: str) -> list[Cell]:
         found = [(by_key.get((name, column)), part) for column, part, _ in shown]
@@ -110,7 +122,9 @@ def _pictures(results: Results, home: str) -> list[Block]:
 
 def _summary(results: Results, rows: Rows) -> Iterator[Block]:
     about = results["about"]
-    yield _say("summary")
+    names = [one["name"] for one in results["claims"] if one["is_reversed"]]
+    opening = [_say("summary"), *([_say("reversed", names="; ".join(names))] if names else [])]
+    yield " ".join(opening)
     if about.get("tiny"):
         yield _say("tiny")
     if verdicts := [claim["verdict"] for claim in results["claims"]]:
@@ -120,7 +134,7 @@ def _summary(results: Results, rows: Rows) -> Iterator[Block]:
         [label, *(row.cell(part) for part in PARTS)] for label, row in found.items() if row
     ]
     if lines:
-        yield Table("Headline numbers", ["number", *PARTS], lines)
+        yield Table("Headline numbers", ["number", *PARTS.values()], lines)
     if missing := about.get("not_yet_run"):
         yield _say("not_yet_run", missing=", ".join(missing))
     yield _say("command")
@@ -142,14 +156,40 @@ def _data(results: Results) -> Iterator[Block]:
         seeds = ", ".join(map(str, about["seeds"][name]))
         yield _say("model", model=name, recipe=about["settings"][name], seeds=seeds)
     yield _say("reference", about=about)
+    yield _hyperparameters(about["settings"])
+    yield _say("recordings_of_the_paper")
     yield _say("comparable")
 
 
+def _hyperparameters(settings: Results) -> Table:
+    """The paper's table of hyper-parameters beside ours."""
+    names = ["position", "velocity", *(["joint"] if settings.get("joint") else [])]
+    lines: list[list[Cell]] = [
+        [
+            label,
+            *theirs,
+            *(in_words(template, {"recipe": settings[name]}) for name in names),
+        ]
+        for label, (template, *theirs) in paper.HYPERPARAMETERS.items()
+    ]
+    heads = ["", "position, paper", "velocity, paper", *(f"{name}, ours" for name in names)]
+    return Table("Hyper-parameters", heads, lines, is_text=True)
+
+
 def _claims(results: Results) -> Iterator[Block]:
-    keys = ("claim", "ours", "verdict", "rule")
-    heads = ["the paper", "here", "verdict", "rule of the verdict"]
-    if lines := [[claim[key] for key in keys] for claim in results["claims"]]:
+    heads = ["the paper", "here", "verdict", "share of replicates", "rule of the verdict"]
+    lines = [
+        [one["claim"], one["ours"], one["verdict"], _support(one), one["rule"]]
+        for one in results["claims"]
+    ]
+    if lines:
+        yield _say("undecided")
         yield Table("Verdicts, computed from the tables below", heads, lines, is_text=True)
+
+
+def _support(claim: Results) -> str:
+    """The share of replicates with each verdict, in words."""
+    return "; ".join(f"{name} {share:.0%}" for name, share in claim["support"].items()) or NOTHING
 
 
 def _limits(results: Results, rows: Rows) -> Iterator[Block]:

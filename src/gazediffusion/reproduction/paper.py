@@ -33,6 +33,8 @@ _DATA = read_data("paper")
 # Numbers of participants, windows and parameters; numbers that the text names.
 PROTOCOL: dict[str, Any] = _DATA["protocol"]
 TEXT: dict[str, Any] = _DATA["text"]
+# label -> template of our value, the paper's for position and for velocity
+HYPERPARAMETERS: dict[str, list[str]] = _DATA["hyperparameters"]
 # table -> row -> column -> number
 NUMBERS: dict[str, Table] = {
     name: {

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from gazediffusion.diffusion.ddpm import Objective
 from gazediffusion.errors import GazeError
 from gazediffusion.models.checkpoint import WeightsName
-from gazediffusion.models.recipes import POSITION, RECIPES, VELOCITY, Recipe
+from gazediffusion.models.recipes import JOINT, POSITION, RECIPES, VELOCITY, Recipe
 from gazediffusion.models.unet import UNetConfig
 
 BASELINES = ("kinematic-markov", "positional-markov", "uniform", "gaussian")
@@ -50,18 +50,23 @@ class SetPlan:
 class Plan:
     """All that is built.
 
+    joint: the recipe that goes beyond the paper, trained on the position model's windows; None
+    leaves it out.
     reference_seed: whose position run is the paper's "single reference run", on which the
     ablations are done and whose bottleneck gives the features of the Frechet Gaze Distance. The
     paper does not say which of its seeds that is; by loss and FGD it is not 123. The first seed
     that the paper lists is taken.
+    n_bound: held-out windows of the variational bound.
     n_windows: windows of a set; None is as many as there are of held-out participants.
     seconds: length of a window.
     """
 
     position: Recipe = POSITION
     velocity: Recipe = VELOCITY
+    joint: Recipe | None = JOINT
     reference_seed: int = 42
     n_bootstrap: int = 200
+    n_bound: int = 128
     n_windows: int | None = None
     seconds: float = 8.0
     name: str = "paper"
@@ -80,6 +85,12 @@ class Plan:
     def velocity_sets(self) -> list[str]:
         """One set for each seed of the velocity model, named as its run."""
         return [f"velocity-{seed}" for seed in self.velocity.seeds]
+
+    @property
+    def joint_sets(self) -> dict[str, str]:
+        """The sets of the joint model by evaluation, position and velocity; the first is a run."""
+        names = {"position": "joint-0", "velocity": "velocity-joint"}
+        return {} if self.joint is None else names
 
     @property
     def x0(self) -> str:
@@ -118,6 +129,7 @@ class Plan:
             **{f"position-{seed}": RunPlan(self.position, seed) for seed in self.position.seeds},
             self.x0: RunPlan(ablation, self.reference_seed),
             **{f"velocity-{seed}": RunPlan(self.velocity, seed) for seed in self.velocity.seeds},
+            **({} if self.joint is None else {"joint-0": RunPlan(self.joint, 0)}),
         }
 
     @property
@@ -131,6 +143,7 @@ class Plan:
             SetPlan(self.last, reference, weights="last"),
             *(SetPlan(self.with_levels(run, n), run, levels=n) for run in rounded for n in LEVELS),
             *(SetPlan(name) for name in BASELINES),
+            *(SetPlan(name, "joint-0") for name in self.joint_sets.values()),
             # Last, since the reference run's own settings are those of some ablations.
             *(SetPlan(name, name) for name in self.runs),
         ]
@@ -145,11 +158,12 @@ class Plan:
             run: [run, *(self.with_levels(run, levels) for levels in LEVELS)]
             for run in (self.reference, self.velocity_sets[0])
         }
+        joint = self.joint_sets
         return {
-            "position": [*self.position_sets, *BASELINES],
+            "position": [*self.position_sets, *BASELINES, *([joint["position"]] if joint else [])],
             "sampling": list(dict.fromkeys(ablations)),
             "weights": rounded[self.reference],
-            "velocity": self.velocity_sets,
+            "velocity": [*self.velocity_sets, *([joint["velocity"]] if joint else [])],
             "velocity-weights": rounded[self.velocity_sets[0]],
         }
 
@@ -159,6 +173,8 @@ class Plan:
             "position": self.position_sets,
             "velocity": self.velocity_sets,
             "baselines": list(BASELINES),
+            "joint": [self.joint_sets["position"]] if self.joint_sets else [],
+            "first": [self.reference, self.velocity_sets[0]],
             "objectives": [self.reference, self.x0],
             "weights": self.evaluations["weights"],
             "all": list(self.runs),
@@ -176,8 +192,10 @@ class Plan:
         if not position or not velocity:
             raise GazeError("no seed of one of the models has been trained and sampled yet")
         is_there = self.reference_seed in position
+        has_joint = set(self.joint_sets.values()) <= set(names)
         return replace(
             self,
+            joint=self.joint if has_joint else None,
             position=replace(self.position, seeds=position),
             velocity=replace(self.velocity, seeds=velocity),
             reference_seed=self.reference_seed if is_there else position[0],
@@ -190,19 +208,22 @@ class Plan:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Plan:
         """Read what `to_json` wrote."""
-        recipes = {name: Recipe.from_json(values[name]) for name in ("position", "velocity")}
+        recipes = {
+            name: Recipe.from_json(values[name]) if values.get(name) else None
+            for name in ("position", "velocity", "joint")
+        }
         return cls(**{**values, **recipes})
 
     def differences(self, other: Plan) -> list[str]:
         """The settings in which another plan differs, with its value and this one's.
 
-        The settings of EDM do not count: both models of the paper are DDPMs.
+        The settings of EDM count for the joint model alone: those of the paper are DDPMs.
         """
         here, there = (dict(_flat(plan.to_json())) for plan in (self, other))
         return [
             f"{name}: {there.get(name)} there, {value} here"
             for name, value in here.items()
-            if there.get(name) != value and ".edm." not in name
+            if there.get(name) != value and (".edm." not in name or name.startswith("joint"))
         ]
 
 
@@ -220,7 +241,9 @@ _SMALL: dict[str, Any] = {"network": UNetConfig(widths=(8, 8, 8), embedding=16),
 TINY = Plan(
     position=replace(RECIPES["position-tiny"], sampling_steps=100, **_SMALL),
     velocity=replace(RECIPES["velocity-tiny"], **_SMALL),
+    joint=replace(RECIPES["joint-tiny"], epochs=2),
     n_bootstrap=20,
+    n_bound=2,
     n_windows=5,
     seconds=4.0,
     name="tiny",

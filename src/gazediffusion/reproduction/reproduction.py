@@ -68,7 +68,7 @@ def reproduce(
     builder.samples(required)
     if until == "samples":
         return None
-    builder.evaluations(required["evaluations"])
+    builder.evaluations(required)
     watcher.part("tables, figures and page")
     missing = sorted(set(plan.runs) - builder.existing("histories"))
     made = builder.artefacts(required, {**_about(builder), "not_yet_run": missing})

@@ -13,12 +13,22 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gazediffusion.document import Cell, Estimate, as_text
 from gazediffusion.reproduction import paper
 from gazediffusion.reproduction.paper import Published
 
-PARTS = ("ours", "paper", "floor", "ratio")
+# The parts of a row that a table shows, and their words there.
+PARTS = {
+    "ours": "ours",
+    "paper": "paper",
+    "floor": "floor",
+    "ratio": "ratio",
+    "joint": "joint",
+    "joint_ratio": "joint ratio",
+}
+Draws = NDArray[np.float64]
 
 
 class MissingError(LookupError):
@@ -31,11 +41,14 @@ class Row:
 
     table, row, column: its key. label: the row in words.
     ours: a number, a word, or None. It is the mean over `seeds` where there are several, with
-        their SD (ddof = 1). interval: 95 % bootstrap interval of a single set.
+        their SD (ddof = 1). interval: 95 % bootstrap interval over participants, and over seeds
+        where there are several.
     paper, paper_sd: the published number. floor: the same distance between the training
         participants and the held-out participants. ratio: ours over the floor, as `evaluate`
-        defines it (JS of both in the floor's bins).
-    n: windows of each set. note: what a reader must know of the number, or why there is none.
+        defines it (JS of both in the floor's bins), with its interval.
+    joint, joint_ratio: the same of the joint model. n: windows of each set.
+    note: what a reader must know of the number, or why there is none.
+    draws, ratio_draws: bootstrap replicates of ours and of the ratio; not stored in results.json.
     """
 
     row: str
@@ -49,11 +62,16 @@ class Row:
     floor: float | None = None
     ratio: float | None = None
     ratio_sd: float | None = None
+    ratio_interval: Sequence[float] | None = None
+    joint: float | None = None
+    joint_ratio: float | None = None
     unit: str = ""
     n: int | None = None
     seeds: Sequence[int] = ()
     note: str = ""
     table: str = ""
+    draws: Draws | None = field(default=None, repr=False, compare=False)
+    ratio_draws: Draws | None = field(default=None, repr=False, compare=False)
 
     @property
     def number(self) -> float:
@@ -66,10 +84,14 @@ class Row:
         """A part of `PARTS` as a document shows it; the paper's numbers keep their digits."""
         if part == "paper":
             return None if self.paper is None else as_published(self.paper, self.paper_sd)
-        if part == "floor":
-            return self.floor
+        if part in ("floor", "joint", "joint_ratio"):
+            value: float | None = getattr(self, part)
+            return value
         if part == "ratio":
             return Estimate(self.ratio, sd=self.ratio_sd)
+        if part in ("interval", "ratio_interval"):
+            limits = getattr(self, part)
+            return None if limits is None else "[{}, {}]".format(*map(as_text, limits))
         if self.ours is None or isinstance(self.ours, str):
             return self.ours or self.note or None
         return Estimate(self.ours, None if self.sd is not None else self.interval, sd=self.sd)
@@ -86,19 +108,29 @@ class Row:
             return replace(self, table=table)
         return replace(self, table=table, paper=theirs.mean, paper_sd=theirs.sd)
 
+    def drawn(self, number: int) -> Row:
+        """This row with one bootstrap replicate in place of its numbers."""
+        if self.draws is None:
+            return self
+        ratio = self.ratio if self.ratio_draws is None else float(self.ratio_draws[number])
+        return replace(self, ours=float(self.draws[number]), ratio=ratio)
+
     def to_json(self) -> dict[str, Any]:
         """The fields that say something, as plain values."""
-        return {
-            key: value for key, value in asdict(self).items() if value not in (None, "", (), [])
-        }
+        fields = asdict(replace(self, draws=None, ratio_draws=None))
+        return {key: value for key, value in fields.items() if value not in (None, "", (), [])}
 
 
 @dataclass
 class Rows:
-    """Rows by key. `read` are those that were asked for, in order."""
+    """Rows by key. `read` are those that were asked for, in order.
+
+    number_of_draw: a bootstrap replicate that stands for the numbers; None for the numbers.
+    """
 
     of: Mapping[tuple[str, str, str], Row]
     read: dict[tuple[str, str, str], Row] = field(default_factory=dict)
+    number_of_draw: int | None = None
 
     @classmethod
     def from_json(cls, rows: Iterable[Mapping[str, Any]]) -> Rows:
@@ -112,7 +144,7 @@ class Rows:
         if found is None or found.ours is None:
             raise MissingError(f"{table}: {row}: {column}")
         self.read[table, row, column] = found
-        return found
+        return found if self.number_of_draw is None else found.drawn(self.number_of_draw)
 
     def number(self, table: str, row: str, column: str) -> float:
         """Our number of a key."""
@@ -169,6 +201,20 @@ def mean_and_sd(values: Iterable[float | None]) -> tuple[float | None, float | N
     if len(numbers) == 1:
         return float(numbers[0]), None
     return float(numbers.mean()), float(numbers.std(ddof=1))
+
+
+def centred(draws: Draws, value: float) -> Draws:
+    """Replicates moved to have the value as their median, as intervals of `evaluate` are.
+
+    Drawing with replacement makes histograms rougher and distances larger.
+    """
+    return np.asarray(draws - np.median(draws) + value)
+
+
+def interval_of(draws: Draws, lowest: float | None = None) -> list[float]:
+    """The central 95 % of replicates; not below `lowest`."""
+    low, high = np.percentile(draws, [2.5, 97.5]).tolist()
+    return [low if lowest is None else max(low, lowest), high]
 
 
 def over(value: float | None, floor: float | None) -> float | None:

@@ -16,14 +16,16 @@ import numpy as np
 from gazediffusion.evaluation.features import IVT_THRESHOLD
 from gazediffusion.generation.baselines import SMOOTHING_CELLS
 from gazediffusion.reproduction.artefacts import Artefacts, Required
+from gazediffusion.reproduction.binning import fewer_bins
 from gazediffusion.reproduction.claims import evaluate_claims
+from gazediffusion.reproduction.further_rows import FURTHER_ROWS
 from gazediffusion.reproduction.measures import Comparison
 from gazediffusion.reproduction.paper import read_data
 from gazediffusion.reproduction.plan import Plan
 from gazediffusion.reproduction.table_rows import ROWS
 
 FORMAT = "gazediffusion-reproduction"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -40,15 +42,17 @@ class Table:
     fgd: Sequence[str] = ()
     runs: Sequence[str] = ()
     levels: Sequence[str] = ()
+    bounds: Sequence[str] = ()
 
     def required(self, plan: Plan) -> Required:
         """The artefacts that it is built from."""
         sets = plan.named(self.fgd)
         return {
             "evaluations": list(self.evaluations),
-            "features": ["real", "train", *sets] if sets else [],
+            "frechet": ["train", *sets] if sets else [],
             "histories": plan.named(self.runs),
             "levels": plan.named(self.levels),
+            "bounds": plan.named(self.bounds),
         }
 
     def described(self, plan: Plan) -> dict[str, Any]:
@@ -60,6 +64,7 @@ class Table:
             "objective": plan.position.objective,
             "threshold": f"{IVT_THRESHOLD:g}",
             "smoothing": f"{SMOOTHING_CELLS:g}",
+            "fewer_bins": fewer_bins(),
         }
         kept = ("title", "section", "of", "columns", "note", "floor_below")
         shown = {key: value for key, value in asdict(self).items() if key in kept}
@@ -74,7 +79,7 @@ def requirements(plan: Plan, names: Sequence[str]) -> Required:
     parts = [TABLES[name].required(plan) for name in names]
     return {
         kind: list(dict.fromkeys(name for part in parts for name in part[kind]))
-        for kind in ("evaluations", "features", "histories", "levels")
+        for kind in ("evaluations", "frechet", "histories", "levels", "bounds")
     }
 
 
@@ -87,7 +92,7 @@ def make_results(made: Artefacts, only: Sequence[str] = ()) -> dict[str, Any]:
     rows = {
         (name, row.row, row.column): row.beside_paper(name)
         for name in names
-        for row in ROWS[name](made)
+        for row in (ROWS | FURTHER_ROWS)[name](made)
     }
     results = {
         "format": FORMAT,
