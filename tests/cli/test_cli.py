@@ -259,7 +259,12 @@ def test_train_generate_and_info_in_turn(run: RunCommand, trained: Path, tmp_pat
     assert "position-tiny run" in said
     code, said, _ = run("info", tmp_path / "run", "--bound", windows)
     assert code == 0
-    assert "nats per dimension" in said
+    assert "nats per dimension (position), standard error" in said
+    code, said, _ = run("info", tmp_path / "run", "--bound", windows, "--json")
+    assert json.loads(said)["variational_bound"]["n_steps"] == 8
+    code, said, lines = run("info", "default", "--bound", windows)
+    assert (code, said) == (2, "")
+    assert "the variational bound is that of a DDPM" in lines
     code, said, lines = run(
         "generate", "-o", tmp_path / "gaze.csv", "--model", tmp_path / "run", "-n", 3,
         "--steps", 4, "--device", "cpu",

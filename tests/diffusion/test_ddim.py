@@ -11,7 +11,7 @@ from gazediffusion.diffusion.ddim import WindowNoise, ddim_times, sample
 from gazediffusion.diffusion.ddpm import Schedule
 from gazediffusion.errors import GazeError
 from gazediffusion.models.unet import UNet
-from tests.diffusion.test_ddpm import gaussian_denoiser
+from tests.diffusion.test_likelihood import gaussian_denoiser
 from tests.models.test_unet import SMALL
 
 SCHEDULE = Schedule()

@@ -1,16 +1,12 @@
-"""Oracles: diffusers for the schedule and the posterior, Gaussian data for the bound."""
+"""Oracle: diffusers for the schedule and the posterior."""
 
 from __future__ import annotations
-
-import math
 
 import pytest
 import torch
 from diffusers import DDPMScheduler
-from torch import Tensor
 
 from gazediffusion.diffusion.ddpm import Schedule, denoising_loss, loss_weight
-from gazediffusion.diffusion.likelihood import variational_bound
 from gazediffusion.errors import GazeError
 
 SCHEDULE = Schedule()
@@ -26,17 +22,6 @@ def theirs() -> DDPMScheduler:
         clip_sample=False,
         variance_type="fixed_small",
     )
-
-
-def gaussian_denoiser(schedule: Schedule, std: float, objective: str = "eps"):  # type: ignore[no-untyped-def]
-    """The best possible denoiser for data N(0, std^2), in closed form."""
-
-    def denoise(xt: Tensor, t: Tensor) -> Tensor:
-        alpha_bar = schedule.alpha_bar[t].to(xt)[:, None, None]
-        x0 = alpha_bar.sqrt() * std**2 / (alpha_bar * std**2 + 1 - alpha_bar) * xt
-        return x0 if objective == "x0" else schedule.eps_from_x0(xt, t, x0)
-
-    return denoise
 
 
 def test_the_schedule_is_linear_and_equals_diffusers(theirs: DDPMScheduler) -> None:
@@ -132,44 +117,6 @@ def test_the_loss_of_predicting_nothing_is_the_variance_of_the_noise() -> None:
         torch.full((4,), 500), eps,
     )  # fmt: skip
     torch.testing.assert_close(loss, torch.ones(4), atol=0.05, rtol=0)
-
-
-@pytest.mark.parametrize("objective", ["eps", "x0"])
-def test_the_bound_of_the_best_denoiser_of_gaussian_data_is_its_closed_form(
-    objective: str,
-) -> None:
-    """For N(0, s^2) every term is known; and no code is shorter than the entropy."""
-    std = 0.5
-    x0 = std * torch.randn(64, 2, 200, generator=torch.Generator().manual_seed(0))
-    denoiser = gaussian_denoiser(SCHEDULE, std, objective)
-    bound = variational_bound(denoiser, SCHEDULE, x0, objective)  # type: ignore[arg-type]
-    entropy = 0.5 * math.log(2 * math.pi * math.e * std**2)
-    alpha_bar, before = SCHEDULE.alpha_bar[1:], SCHEDULE.alpha_bar_before[1:]
-    unknown = std**2 * (1 - alpha_bar) / (alpha_bar * std**2 + 1 - alpha_bar)  # Var(x0 | xt)
-    weight = before * SCHEDULE.beta[1:] ** 2 / (1 - alpha_bar) ** 2
-    terms = (weight * unknown / (2 * SCHEDULE.beta_tilde[1:]))[1:]
-    reconstruction = 0.5 * (float(unknown[0]) / 1e-4 + math.log(2 * math.pi * 1e-4))
-    assert bound.diffusion == pytest.approx(float(terms.sum()), rel=0.01)
-    assert bound.reconstruction == pytest.approx(reconstruction, abs=0.01)
-    assert 0 <= bound.prior < 1e-4
-    assert bound.total > entropy
-
-
-def test_the_bound_of_a_worse_denoiser_is_worse() -> None:
-    x0 = 0.5 * torch.randn(16, 2, 100)
-    good = variational_bound(gaussian_denoiser(SCHEDULE, 0.5), SCHEDULE, x0, n_times=50)
-    bad = variational_bound(gaussian_denoiser(SCHEDULE, 2.0), SCHEDULE, x0, n_times=50)
-    assert bad.total > good.total + 0.05
-
-
-def test_the_prior_term_is_the_divergence_of_gaussians() -> None:
-    short = Schedule(10, 0.1, 0.5)
-    x0 = torch.full((1, 1, 1), 2.0, dtype=torch.float64)
-    alpha_bar = float(short.alpha_bar[-1])
-    mean, variance = math.sqrt(alpha_bar) * 2.0, 1 - alpha_bar
-    expected = 0.5 * (variance + mean**2 - 1 - math.log(variance))
-    bound = variational_bound(gaussian_denoiser(short, 1.0), short, x0)
-    assert bound.prior == pytest.approx(expected)
 
 
 def test_an_impossible_schedule_is_refused() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import resource
@@ -18,9 +19,10 @@ import torch
 
 from gazediffusion.errors import GazeError
 from gazediffusion.models.checkpoint import load_run, read_metrics
+from gazediffusion.models.pretrained import load_model
 from gazediffusion.models.recipes import Recipe
 from gazediffusion.training.loop import Epoch, held_out_bound, train_epochs
-from tests.runs import TINY, TINY_VELOCITY, saved_windows
+from tests.runs import TINY, TINY_VELOCITY, saved_windows, short_windows, trained_run
 
 FILES = ("config.json", "best.safetensors", "last.safetensors", "state.safetensors",
          "metrics.jsonl")  # fmt: skip
@@ -231,6 +233,30 @@ def test_the_bound_falls_with_training(tmp_path: Path) -> None:
         list(train_epochs(windows, folder, replace(TINY, epochs=n_epochs), seed=0, device="cpu"))
         totals.append(held_out_bound(load_run(folder), windows, n_windows=4, n_times=10).total)
     assert totals[1] < totals[0]
+
+
+@pytest.mark.parametrize("recipe", [TINY, TINY_VELOCITY], ids=["position", "velocity"])
+def test_few_steps_and_all_steps_give_one_bound_in_both_representations(
+    tmp_path: Path, recipe: Recipe
+) -> None:
+    short = replace(recipe, diffusion_steps=100, epochs=1)
+    run = load_run(trained_run(tmp_path / "run", short))
+    windows = short_windows(recipe.protocol)
+    every = held_out_bound(run, windows, n_windows=8, n_times=None)
+    few = held_out_bound(run, windows, n_windows=8, n_times=6)
+    assert (every.n_windows, every.n_steps, few.n_steps) == (8, 99, 6)
+    assert few.total == pytest.approx(every.total, abs=3 * few.standard_error)
+    # Velocities are positions in units of c_v / rate, each but the first.
+    scale = math.log(windows.rate_hz / 7.0) * 63 / 64 if recipe is TINY_VELOCITY else 0.0
+    assert every.total_in_position == pytest.approx(every.total - scale)
+    with pytest.raises(GazeError, match="`n_windows` must be 2 or more"):
+        held_out_bound(run, windows, n_windows=1)
+
+
+def test_the_bound_of_a_model_that_is_no_ddpm_is_refused() -> None:
+    joint = load_model("joint", "best", torch.device("cpu"))
+    with pytest.raises(GazeError, match=r"that of a DDPM, and recipe joint is none; .*evaluate"):
+        held_out_bound(joint, short_windows())
 
 
 def test_ctrl_c_saves_and_the_same_command_resumes(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gazediffusion.cli import tables
+from gazediffusion.cli import progress, tables
 from gazediffusion.cli.console import out
 
 
@@ -34,14 +34,16 @@ def info(
     """
     import gazediffusion as gd
 
-    if as_json:
-        out.print_json(data=gd.describe(path))
-    else:
-        tables.print_description(path)
     if bound is not None:
-        estimate = gd.load(path).variational_bound(gd.Windows.load(bound))
-        out.print(
-            f"variational bound on held-out windows: {estimate.total:.4f} nats per dimension "
-            f"(prior {estimate.prior:.2g}, diffusion {estimate.diffusion:.4f}, "
-            f"reconstruction {estimate.reconstruction:.4f})"
-        )
+        model, windows = gd.load(path), gd.Windows.load(bound)
+        with progress.evaluations_bar("variational bound") as bar:
+            estimate = model.variational_bound(windows, progress=bar)
+    if as_json:
+        described = gd.describe(path)
+        if bound is not None:
+            described |= {"variational_bound": estimate.to_json()}
+        out.print_json(data=described)
+        return
+    tables.print_description(path)
+    if bound is not None:
+        tables.print_bound(estimate, model.config.recipe.representation)

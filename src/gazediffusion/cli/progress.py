@@ -89,6 +89,21 @@ def windows_bar(name: str, n: int) -> Iterator[WindowsBar]:
         bar.close()
 
 
+@contextlib.contextmanager
+def evaluations_bar(name: str) -> Iterator[Callable[[int, int], None]]:
+    """Progress over evaluations of a network, with their rate; call it with (done, total)."""
+    begun = time.monotonic()
+    with contextlib.ExitStack() as stack:
+        update: Callable[[float, str], None] | None = None
+
+        def show(done: int, total: int) -> None:
+            nonlocal update
+            update = update or stack.enter_context(progress_bar(name, total, "evaluation"))
+            update(done, f"{done / max(time.monotonic() - begun, 1e-9):.1f}/s")
+
+        yield show
+
+
 class TrainingBars:
     """Progress of training and calibration: rate, time left and the latest losses."""
 

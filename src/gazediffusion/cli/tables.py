@@ -13,6 +13,7 @@ from gazediffusion.cli.console import in_flags, out, plain, warn
 if TYPE_CHECKING:
     from gazediffusion.data.inspection import TaskSummary
     from gazediffusion.data.windows import Windows
+    from gazediffusion.diffusion.likelihood import Bound
     from gazediffusion.evaluation.result import Evaluation
     from gazediffusion.geometry import Screen
 
@@ -73,6 +74,20 @@ def print_run(run: Mapping[str, Any]) -> None:
         out.print(f"conditioned on {len(statistics)} summary statistics, {state}")
     versions = run["gazediffusion_version"], run["torch_version"]
     out.print(f"trained with gazediffusion {versions[0]}, torch {versions[1]}")
+
+
+def print_bound(bound: Bound, representation: str) -> None:
+    """The variational bound of a run, its standard error and its parts."""
+    out.print(
+        f"variational bound on held-out windows: {bound.total:.4f} nats per dimension "
+        f"({representation}), standard error {bound.standard_error:.4f}"
+    )
+    if bound.log_determinant:
+        out.print(f"as a density of position: {bound.total_in_position:.4f} nats per dimension")
+    out.print(
+        f"prior {bound.prior:.2g}, diffusion {bound.diffusion:.4f}, reconstruction "
+        f"{bound.reconstruction:.4f}; {bound.n_windows} windows, {bound.n_steps} steps of each"
+    )
 
 
 def print_evaluation(evaluation: Evaluation) -> None:

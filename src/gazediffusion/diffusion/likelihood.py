@@ -1,14 +1,28 @@
-"""The variational bound of a DDPM on given windows (paper, appendix B)."""
+"""The variational bound of a DDPM on given windows (paper, appendix B), estimated without bias.
+
+Every term is a squared error of the predicted x_0 times a weight that the schedule fixes:
+
+    L_{t-1} = (SNR(t-1) - SNR(t)) / 2 ‖x_0 - predicted x_0‖²     for t = 2..T
+    L_0     = ‖x_0 - predicted x_0‖² / (2 beta_1) + log(2 pi beta_1) / 2
+
+The terms differ by orders of magnitude, so a sum over some of the steps takes each step with a
+known probability and divides its term by it (Horvitz and Thompson 1952).
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from gazediffusion.diffusion.ddpm import Denoiser, Objective, Schedule
+from gazediffusion.errors import GazeError
+
+BATCH = 32  # evaluations of the network at a time
 
 
 @dataclass(frozen=True)
@@ -18,16 +32,69 @@ class Bound:
     prior: L_T = KL(q(x_T | x_0) || p(x_T)).
     diffusion: the sum of L_{t-1} over t = 2..T.
     reconstruction: L_0 = -log p(x_0 | x_1), a density, so the total may be negative.
+    standard_error: of the total. Steps and noise are drawn anew for every window, so the spread
+        over windows contains theirs. Windows of one participant are taken as dependent where
+        participants are given (cluster-robust), otherwise all windows as independent.
+    n_windows: windows averaged over. n_steps: steps t = 2..T evaluated for each of them.
+    log_determinant: of the change of variables from position to the network's tensor, per
+        dimension.
     """
 
     prior: float
     diffusion: float
     reconstruction: float
+    standard_error: float
+    n_windows: int
+    n_steps: int
+    log_determinant: float = 0.0
+
+    @classmethod
+    def of_windows(
+        cls,
+        prior: Tensor,
+        diffusion: Tensor,
+        reconstruction: Tensor,
+        n_steps: int,
+        participants: Sequence[Any] | None = None,
+        log_determinant: float = 0.0,
+    ) -> Bound:
+        """The mean of the parts (window,), with its standard error over participants."""
+        parts = torch.stack([prior, diffusion, reconstruction]).double().cpu()
+        total = parts.sum(dim=0)
+        error = standard_error_of_mean(total, participants)
+        means = parts.mean(dim=1).tolist()
+        return cls(*means, error, len(total), n_steps, log_determinant)
 
     @property
     def total(self) -> float:
         """prior + diffusion + reconstruction."""
         return self.prior + self.diffusion + self.reconstruction
+
+    @property
+    def total_in_position(self) -> float:
+        """The total as a density of normalized positions, in which all models compare.
+
+        p(position) = p(tensor) |det|, so the logarithm of the determinant is subtracted.
+        """
+        return self.total - self.log_determinant
+
+    @property
+    def n_evaluations(self) -> int:
+        """Evaluations of the network: the steps and t = 1 of each window."""
+        return self.n_windows * (self.n_steps + 1)
+
+    def to_json(self) -> dict[str, float | int]:
+        """All of it as plain values; all but the counts in nats per dimension."""
+        return {
+            "prior": self.prior,
+            "diffusion": self.diffusion,
+            "reconstruction": self.reconstruction,
+            "total": self.total,
+            "standard_error": self.standard_error,
+            "total_in_position": self.total_in_position,
+            "n_windows": self.n_windows,
+            "n_steps": self.n_steps,
+        }
 
 
 @torch.no_grad()
@@ -38,40 +105,105 @@ def variational_bound(
     objective: Objective = "eps",
     n_times: int | None = None,
     seed: int = 0,
+    participants: Sequence[Any] | None = None,
+    log_determinant: float = 0.0,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Bound:
-    """The bound for clean x0 (batch, channels, time), averaged over the batch.
+    """The bound for clean x0 (window, channels, time), averaged over the windows.
 
-    The reverse kernels have the posterior's variance (beta_1 at t = 1). With `n_times`, the sum
-    over t is estimated from that many evenly spaced steps.
+    The reverse kernels have the posterior's variance (beta_1 at t = 1). n_times: steps t = 2..T
+    drawn for each window (`draw_steps`); None takes all. Either way the estimate is unbiased.
+    participants: of each window. `progress(done, total)` counts evaluations of the network.
     """
+    if n_times is not None and n_times < 1:
+        raise GazeError(f"`n_times` must be 1 or more, not {n_times}")
     generator = torch.Generator().manual_seed(seed)
+    weight = _weights(schedule)
+    n_steps = min(n_times or schedule.n_steps, schedule.n_steps - 1)
+    probability = probabilities(expected_sizes(schedule), n_steps)
+    diffusion, reconstruction = (torch.zeros(len(x0), dtype=torch.float64) for _ in range(2))
+    for window, clean in enumerate(x0):
+        drawn = draw_steps(probability, generator)
+        times = torch.cat([torch.ones(1, dtype=torch.long), drawn + 2])
+        errors = []
+        for t in times.split(BATCH):
+            eps = torch.randn(len(t), *clean.shape, generator=generator).to(x0)
+            steps, many = t.to(x0.device), clean.expand_as(eps)
+            xt = schedule.noisy(many, steps, eps)
+            predicted, _ = schedule.both(denoiser(xt, steps), xt, steps, objective)
+            errors.append((many - predicted).double().square().mean(dim=(1, 2)).cpu())
+            done = window * len(times) + sum(map(len, errors))
+            progress(done, len(x0) * len(times))
+        terms = torch.cat(errors) * weight[times]
+        reconstruction[window] = terms[0]
+        diffusion[window] = (terms[1:] / probability[drawn]).sum()
+    reconstruction += 0.5 * math.log(2 * math.pi * float(schedule.beta[1]))
+    last = schedule.alpha_bar[-1].cpu()
+    squared = x0.double().square().mean(dim=(1, 2)).cpu()
+    prior = 0.5 * (last * squared - last - torch.log(1 - last))
+    return Bound.of_windows(
+        prior, diffusion, reconstruction, n_steps, participants, log_determinant
+    )
 
-    def noise() -> Tensor:
-        return torch.randn(x0.shape, generator=generator).to(x0)
 
-    def mean_of(t: int) -> tuple[Tensor, Tensor]:
-        """Posterior means with the true and with the predicted x_0, at one step."""
-        steps = torch.full((len(x0),), t, dtype=torch.long, device=x0.device)
-        xt = schedule.noisy(x0, steps, noise()).to(x0.dtype)
-        predicted_x0, _ = schedule.both(denoiser(xt, steps), xt, steps, objective)
-        true, _ = schedule.posterior(xt, steps, x0)
-        predicted, _ = schedule.posterior(xt, steps, predicted_x0)
-        return true, predicted
+def expected_sizes(schedule: Schedule) -> Tensor:
+    """How large the terms of t = 2..T are expected to be (T - 1,), up to a factor.
 
-    last = schedule.alpha_bar[-1]
-    prior = 0.5 * ((1 - last) + last * x0.double().square() - 1 - torch.log(1 - last)).mean()
+    A term is half the decrease of log SNR times the mean squared error of eps. That error falls
+    with the noise, about as SNR^(1/4) for gaze, position and velocity alike (docs/method.md).
+    """
+    snr = _snr(schedule)
+    return (snr[1:-1] / snr[2:] - 1) * snr[2:] ** 0.25
 
-    times = torch.arange(2, schedule.n_steps + 1)
-    if n_times is not None and n_times < len(times):
-        times = times[torch.linspace(0, len(times) - 1, n_times).round().long()]
-    terms = []
-    for t in times.tolist():
-        true, predicted = mean_of(t)
-        terms.append((true - predicted).square().mean() / (2 * schedule.beta_tilde[t]))
-    diffusion = torch.stack(terms).mean() * (schedule.n_steps - 1) if terms else torch.zeros(())
 
-    variance = schedule.beta[1]
-    _, predicted = mean_of(1)
-    squared = (x0 - predicted).square().mean()
-    reconstruction = 0.5 * (squared / variance + torch.log(2 * math.pi * variance))
-    return Bound(float(prior), float(diffusion), float(reconstruction))
+def probabilities(sizes: Tensor, n: int) -> Tensor:
+    """Probabilities (step,) proportional to `sizes`, none above 1, that add up to n.
+
+    >>> probabilities(torch.tensor([8.0, 1.0, 1.0]), 2)
+    tensor([1.0000, 0.5000, 0.5000])
+    """
+    certain = torch.zeros(len(sizes), dtype=torch.bool)
+    while True:
+        factor = (n - certain.sum()) / sizes[~certain].sum()
+        probability = torch.where(certain, 1.0, sizes * factor)
+        if (probability[~certain] <= 1).all():
+            return probability
+        certain |= probability >= 1
+
+
+def draw_steps(probability: Tensor, generator: torch.Generator) -> Tensor:
+    """Indices of steps drawn systematically, each with its own probability (step,).
+
+    The probabilities stand side by side on a line, and a comb of distance 1 with a random start
+    takes the steps it meets: those of probability 1 always, the others evenly over the line.
+    """
+    start = torch.rand((), dtype=torch.float64, generator=generator)
+    met = torch.ceil(probability.double().cumsum(0) - start).clamp(min=0)
+    return torch.diff(met, prepend=torch.zeros(1)).nonzero().squeeze(1)
+
+
+def standard_error_of_mean(values: Tensor, groups: Sequence[Any] | None = None) -> float:
+    """The standard error of the mean of values (window,), dependent within groups.
+
+    Without two groups the windows are taken as independent; of one window it is not a number.
+    """
+    names = list(groups) if groups is not None and len(set(groups)) > 1 else range(len(values))
+    places = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    n = len(places)
+    if n < 2:
+        return math.nan
+    index = torch.tensor([places[name] for name in names])
+    sums = torch.zeros(n, dtype=values.dtype).index_add(0, index, values - values.mean())
+    return math.sqrt(n / (n - 1) * float(sums.square().sum())) / len(values)
+
+
+def _weights(schedule: Schedule) -> Tensor:
+    """The weight of the squared error of x_0 in the term of each step (T + 1,), indexed by t."""
+    snr = _snr(schedule)
+    first = 1 / (2 * schedule.beta[1:2].cpu())
+    return torch.cat([torch.zeros(1), first, (snr[1:-1] - snr[2:]) / 2])
+
+
+def _snr(schedule: Schedule) -> Tensor:
+    """The signal-to-noise ratio (T + 1,), indexed by t; infinite at t = 0."""
+    return (schedule.alpha_bar / (1 - schedule.alpha_bar)).cpu()

@@ -14,6 +14,7 @@ Position and Velocity take numpy arrays and torch tensors alike, shape (..., 2, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,10 @@ class Position:
         """Network tensors (..., 2, time) as they are."""
         return channels
 
+    def log_determinant(self, length: int) -> float:
+        """Of `encode`, per dimension: 0."""
+        return 0.0
+
 
 @dataclass(frozen=True)
 class Velocity:
@@ -62,6 +67,14 @@ class Velocity:
         steps = channels * (self.scale / self.rate_hz)
         steps[..., 0] = 0
         return steps.cumsum(-1)
+
+    def log_determinant(self, length: int) -> float:
+        """Of `encode` for windows of `length` samples, given the first, per dimension.
+
+        Differences have determinant 1; each of the length - 1 that are not zero by definition is
+        multiplied by rate / c_v.
+        """
+        return (length - 1) / length * math.log(self.rate_hz / self.scale)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from torch import Tensor
 
 from gazediffusion.conditioning import Condition
 from gazediffusion.conditioning.conditioning import AUGMENTATIONS
-from gazediffusion.data.subsampling import evenly_spaced
 from gazediffusion.data.windows import CLIP, Windows
 from gazediffusion.models.checkpoint import RunConfig
 from gazediffusion.seeds import seed_for
@@ -149,10 +148,7 @@ def fixed_validation(
     return result
 
 
-def some_held_out(windows: Windows, n: int) -> Tensor:
-    """At most n held-out windows, evenly spaced; of all windows where none is held out.
-
-    Normalized gaze (window, 2, time), dequantized.
-    """
+def some_held_out(windows: Windows, n: int) -> Windows:
+    """At most n held-out windows, evenly spaced, dequantized; of all where none is held out."""
     chosen = windows.held_out if len(windows.held_out) else windows
-    return torch.from_numpy(chosen.dequantized(seed=0).cut(evenly_spaced(len(chosen), n)))
+    return chosen.dequantized(seed=0).subsample(n)

@@ -38,7 +38,7 @@ def loss_by_level(
     recipe, representation = config.recipe, config.representation
     device = next(run.network.parameters()).device
     schedule = recipe.schedule().to(device)
-    gaze = some_held_out(windows, n_windows).to(device)
+    gaze = torch.from_numpy(some_held_out(windows, n_windows).cut()).to(device)
     x0 = representation.encode(gaze)
     motion = gaze.diff(dim=-1)
     is_fixation = _is_fixational(motion, round(_MARGIN_S * config.rate_hz))
