@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -135,8 +135,8 @@ class Builder:
             self._part(f"variational bound of {name}")
             run = self._run(name)
             windows = self.windows(run.config.recipe.representation)
-            bound = held_out_bound(run, windows, self.plan.n_bound, None)
-            write_json(self.path("bounds", name), asdict(bound))
+            bound = held_out_bound(run, windows, self.plan.n_bound)
+            write_json(self.path("bounds", name), bound.to_json())
 
     def evaluations(self, required: Required) -> None:
         """Compare sets with the held-out participants."""
@@ -227,7 +227,10 @@ class Builder:
             if calibration.is_due(read_config(folder)):
                 self._part(f"calibrating {name}")
                 calibration.calibrate(
-                    folder, choose_device(self.device), should_stop=self.watcher.should_stop
+                    folder,
+                    choose_device(self.device),
+                    self.plan.n_calibration,
+                    should_stop=self.watcher.should_stop,
                 )
 
     def _train_jobs(self, jobs: Sequence[Job], n_windows: int) -> None:

@@ -91,7 +91,7 @@ def bound(made: Artefacts) -> Rows:
         error = 1.96 * found["standard_error"]
         limits = [found["total"] - error, found["total"] + error]
         yield Row(run, "total", run, found["total"], interval=limits, **fields)
-        for part in ("prior", "diffusion", "reconstruction"):
+        for part in ("total_in_position", "prior", "diffusion", "reconstruction"):
             yield Row(run, part, run, found[part], **fields)
 
 

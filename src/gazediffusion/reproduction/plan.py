@@ -15,6 +15,7 @@ from gazediffusion.errors import GazeError
 from gazediffusion.models.checkpoint import WeightsName
 from gazediffusion.models.recipes import JOINT, POSITION, RECIPES, VELOCITY, Recipe
 from gazediffusion.models.unet import UNetConfig
+from gazediffusion.training.calibration import WINDOWS
 
 BASELINES = ("kinematic-markov", "positional-markov", "uniform", "gaussian")
 STEPS = (10, 25, 50, 100, 200)
@@ -56,7 +57,8 @@ class Plan:
     ablations are done and whose bottleneck gives the features of the Frechet Gaze Distance. The
     paper does not say which of its seeds that is; by loss and FGD it is not 123. The first seed
     that the paper lists is taken.
-    n_bound: held-out windows of the variational bound.
+    n_bound: held-out windows of the variational bound. n_calibration: windows of each round that
+    calibrates the joint model.
     n_windows: windows of a set; None is as many as there are of held-out participants.
     seconds: length of a window.
     """
@@ -67,6 +69,7 @@ class Plan:
     reference_seed: int = 42
     n_bootstrap: int = 200
     n_bound: int = 128
+    n_calibration: int = WINDOWS
     n_windows: int | None = None
     seconds: float = 8.0
     name: str = "paper"
@@ -244,6 +247,7 @@ TINY = Plan(
     joint=replace(RECIPES["joint-tiny"], epochs=2),
     n_bootstrap=20,
     n_bound=2,
+    n_calibration=3,
     n_windows=5,
     seconds=4.0,
     name="tiny",
