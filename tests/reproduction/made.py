@@ -11,30 +11,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
+from gazediffusion.evaluation.metrics import frechet_of
+from gazediffusion.evaluation.result import plain_values
 from gazediffusion.geometry import Screen
 from gazediffusion.reproduction.artefacts import Artefacts
+from gazediffusion.reproduction.binning import other_bins
 from gazediffusion.reproduction.plan import BASELINES, PAPER, Plan
 from tests.gaze import simulated_windows, with_noise
 
 # The paper's plan with two velocity seeds, so that the two numbers of seeds cannot be confused.
 PLAN: Plan = replace(PAPER, velocity=replace(PAPER.velocity, seeds=(0, 1)))
-N_FEATURES = 6
+N_FEATURES, N_DRAWS = 6, 20
 
 
 @lru_cache(maxsize=1)
 def artefacts() -> Artefacts:
     """All parts of PLAN: sets are simulated participants with more and more noise on their gaze."""
     evaluations: dict[str, dict[str, Any]] = {
-        name: _evaluation(sets, quick=name != "velocity") for name, sets in PLAN.evaluations.items()
+        name: _evaluation(sets, with_tests=name == "velocity")
+        for name, sets in PLAN.evaluations.items()
     }
     tests = evaluations["velocity"]["tests"]
     evaluations["position"]["tests"] = _tests_of(PLAN.evaluations["position"], tests)
     return Artefacts(
         plan=PLAN,
         evaluations=evaluations,
-        features=_features(),
+        frechet=_frechet(),
         histories={run: history(run) for run in PLAN.runs},
         levels={run: _levels(run) for run in (*PLAN.position_sets, *PLAN.velocity_sets)},
+        bounds={run: _bound(run) for run in PLAN.named(["first"])},
         shown={},
         about={
             "data": ["movies.parquet"],
@@ -51,15 +56,18 @@ def artefacts() -> Artefacts:
     )
 
 
-def _evaluation(names: list[str], quick: bool) -> dict[str, Any]:
+def _evaluation(names: list[str], with_tests: bool) -> dict[str, Any]:
     """Of sets that differ by their noise."""
     # Without degrees, whose events take most of the time.
     windows = replace(
         simulated_windows(n_participants=10, minutes=0.6), screens=(Screen(1280, 720),)
     )
     sets = {name: with_noise(windows.train, 0.002 * k) for k, name in enumerate(names)}
-    config = EvaluationConfig(n_bootstrap=0, quick=quick)
-    return evaluate(windows.held_out, sets, windows.train, config).results
+    config = EvaluationConfig(n_bootstrap=N_DRAWS, with_tests=with_tests, keep_draws=True)
+    results = evaluate(windows.held_out, sets, windows.train, config).results
+    if "position-42" in sets:
+        results["quantities"] += other_bins(windows.held_out, sets, windows.train, config)
+    return dict(plain_values(results))
 
 
 def _tests_of(names: list[str], like: dict[str, Any]) -> dict[str, Any]:
@@ -70,21 +78,40 @@ def _tests_of(names: list[str], like: dict[str, Any]) -> dict[str, Any]:
             cells = next(iter(test["synthetic"].values()))
             test["synthetic"] = {name: copy.deepcopy(cells) for name in names}
     for number, cells in enumerate(tests["tstr"]["synthetic"].values()):
-        cells |= {"trtr_r2": 0.8, "tstr_r2": 0.7 - 0.02 * number, "aug_r2": 0.79 + 0.01 * number}
+        known = {"trtr_r2": 0.8, "tstr_r2": 0.7 - 0.02 * number, "aug_r2": 0.79 + 0.01 * number}
+        cells |= known | {f"{key}_draws": [value] * N_DRAWS for key, value in known.items()}
     # Windows of 2 s are too short to be searched for copies.
     copies = {name: {"share_of_copies": 0.01 * number} for number, name in enumerate(names)}
     tests["memorisation"] = {"floor": None, "synthetic": copies}
     return tests
 
 
-def _features() -> dict[str, NDArray[np.float64]]:
+@lru_cache(maxsize=1)
+def features() -> dict[str, NDArray[np.float64]]:
+    """Of normal distributions with known means."""
     rng = np.random.default_rng(0)
-    names = ["real", "train", *PLAN.position_sets, PLAN.x0, *PLAN.evaluations["weights"][1:]]
+    names = ["real", "train", *PLAN.position_sets, *PLAN.evaluations["weights"][1:], "joint-0"]
     shift = dict.fromkeys(names, 0.1) | dict.fromkeys(BASELINES, 8.0) | {PLAN.x0: 20.0}
     return {
         name: rng.normal(0 if name == "real" else by, 1, (200, N_FEATURES))
         for name, by in shift.items()
     }
+
+
+def _frechet() -> dict[str, dict[str, Any]]:
+    rng = np.random.default_rng(1)
+    found = {name: frechet_of(features()["real"], of) for name, of in features().items()}
+    return {
+        name: {"fgd": value, "n": 200, "draws": (value + rng.normal(0, 0.01, N_DRAWS)).tolist()}
+        for name, value in found.items()
+    }
+
+
+def _bound(run: str) -> dict[str, Any]:
+    parts = {"prior": 0.1, "diffusion": 0.4, "reconstruction": -2.0}
+    total = sum(parts.values())
+    counts = {"n_windows": 64, "n_steps": 8}
+    return {**parts, "total": total, "total_in_position": total, "standard_error": 0.1, **counts}
 
 
 def history(run: str) -> dict[str, Any]:
@@ -106,8 +133,8 @@ def history(run: str) -> dict[str, Any]:
         "gpu": "NVIDIA H200",
         "precision": "bf16",
         "n_parameters": 19_350_914,
-        "validation_loss": [0.1, 0.01],
-        "training_loss": [0.1, 0.01],
+        "validation_loss": [0.1, *(0.01 + 0.001 * (k % 3) for k in range(19))],
+        "training_loss": [0.1, *[0.01] * 19],
         "gazediffusion_version": "0.1",
         "torch_version": "2",
     }

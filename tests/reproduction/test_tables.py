@@ -15,7 +15,7 @@ from gazediffusion.reproduction.artefacts import Artefacts
 from gazediffusion.reproduction.plan import TINY, Plan
 from gazediffusion.reproduction.rows import Row, Rows
 from gazediffusion.reproduction.tables import TABLES, make_results
-from tests.reproduction.made import PLAN, artefacts, history
+from tests.reproduction.made import PLAN, artefacts, features, history
 
 
 @pytest.fixture(scope="module")
@@ -82,10 +82,10 @@ def test_distances_say_how_many_windows_and_which_seeds(made: Artefacts, rows: R
     n = made.evaluations["position"]["about"]["n_common"]
     assert (rows.find("features", "x_std", "js").n, rows.find("markov", "x_std", "js").n) == (n, n)
     assert rows.find("features", "x_std", "js").seeds == [42, 123, 2024]
-    assert rows.find("event-distances", "saccade_count", "js").seeds == [123]
+    assert rows.find("event-distances", "saccade_count", "js").seeds == [42]
     assert rows.find("fgd", "uniform", "fgd").seeds == ()
     assert rows.find("velocity", "v_x", "js").seeds == [0, 1]
-    assert rows.find("sampling", "raw", "js").seeds == [123]
+    assert rows.find("sampling", "raw", "js").seeds == [42]
 
 
 def test_features_stand_beside_paper_and_floor(made: Artefacts, rows: Rows) -> None:
@@ -153,23 +153,74 @@ def test_markov_has_the_baseline_and_the_model(made: Artefacts, rows: Rows) -> N
 
 
 def test_fgd_is_the_frechet_distance_of_features(made: Artefacts, rows: Rows) -> None:
-    real = made.features["real"]
-    floor = frechet_of(real, made.features["train"])
-    values = [frechet_of(real, made.features[name]) for name in PLAN.position_sets]
+    real = features()["real"]
+    floor = frechet_of(real, features()["train"])
+    values = [frechet_of(real, features()[name]) for name in PLAN.position_sets]
     row = rows.find("fgd", "diffusion", "fgd")
     assert is_over_seeds(row, values)
     assert row.floor == pytest.approx(floor)
-    baseline = frechet_of(real, made.features["uniform"])
+    baseline = frechet_of(real, features()["uniform"])
     row = rows.find("fgd", "uniform", "fgd")
     assert row.ours == pytest.approx(baseline)
     assert row.ratio == pytest.approx(baseline / floor)
     assert row.paper == 2752.88
 
 
+def test_the_joint_model_stands_beside_in_the_same_evaluation(made: Artefacts, rows: Rows) -> None:
+    for table, evaluation, family, one in (
+        ("features", "position", "features", "joint-0"),
+        ("velocity", "velocity", "velocity", "velocity-joint"),
+    ):
+        row = next(row for row in rows.table(table) if row.column == "js")
+        values, _, ratios = distance(made, evaluation, family, row.row, "js")
+        assert (row.joint, row.joint_ratio) == (values[one], ratios[one])
+    assert rows.find("fgd", "joint", "fgd").floor == rows.find("fgd", "diffusion", "fgd").floor
+
+
+def test_intervals_draw_participants_and_seeds(made: Artefacts, rows: Rows) -> None:
+    row = rows.find("features", "x_std", "js")
+    cells = quantity(made.evaluations["position"], "features", "x_std")["distances"]["js"]
+    of_seeds = [np.array(cells["synthetic"][one]["draws"]) for one in PLAN.position_sets]
+    low, high = row.interval or ()
+    assert low <= row.number <= high
+    # Wider than that of the mean of these very seeds.
+    fixed = np.percentile(np.mean(of_seeds, axis=0), [2.5, 97.5])
+    assert high - low > 0.8 * float(fixed[1] - fixed[0])
+    low, high = row.ratio_interval or ()
+    assert low <= (row.ratio or 0.0) <= high
+    assert "draws" not in row.to_json()
+
+
+def test_fewer_bins_and_the_bias_lower_the_divergence(rows: Rows) -> None:
+    ours, fewer, debiased = (
+        rows.find("bins", name, "js_9") for name in ("ours", "fewer", "debiased")
+    )
+    assert ours.number == pytest.approx(rows.number("features", "mean of nine", "js"))
+    assert debiased.number < ours.number
+    assert fewer.number < ours.number
+    assert fewer.label == "24 bins"
+
+
+def test_speed_decays_and_peaks_as_in_the_sets(made: Artefacts, rows: Rows) -> None:
+    curve = made.evaluations["position"]["curves"]["speed_autocorrelation"]
+    real = np.array(curve["sets"]["real"])
+    lag = curve["x"][int(np.argmax(real < np.exp(-1)))]
+    assert rows.number("speed", "decay", "real") == lag
+    means = quantity(made.evaluations["position"], "features", "max_speed")["mean"]
+    assert rows.number("speed", "tail", "markov") == means["kinematic-markov"]
+
+
+def test_white_noise_has_the_distance_of_a_flat_spectrum(made: Artefacts, rows: Rows) -> None:
+    real = np.array(made.evaluations["velocity"]["curves"]["speed_spectrum"]["sets"]["real"])
+    assert real.sum() == pytest.approx(1.0, rel=1e-3)
+    flat = np.abs(real - 1 / len(real)).mean()
+    assert rows.number("velocity", "speed", "white") == pytest.approx(float(flat), rel=1e-3)
+
+
 def test_events_are_those_of_the_reference_run(made: Artefacts, rows: Rows) -> None:
     found = quantity(made.evaluations["position"], "events", "saccade_count")
     mean, key = found["mean"], ("events", "saccade_count")
-    generated = mean["position-123"]
+    generated = mean["position-42"]
     assert rows.number(*key, "generated") == generated
     all_seeds = [mean[name] for name in PLAN.position_sets]
     assert is_over_seeds(rows.find(*key, "generated_seeds"), all_seeds)
@@ -180,7 +231,7 @@ def test_events_are_those_of_the_reference_run(made: Artefacts, rows: Rows) -> N
     assert row.floor == pytest.approx(100 * (mean["train"] / mean["real"] - 1))
     assert row.paper == pytest.approx(-14.8, abs=0.05)
     apart = rows.find("event-distances", "saccade_count", "js")
-    assert apart.ours == found["distances"]["js"]["synthetic"]["position-123"]["value"]
+    assert apart.ours == found["distances"]["js"]["synthetic"]["position-42"]["value"]
     assert apart.paper == 0.0703
 
 
@@ -188,26 +239,26 @@ def test_sampling_is_evaluated_as_in_the_paper(made: Artefacts, rows: Rows) -> N
     evaluation = made.evaluations["sampling"]
     speed, floor, _ = distance(made, "sampling", "features", "mean_speed", "ks")
     steps = rows.find("sampling", "steps 25", "ks")
-    assert (steps.ours, steps.floor) == (speed["position-123-steps-25"], floor)
+    assert (steps.ours, steps.floor) == (speed["position-42-steps-25"], floor)
     assert steps.paper == 0.211
-    assert rows.number("sampling", "steps 100", "ks") == speed["position-123"]
+    assert rows.number("sampling", "steps 100", "ks") == speed["position-42"]
     eta, means = rows.find("sampling", "eta 0.5", "ks"), evaluation["means"]["ks_8"]
-    assert eta.ours == pytest.approx(means["synthetic"]["position-123-eta-0.5"])
+    assert eta.ours == pytest.approx(means["synthetic"]["position-42-eta-0.5"])
     assert eta.floor == pytest.approx(means["floor"])
     raw = rows.find("sampling", "raw", "ks")
-    assert (raw.ours, raw.paper) == (speed["position-123-raw"], 0.277)
+    assert (raw.ours, raw.paper) == (speed["position-42-raw"], 0.277)
     assert rows.find("sampling", "raw", "js").paper is None
 
 
 def test_objectives_are_named_by_what_they_predict(made: Artefacts, rows: Rows) -> None:
     assert rows.names("objective", "fgd") == ["eps", "x0"]
     loss = {run: made.histories[run]["best_validation_loss"] for run in made.histories}
-    assert rows.number("objective", "eps", "loss") == loss["position-123"]
-    assert rows.number("objective", "x0", "loss") == loss["x0-123"]
+    assert rows.number("objective", "eps", "loss") == loss["position-42"]
+    assert rows.number("objective", "x0", "loss") == loss["x0-42"]
     assert rows.find("objective", "x0", "fgd").paper == 16782.0
     swapped = replace(made, plan=replace(PLAN, position=replace(PLAN.position, objective="x0")))
     rows = Rows.from_json(make_results(swapped, ["objective"])["rows"])
-    assert rows.number("objective", "x0", "loss") == loss["position-123"]
+    assert rows.number("objective", "x0", "loss") == loss["position-42"]
     assert rows.find("objective", "eps", "loss").paper == 0.0059
 
 
@@ -257,6 +308,7 @@ def test_seeds_have_one_row_each_and_the_papers(made: Artefacts, rows: Rows) -> 
     means = made.evaluations["position"]["means"]["js_8"]
     js = rows.number("seeds", "position-123", "js_8")
     assert js == pytest.approx(means["synthetic"]["position-123"])
+    assert "joint-0" in rows.names("seeds", "js_8")
     assert rows.of["seeds", "paper, seed 123", "loss"].paper == 0.006147
 
 
@@ -264,8 +316,10 @@ def test_training_says_what_was_not_recorded(made: Artefacts, rows: Rows) -> Non
     assert rows.names("training", "loss") == [*PLAN.runs, "position"]
     assert rows.of["training", "velocity-0", "minutes"].cell("ours") == "not recorded"
     assert rows.number("training", "position-123", "minutes") == pytest.approx(20.0)
-    assert rows.find("training", "position-123", "loss").paper == 0.0059
-    assert rows.find("training", "x0-123", "loss").paper == 0.0995
+    assert rows.find("training", "position-42", "loss").paper == 0.0059
+    assert rows.find("training", "position-123", "loss").paper == 0.006147
+    assert rows.of["training", "position-2024", "loss"].paper is None
+    assert rows.find("training", "x0-42", "loss").paper == 0.0995
     losses = [made.histories[run]["best_validation_loss"] for run in PLAN.position_sets]
     mean = rows.find("training", "position", "loss")
     assert is_over_seeds(mean, losses)
@@ -288,11 +342,11 @@ def test_levels_are_over_the_runs_of_each_representation(rows: Rows) -> None:
 
 
 def test_rounded_weights_stand_beside_full_ones(made: Artefacts, rows: Rows) -> None:
-    evaluation, name = made.evaluations["weights"], "position-123-levels-15"
+    evaluation, name = made.evaluations["weights"], "position-42-levels-15"
     assert rows.number("weights", name, "overall") == evaluation["ratios"]["overall"][name]
     means = evaluation["means"]["js_8"]["synthetic"]
     assert rows.number("weights", name, "js_8") == pytest.approx(means[name])
-    fgd = frechet_of(made.features["real"], made.features[name])
+    fgd = frechet_of(features()["real"], features()[name])
     assert rows.number("weights", name, "fgd") == pytest.approx(fgd)
     assert "velocity-0-levels-31" not in rows.names("weights", "fgd")
 
@@ -318,7 +372,7 @@ def test_tests_that_could_not_be_computed_leave_cells_empty(made: Artefacts) -> 
     results = make_results(without)
     rows = Rows.from_json(results["rows"])
     assert rows.names("downstream", "r2") == []
-    assert rows.names("beyond", "features_accuracy") == ["velocity"]
+    assert rows.names("beyond", "features_accuracy") == ["velocity", "velocity-joint"]
     assert "training on synthetic windows alone" not in [one["name"] for one in results["claims"]]
 
 
@@ -329,10 +383,11 @@ def test_the_median_step_is_of_the_size_of_the_simulated_tremor(results: dict[st
 @pytest.mark.parametrize(
     ("part", "kept"),
     [
-        ("evaluations", {"fgd", "objective", "training", "levels"}),
-        ("features", set(TABLES) - {"fgd", "objective", "seeds", "weights"}),
-        ("histories", set(TABLES) - {"objective", "seeds", "training"}),
+        ("evaluations", {"fgd", "objective", "training", "levels", "bound"}),
+        ("frechet", set(TABLES) - {"fgd", "objective", "seeds", "weights"}),
+        ("histories", set(TABLES) - {"objective", "seeds", "training", "velocity-seeds"}),
         ("levels", set(TABLES) - {"levels"}),
+        ("bounds", set(TABLES) - {"bound"}),
     ],
 )
 def test_tables_whose_parts_are_absent_are_left_out(
@@ -344,8 +399,8 @@ def test_tables_whose_parts_are_absent_are_left_out(
 
 @pytest.mark.parametrize("plan", [PLAN, TINY], ids=lambda plan: plan.name)
 def test_tables_need_what_the_plan_builds(plan: Plan) -> None:
-    built = {"features": {*plan.sets, "real", "train"}, "histories": plan.runs, "levels": plan.runs}
-    built["evaluations"] = plan.evaluations
+    built = {"frechet": {*plan.sets, "train"}, "evaluations": plan.evaluations}
+    built |= dict.fromkeys(("histories", "levels", "bounds"), plan.runs)
     for table in TABLES.values():
         for kind, names in table.required(plan).items():
             assert set(names) <= set(built[kind])

@@ -56,7 +56,7 @@ def evaluate_claims(rows: Mapping[tuple[str, str, str], Row]) -> list[dict[str, 
                 **texts,
                 "verdict": verdict,
                 "support": support,
-                "is_reversed": bool(values.get("is_reversed")),
+                "is_reversed": bool(values.get("is_reversed")) and verdict != UNDECIDED,
                 "numbers": numbers,
             }
         )

@@ -242,7 +242,7 @@ def loss_of(history: Mapping[str, Any], n_draws: int) -> dict[str, Any]:
     fields: dict[str, Any] = {"ours": best, "seeds": [history["seed"]]}
     last = np.array(history["validation_loss"], dtype=np.float64)
     last = last[-max(10, len(last) // 10) :]
-    if n_draws and len(last) >= 10 and np.isfinite(last).all():
+    if best is not None and n_draws and len(last) >= 10 and np.isfinite(last).all():
         epoch = np.arange(len(last))
         deviations = last - np.polyval(np.polyfit(epoch, last, 1), epoch)
         drawn = np.random.default_rng(history["seed"]).choice(deviations, n_draws)

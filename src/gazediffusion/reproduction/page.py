@@ -28,6 +28,8 @@ from gazediffusion.reproduction.verdicts import VERDICTS
 Results = Mapping[str, Any]
 
 TEXT = paper.read_data("page")
+# Settings that a joint model, which is trained by EDM, does not have.
+OF_DDPM = ("steps T", "beta_1, beta_T", "loss weighting", "eta")
 FIGURES: dict[str, tuple[str, str]] = TEXT["figures"]
 
 
@@ -164,16 +166,35 @@ def _data(results: Results) -> Iterator[Block]:
 def _hyperparameters(settings: Results) -> Table:
     """The paper's table of hyper-parameters beside ours."""
     names = ["position", "velocity", *(["joint"] if settings.get("joint") else [])]
+    recipes = {name: _said(settings[name]) for name in names}
     lines: list[list[Cell]] = [
         [
             label,
             *theirs,
-            *(in_words(template, {"recipe": settings[name]}) for name in names),
+            *(
+                "EDM"
+                if name == "joint" and label in OF_DDPM
+                else in_words(template, {"recipe": of})
+                for name, of in recipes.items()
+            ),
         ]
         for label, (template, *theirs) in paper.HYPERPARAMETERS.items()
     ]
-    heads = ["", "position, paper", "velocity, paper", *(f"{name}, ours" for name in names)]
+    heads = ["setting", "position, paper", "velocity, paper", *(f"{name}, ours" for name in names)]
     return Table("Hyper-parameters", heads, lines, is_text=True)
+
+
+def _said(recipe: Results) -> dict[str, Any]:
+    """Settings with lists and switches in words."""
+    words: dict[str, Any] = {}
+    for key, value in recipe.items():
+        if isinstance(value, Mapping):
+            words[key] = _said(value)
+        elif isinstance(value, list | tuple):
+            words[key] = ", ".join(map(str, value))
+        else:
+            words[key] = ("on" if value else "off") if isinstance(value, bool) else value
+    return words
 
 
 def _claims(results: Results) -> Iterator[Block]:

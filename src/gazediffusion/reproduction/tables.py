@@ -22,6 +22,7 @@ from gazediffusion.reproduction.further_rows import FURTHER_ROWS
 from gazediffusion.reproduction.measures import Comparison
 from gazediffusion.reproduction.paper import read_data
 from gazediffusion.reproduction.plan import Plan
+from gazediffusion.reproduction.rows import Row
 from gazediffusion.reproduction.table_rows import ROWS
 
 FORMAT = "gazediffusion-reproduction"
@@ -89,11 +90,7 @@ def make_results(made: Artefacts, only: Sequence[str] = ()) -> dict[str, Any]:
     only: all tables if it is empty.
     """
     names = [name for name in only or TABLES if made.has(TABLES[name].required(made.plan))]
-    rows = {
-        (name, row.row, row.column): row.beside_paper(name)
-        for name in names
-        for row in (ROWS | FURTHER_ROWS)[name](made)
-    }
+    rows = rows_of(made, names)
     results = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -104,6 +101,15 @@ def make_results(made: Artefacts, only: Sequence[str] = ()) -> dict[str, Any]:
     }
     plain: dict[str, Any] = json.loads(json.dumps(results, allow_nan=False))
     return plain
+
+
+def rows_of(made: Artefacts, names: Sequence[str]) -> dict[tuple[str, str, str], Row]:
+    """The rows of tables beside the paper's numbers, with their bootstrap replicates, by key."""
+    return {
+        (name, row.row, row.column): row.beside_paper(name)
+        for name in names
+        for row in (ROWS | FURTHER_ROWS)[name](made)
+    }
 
 
 def _about(made: Artefacts) -> dict[str, Any]:
