@@ -415,7 +415,7 @@ def test_kill_9_at_random_moments_gives_the_bytes_of_the_uninterrupted_set(
         before = n_pieces()
         command = generate(run_folder, tmp_path / "killed.parquet")
         command.wait_for(lambda: n_pieces() > before)  # noqa: B023
-        time.sleep(rng.uniform(0, 0.2))
+        time.sleep(rng.uniform(0, 0.1))
         command.send(signal.SIGKILL)
         assert command.end()[0] == -signal.SIGKILL
     assert generate(run_folder, tmp_path / "killed.parquet").end()[0] == 0

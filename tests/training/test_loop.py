@@ -163,7 +163,7 @@ def test_kill_9_at_random_moments_gives_the_bytes_of_the_uninterrupted_run(
         seen = folder.stat().st_mtime_ns if folder.exists() else 0
         command = train(tmp_path, "killed")
         command.wait_for(lambda: folder.exists() and folder.stat().st_mtime_ns != seen)  # noqa: B023
-        time.sleep(rng.uniform(0, 0.25))
+        time.sleep(rng.uniform(0, 0.1))
         command.send(signal.SIGKILL)
         assert command.end()[0] == -signal.SIGKILL
     assert train(tmp_path, "killed").end()[0] == 0
