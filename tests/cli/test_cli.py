@@ -381,6 +381,7 @@ def test_baselines_are_generated_and_evaluated_in_one_report(
     words = (
         "evaluate", "--real", windows, "--synthetic", evaluated / "participants.safetensors",
         f"markov={tmp_path / 'markov.safetensors'}", "-o", tmp_path / "report", "--quick",
+        "--protocol", "position",
     )  # fmt: skip
     assert "not empty; name a new one, or give --overwrite" in error_of(run(*words))
     code, said, lines = run(*words, "--overwrite")

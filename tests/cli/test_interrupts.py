@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +12,7 @@ import pytest
 import gazediffusion as gd
 from gazediffusion.training.loop import train_epochs
 from tests.conftest import RunCommand
+from tests.processes import Command
 from tests.runs import saved_windows
 from tests.training.test_joint import JOINT
 
@@ -30,19 +27,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def interrupted(arguments: list[str], is_due: Callable[[], bool]) -> tuple[int, str, str]:
+def interrupted(
+    arguments: list[str], folder: Path, is_due: Callable[[], bool]
+) -> tuple[int, str, str]:
     """Exit code, output and errors of a command that gets Ctrl-C once `is_due`."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "gazediffusion", *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
-    stop_at = time.monotonic() + 60
-    while not is_due() and process.poll() is None and time.monotonic() < stop_at:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    out, errors = process.communicate(timeout=60)
-    return process.returncode, out, errors
+    command = Command(arguments, folder)
+    command.wait_for(is_due)
+    command.send(signal.SIGINT)
+    return command.end()
 
 
 def test_an_uncalibrated_model_says_so(run: RunCommand, folder: Path, tmp_path: Path) -> None:
@@ -60,7 +52,9 @@ def test_ctrl_c_in_generate_keeps_the_windows_and_the_same_command_resumes(
 ) -> None:
     words = ["generate", "--model", str(folder / "run"), "-n", "600", "--batch-size", "2"]
     words += ["--steps", "40", "-o", str(tmp_path / "g.npz"), "--device", "cpu"]
-    code, said, errors = interrupted(words, lambda: len(list(tmp_path.glob(".*.work/*.npy"))) > 2)
+    code, said, errors = interrupted(
+        words, tmp_path, lambda: len(list(tmp_path.glob(".*.work/*.npy"))) > 2
+    )
     assert code == 130, errors
     assert "Traceback" not in errors
     (line,) = [one for one in said.splitlines() if one.startswith("stopped")]
@@ -78,7 +72,7 @@ def test_ctrl_c_in_calibrate_keeps_its_state_and_the_same_command_resumes(
 ) -> None:
     state = folder / "run" / "calibration.safetensors"
     words = ["calibrate", str(folder / "run"), "-n", "64", "--device", "cpu"]
-    code, said, errors = interrupted(words, state.is_file)
+    code, said, errors = interrupted(words, folder, state.is_file)
     assert code == 130, errors
     assert "calibration stopped in round" in said
     assert said.rstrip().endswith("the same command resumes")

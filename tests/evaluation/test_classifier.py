@@ -57,7 +57,7 @@ def test_features_of_two_laws_are_separated() -> None:
 
 
 def test_a_larger_side_gives_no_advantage() -> None:
-    found = c2st_features(features(600, 0), participants(600), features(3000, 1), seed=0)
+    found = c2st_features(features(600, 0), participants(600), features(1200, 1), seed=0)
     assert is_near_chance(found)
     assert found.n == 600
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import resource
 import shutil
 import signal
 import subprocess
@@ -38,6 +36,7 @@ from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import load_run
 from gazediffusion.models.pretrained import load_model
 from tests.conftest import SCREEN
+from tests.processes import Command
 from tests.runs import TINY, trained_run
 
 N = 5
@@ -396,42 +395,30 @@ def test_impossible_sets_are_refused(settings: dict[str, Any], problem: str) -> 
         SetConfig(**settings)
 
 
-def command(run_folder: Path, output: Path, *more: str) -> list[str]:
-    return [
-        sys.executable, "-m", "gazediffusion", "generate", "-o", str(output),
-        "--model", str(run_folder), "-n", "40", "--steps", "40", "--batch-size", "2",
-        "--device", "cpu", *more,
-    ]  # fmt: skip
-
-
-def environment() -> dict[str, str]:
-    return {**os.environ, "OMP_NUM_THREADS": "1"}
+def generate(run_folder: Path, output: Path, *more: str, file_bytes: int | None = None) -> Command:
+    words = "-n 16 --steps 20 --batch-size 2 --device cpu"
+    files = ["generate", "--model", str(run_folder), "-o", str(output)]
+    return Command([*files, *words.split(), *more], run_folder.parent, file_bytes)
 
 
 @pytest.mark.slow
 def test_kill_9_at_random_moments_gives_the_bytes_of_the_uninterrupted_set(
     tmp_path: Path, run_folder: Path
 ) -> None:
-    straight = command(run_folder, tmp_path / "straight.parquet")
-    subprocess.run(straight, check=True, capture_output=True, env=environment())
+    assert generate(run_folder, tmp_path / "straight.parquet").end()[0] == 0
     rng = random.Random(1)
-    killed = 0
-    for _ in range(3):
-        process = subprocess.Popen(
-            command(run_folder, tmp_path / "killed.parquet"), stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, env=environment(),
-        )  # fmt: skip
-        before = len(list(tmp_path.glob(".killed*/*.npy")))
-        while process.poll() is None and len(list(tmp_path.glob(".killed*/*.npy"))) <= before:
-            time.sleep(0.01)
-        time.sleep(rng.uniform(0, 0.2))
-        if process.poll() is None:
-            process.send_signal(signal.SIGKILL)
-            killed += 1
-        process.wait()
-    assert killed >= 1
-    again = command(run_folder, tmp_path / "killed.parquet")
-    subprocess.run(again, check=True, capture_output=True, env=environment())
+
+    def n_pieces() -> int:
+        return len(list(tmp_path.glob(".killed*/*.npy")))
+
+    for _ in range(2):
+        before = n_pieces()
+        command = generate(run_folder, tmp_path / "killed.parquet")
+        command.wait_for(lambda: n_pieces() > before)  # noqa: B023
+        time.sleep(rng.uniform(0, 0.1))
+        command.send(signal.SIGKILL)
+        assert command.end()[0] == -signal.SIGKILL
+    assert generate(run_folder, tmp_path / "killed.parquet").end()[0] == 0
     for ending in (".parquet", ".json", ".md"):
         one, other = (tmp_path / f"{name}{ending}" for name in ("straight", "killed"))
         assert one.read_bytes() == other.read_bytes()
@@ -442,20 +429,14 @@ def test_kill_9_at_random_moments_gives_the_bytes_of_the_uninterrupted_set(
 def test_a_full_disk_says_so_and_keeps_what_was_finished(
     tmp_path: Path, run_folder: Path, format: str
 ) -> None:
-    def limit() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
-
     output = tmp_path / "set"
-    done = subprocess.run(
-        command(run_folder, output, "--format", format), preexec_fn=limit, capture_output=True,
-        text=True, env={**environment(), "PYTHONDONTWRITEBYTECODE": "1"}, check=False,
-    )  # fmt: skip
-    assert done.returncode == 2, done.stderr
-    assert "cannot be written" in done.stderr
-    assert "Traceback" not in done.stderr
+    command = generate(run_folder, output, "--format", format, file_bytes=4_000)
+    code, _, errors = command.end()
+    assert code == 2, errors
+    assert "cannot be written" in errors
+    assert "Traceback" not in errors
     assert not output.exists()
-    assert len(list(tmp_path.glob(".set*/*.npy"))) == 20
+    assert len(list(tmp_path.glob(".set*/*.npy"))) == 8
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -42,16 +42,16 @@ def test_processes_give_the_bytes_of_training_alone(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_stop_saves_every_run_and_the_same_call_goes_on(tmp_path: Path) -> None:
-    jobs = [replace(job, recipe=replace(TINY, epochs=30)) for job in jobs_in(tmp_path)]
+    jobs = [replace(job, recipe=replace(TINY, epochs=8)) for job in jobs_in(tmp_path)]
     asked: list[bool] = []
     for _ in in_processes(jobs, "cpu", 60.0, lambda: bool(asked), lambda *_: None):
         asked.append(True)
     done = [len(read_metrics(job.folder)) for job in jobs]
-    assert max(done) < 30
+    assert max(done) < 8
     assert all((job.folder / "state.safetensors").is_file() for job in jobs)
     list(train_concurrently(jobs, device="cpu"))
     for job in jobs:
-        assert len(read_metrics(job.folder)) == 30
+        assert len(read_metrics(job.folder)) == 8
         expected = alone(job, tmp_path / f"alone-{job.seed}")
         assert (job.folder / "state.safetensors").read_bytes() == expected
 

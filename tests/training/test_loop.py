@@ -2,14 +2,9 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import random
-import resource
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +17,7 @@ from gazediffusion.models.checkpoint import load_run, read_metrics
 from gazediffusion.models.pretrained import load_model
 from gazediffusion.models.recipes import Recipe
 from gazediffusion.training.loop import Epoch, held_out_bound, train_epochs
+from tests.processes import Command
 from tests.runs import TINY, TINY_VELOCITY, saved_windows, short_windows, trained_run
 
 FILES = ("config.json", "best.safetensors", "last.safetensors", "state.safetensors",
@@ -148,27 +144,13 @@ def test_a_damaged_state_is_refused(tmp_path: Path) -> None:
         list(train_epochs(windows, tmp_path / "run", TINY, seed=0, device="cpu"))
 
 
-EPOCHS = 24  # of a run that is stopped and taken up again
+EPOCHS = 8  # of a run that is stopped and resumed
 
 
-def command(tmp_path: Path, run: str) -> list[str]:
-    return [
-        sys.executable, "-m", "gazediffusion", "train", str(tmp_path / "w.safetensors"),
-        "-o", str(tmp_path / run), "--recipe", "position-tiny", "--epochs", str(EPOCHS),
-        "--batch-size", "4", "--device", "cpu", "--save-every", "0",
-    ]  # fmt: skip
-
-
-def environment() -> dict[str, str]:
-    # One thread, so that the two processes of a test run do not slow each other down.
-    return {**os.environ, "OMP_NUM_THREADS": "1"}
-
-
-def wait_for(condition: Iterator[bool], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not next(condition):
-        assert time.monotonic() < end
-        time.sleep(0.01)
+def train(tmp_path: Path, run: str, file_bytes: int | None = None) -> Command:
+    words = f"--recipe position-tiny --epochs {EPOCHS} --batch-size 4 --device cpu --save-every 0"
+    files = ["train", str(tmp_path / "w.safetensors"), "-o", str(tmp_path / run)]
+    return Command([*files, *words.split()], tmp_path, file_bytes)
 
 
 @pytest.mark.slow
@@ -176,53 +158,28 @@ def test_kill_9_at_random_moments_gives_the_bytes_of_the_uninterrupted_run(
     tmp_path: Path,
 ) -> None:
     saved_windows(tmp_path / "w.safetensors")
-    straight = command(tmp_path, "straight")
-    subprocess.run(straight, check=True, capture_output=True, env=environment())
+    assert train(tmp_path, "straight").end()[0] == 0
+    folder = tmp_path / "killed"
     rng = random.Random(0)
-    killed = 0
-    for _ in range(12):
-        process = subprocess.Popen(
-            command(tmp_path, "killed"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            env=environment(),
-        )  # fmt: skip
-        folder = tmp_path / "killed"
+    for _ in range(3):
         seen = folder.stat().st_mtime_ns if folder.exists() else 0
-
-        def has_begun(seen: int = seen) -> Iterator[bool]:
-            while True:
-                alive = process.poll() is None  # noqa: B023
-                moved = folder.exists() and folder.stat().st_mtime_ns != seen  # noqa: B023
-                yield moved or not alive
-
-        wait_for(has_begun())
-        time.sleep(rng.uniform(0, 0.25))
-        if process.poll() is None:
-            process.send_signal(signal.SIGKILL)
-            killed += 1
-        process.wait()
-        if killed == 3:
-            break
-    assert killed == 3
-    subprocess.run(command(tmp_path, "killed"), check=True, capture_output=True, env=environment())
-    assert content(tmp_path / "killed") == content(tmp_path / "straight")
+        command = train(tmp_path, "killed")
+        command.wait_for(lambda: folder.exists() and folder.stat().st_mtime_ns != seen)  # noqa: B023
+        time.sleep(rng.uniform(0, 0.1))
+        command.send(signal.SIGKILL)
+        assert command.end()[0] == -signal.SIGKILL
+    assert train(tmp_path, "killed").end()[0] == 0
+    assert content(folder) == content(tmp_path / "straight")
 
 
 def test_a_full_disk_says_so_and_keeps_the_last_state(tmp_path: Path) -> None:
     saved_windows(tmp_path / "w.safetensors")
-
-    def limit() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
-
-    done = subprocess.run(
-        command(tmp_path, "run"), preexec_fn=limit, capture_output=True, text=True,
-        env={**environment(), "PYTHONDONTWRITEBYTECODE": "1"}, check=False,
-    )  # fmt: skip
-    assert done.returncode == 2, done.stderr
-    assert "state.safetensors: cannot be written (File too large)" in done.stderr
-    assert "Traceback" not in done.stderr
+    code, _, errors = train(tmp_path, "run", file_bytes=2_000_000).end()
+    assert code == 2, errors
+    assert "state.safetensors: cannot be written (File too large)" in errors
+    assert "Traceback" not in errors
     assert not [path for path in (tmp_path / "run").iterdir() if path.name.endswith(".part")]
-    subprocess.run(command(tmp_path, "run"), check=True, capture_output=True, env=environment())
+    assert train(tmp_path, "run").end()[0] == 0
 
 
 def test_the_bound_falls_with_training(tmp_path: Path) -> None:
@@ -261,24 +218,16 @@ def test_the_bound_of_a_model_that_is_no_ddpm_is_refused() -> None:
 
 def test_ctrl_c_saves_and_the_same_command_resumes(tmp_path: Path) -> None:
     saved_windows(tmp_path / "w.safetensors")
-    process = subprocess.Popen(
-        command(tmp_path, "run"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env=environment(),
-    )  # fmt: skip
-
-    def one_epoch_is_done() -> Iterator[bool]:
-        while True:
-            yield (tmp_path / "run" / "metrics.jsonl").exists()
-
-    wait_for(one_epoch_is_done())
-    process.send_signal(signal.SIGINT)
-    said, errors = process.communicate(timeout=60)
-    assert process.returncode == 130, errors
+    command = train(tmp_path, "run")
+    command.wait_for((tmp_path / "run" / "metrics.jsonl").exists)
+    command.send(signal.SIGINT)
+    code, said, errors = command.end()
+    assert code == 130, errors
     assert "the same command resumes" in said
     assert "Traceback" not in errors
     n_done = len(read_metrics(tmp_path / "run"))
     assert 0 < n_done < EPOCHS
-    subprocess.run(command(tmp_path, "run"), check=True, capture_output=True, env=environment())
+    assert train(tmp_path, "run").end()[0] == 0
     lines = [
         json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     ]
