@@ -18,7 +18,7 @@ import gazediffusion as gd
 
 
 def main(folder: Path, n_epochs: int = 40, n_windows: int = 8) -> None:
-    simulation = gd.SimulationConfig(n_participants=10, minutes=2)
+    simulation = gd.SimulationConfig(n_participants=10, minutes=1)
     gd.write_simulation(simulation, folder / "recordings", "asc", overwrite=True)
 
     recordings = gd.read(folder / "recordings")
@@ -37,8 +37,8 @@ def main(folder: Path, n_epochs: int = 40, n_windows: int = 8) -> None:
         epochs=n_epochs,
         on_epoch=lambda one: print(f"epoch {one.epoch}: held-out loss {one.validation_loss:.4f}"),
     )
-    model.sample_to(folder / "gaze.parquet", n_windows, overwrite=True)
     synthetic = model.sample(n_windows)
+    synthetic.save(folder / "gaze.parquet", overwrite=True)
     sets = {"simulated, held out": windows.held_out, "synthetic, tiny model": synthetic}
     title = "Simulated gaze and samples of a tiny model"
     gd.plot_windows(sets, folder / "gallery.png", title, overwrite=True)
