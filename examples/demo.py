@@ -1,6 +1,6 @@
 """Generate gaze of two tasks with the packaged model, evaluate it and draw it.
 
-    python examples/demo.py [FOLDER] [-n 100]
+    python examples/demo.py [FOLDER] [-n 100 --quality default]
 
 Each set is compared with the packaged summary of participants who did the same task. No recordings
 are needed.
@@ -23,13 +23,14 @@ def update(bar: Progress, task: TaskID, done: float) -> None:
     bar.update(task, completed=done)
 
 
-def main(folder: Path, n: int = 100) -> None:
+def main(folder: Path, n: int = 100, quality: str = "default") -> None:
     model = gd.load("default")
     shown = {}
     for task in TASKS:
         with Progress(transient=True) as bar:
             number = bar.add_task(f"generating {task}", total=n)
-            shown[task] = model.sample(n, task=task, progress=partial(update, bar, number))
+            progress = partial(update, bar, number)
+            shown[task] = model.sample(n, task=task, quality=quality, progress=progress)
         shown[task].save(folder / f"{task}.parquet", overwrite=True)
         result = gd.evaluate(synthetic={task: shown[task]})
         result.save(folder / f"report-{task}", overwrite=True)
@@ -44,5 +45,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, nargs="?", default=Path("demo"))
     parser.add_argument("-n", type=int, default=100)
+    parser.add_argument("--quality", default="default", help="fast, default or best")
     arguments = parser.parse_args()
-    main(arguments.folder, arguments.n)
+    main(arguments.folder, arguments.n, arguments.quality)

@@ -156,11 +156,13 @@ def test_every_program_compiles(program: Program) -> None:
     compile(program.code, str(program.page), "exec")
 
 
-# The same lines in less time: fewer windows, and the tiny recipe in the place of 5.5 M parameters.
+# The same lines in less time: fewer windows, the tiny recipe in the place of 5.5 M parameters, and
+# no tests of whole sets nor intervals, which tests/evaluation/ has.
 SHORTER = {
     'gd.load("default").fine_tune(windows, "run")': 'gd.train(windows, "run", recipe=tiny)',
     "sample(100,": "sample(6,",
     "sample(1000,": "sample(30,",
+    "reference=windows.train)": "reference=windows.train, config=quick)",
 }
 
 
@@ -196,13 +198,15 @@ def test_every_marked_program_runs(
 ) -> None:
     from dataclasses import replace
 
+    from gazediffusion.evaluation.evaluation import EvaluationConfig
     from gazediffusion.models.recipes import RECIPES
 
     monkeypatch.chdir(study)
     code = program.code
     for whole, short in SHORTER.items():
         code = code.replace(whole, short)
-    exec(code, {"tiny": replace(RECIPES["position-tiny"], epochs=1)})
+    tiny = replace(RECIPES["position-tiny"], epochs=1)
+    exec(code, {"tiny": tiny, "quick": EvaluationConfig(quick=True)})
 
 
 def test_examples_have_about_ten_lines() -> None:
@@ -212,7 +216,7 @@ def test_examples_have_about_ten_lines() -> None:
 
 
 def test_the_demo_runs(tmp_path: Path) -> None:
-    from_folder("examples", "demo").main(tmp_path / "demo", n=30)
+    from_folder("examples", "demo").main(tmp_path / "demo", n=25, quality="fast")
     written = ["gallery.png", "movies.parquet", "reading.parquet", "report-reading/report.html"]
     for name in written:
         assert (tmp_path / "demo" / name).stat().st_size > 1000

@@ -149,9 +149,8 @@ def test_nothing_is_left_of_an_unreadable_file(client: TestClient) -> None:
 
 
 def test_a_stream_tells_the_stages_and_its_report_repeats_nothing(
-    start: Start, study: Path
+    client: TestClient, study: Path
 ) -> None:
-    client = start()
     fields = {"n": "25", "quality": "fast"}
     streamed = client.post("/api/evaluate/stream", files=sent_files(study), data=fields)
     (_, queued), *progress, (last, done) = events_of(streamed.text)

@@ -26,7 +26,7 @@ def test_fifty_concurrent_clients_get_correct_responses(run_folder: Path, tmp_pa
     expected = serve.Expected(run_folder, tmp_path)
     with live_server(Settings(model=str(run_folder))) as url:
         tally = serve.Tally()
-        asyncio.run(serve.load(url, 50, 1.0, expected, tally))
+        asyncio.run(serve.load(url, 50, 0.3, expected, tally))
     assert tally.wrong == []
     assert tally.lost == []
     assert sum(tally.done.values()) >= 50
