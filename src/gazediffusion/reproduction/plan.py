@@ -244,7 +244,11 @@ _SMALL: dict[str, Any] = {"network": UNetConfig(widths=(8, 8, 8), embedding=16),
 TINY = Plan(
     position=replace(RECIPES["position-tiny"], sampling_steps=100, **_SMALL),
     velocity=replace(RECIPES["velocity-tiny"], **_SMALL),
-    joint=replace(RECIPES["joint-tiny"], epochs=2),
+    joint=replace(
+        RECIPES["joint-tiny"],
+        network=UNetConfig(channels=4, widths=(8, 8, 8), embedding=16, rotary=True),
+        epochs=2,
+    ),
     n_bootstrap=20,
     n_bound=2,
     n_calibration=3,

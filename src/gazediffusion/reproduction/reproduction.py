@@ -90,7 +90,7 @@ def _prepare(
     """Write both models' windows of the same recordings and the same split."""
     if recordings is None:
         builder.watcher.part("simulating recordings")
-        simulation = SimulationConfig(n_participants=8, minutes=2.0, rate_hz=250.0)
+        simulation = SimulationConfig(n_participants=8, minutes=1.0, rate_hz=250.0)
         write_simulation(simulation, builder.folder / "recordings", "parquet", overwrite=True)
         recordings = read(builder.folder / "recordings")
     found = recordings() if callable(recordings) else recordings
