@@ -10,7 +10,7 @@ from gazediffusion.data.inspection import inspect
 from gazediffusion.data.preparing import PrepareConfig, prepare
 from gazediffusion.data.quality import Quality, select_participants
 from gazediffusion.data.readers import Source
-from gazediffusion.data.recordings import Recording
+from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.errors import GazeError
 from tests.conftest import MakeRecording, wandering_gaze
 from tests.data.test_preparing import source_file, sources
@@ -24,7 +24,7 @@ def recording_of(
     """A recording whose last samples are lost, of a stated calibration error."""
     gaze = wandering_gaze(n)
     gaze[:, n - round(n * lost) :] = np.nan
-    stated = {} if error is None else {"right": error, "left": 9.0}
+    stated: dict[Eye, float] = {} if error is None else {"right": error, "left": 9.0}
     return replace(make(participant=name, gaze=gaze), calibration_error_deg=stated)
 
 
