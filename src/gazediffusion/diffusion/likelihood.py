@@ -182,8 +182,8 @@ def probabilities(sizes: Tensor, n: int) -> Tensor:
 def draw_steps(probability: Tensor, generator: torch.Generator) -> Tensor:
     """Indices of steps drawn systematically, each with its own probability (step,).
 
-    The probabilities stand side by side on a line, and a comb of distance 1 with a random start
-    takes the steps it meets: those of probability 1 always, the others evenly over the line.
+    Systematic sampling: a random start in [0, 1) and every integer after it are compared with the
+    cumulative probabilities. Steps of probability 1 are always drawn, the others evenly.
     """
     start = torch.rand((), dtype=torch.float64, generator=generator)
     met = torch.ceil(probability.double().cumsum(0) - start).clamp(min=0)
