@@ -33,7 +33,8 @@ def main() -> None:
     given = parser.parse_args()
     run = gd.load(given.run, device="cpu").run
     full = {name: tensor.clone() for name, tensor in run.network.state_dict().items()}
-    x0 = run.config.representation.encode(some_held_out(gd.Windows.load(given.windows), given.n))
+    gaze = some_held_out(gd.Windows.load(given.windows), given.n).cut()
+    x0 = run.config.representation.encode(torch.from_numpy(gaze))
     eps = torch.randn(x0.shape, generator=torch.Generator().manual_seed(0))
     schedule = run.config.recipe.schedule()
     inputs = {t: torch.full((len(x0),), t) for t in STEPS}

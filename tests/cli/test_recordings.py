@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from gazediffusion.cli import console
 from gazediffusion.cli.tables import shortened
 from gazediffusion.data.windows import Windows
 from tests.cli.test_cli import error_of
 from tests.conftest import RunCommand
+from tests.data.readers.test_eyelink_asc import asc, block, calibration
 from tests.data.test_plausibility import SCREEN, gaze_px, written
 
 ON_SCREEN = ("--screen", "1280x720", "--screen-cm", "40x22.5", "--distance-cm", 45)
@@ -100,3 +103,50 @@ def test_every_command_that_reads_recordings_has_the_options_of_reading(run: Run
         said = run(verb, "--help")[1]
         for option in ("--unit", "--origin", "--columns", "--source-rate", "--override-screen"):
             assert option in said, f"{verb} lacks {option}"
+
+
+@pytest.fixture
+def eyelink(tmp_path: Path) -> Path:
+    """Six ASC files of 12 s; in the sixth the eye is lost, the fifth states no error."""
+    rng = np.random.default_rng(0)
+    for k in range(1, 7):
+        n = 3000
+        gaze = np.round(900 + np.cumsum(rng.normal(0, 1, (2, n)), axis=1) / 4, 1)
+        if k == 6:
+            gaze[:, 1500:] = np.nan
+        stated = "" if k == 5 else calibration("RIGHT", "R", 0.2 * k)
+        times = np.arange(4000, 4000 + 4 * n, 4)
+        trial = block(["right"], times.tolist(), [gaze], rate="250.00")
+        asc(tmp_path / f"P{k}.asc", stated, trial)
+    return tmp_path
+
+
+def test_inspect_shows_quality_by_participant_within_80_columns(
+    run: RunCommand, eyelink: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(console.out, "width", 80)
+    code, said, _ = run("inspect", eyelink, "--seconds", 2)
+    assert code == 0
+    rows = {line.split()[0]: line for line in said.splitlines() if line.strip()}
+    assert "49.5% (6), 100.0% (1) ... 100.0% (5)" in rows["completeness"]
+    assert "error in deg: 1.20 (6), 0.80 (4) ... 0.20 (1)" in rows["calibration"]
+    assert "unknown for 1" in said
+    assert max(len(line) for line in said.splitlines() if not line.startswith("note:")) <= 80
+
+
+def test_prepare_excludes_participants_by_quality_and_says_whom(
+    run: RunCommand, eyelink: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "w.safetensors"
+    limits = ("--min-valid", 0.9, "--max-calibration-error", 0.7)
+    code, said, lines = run("prepare", eyelink, "-o", output, "--seconds", 2, *limits)
+    assert code == 0, lines
+    assert "participants excluded by data quality: 2" in said
+    assert "4: calibration error 0.80 deg" in said
+    assert "6: 49.5 % of the samples valid, calibration error 1.20 deg" in said
+    assert "warning: kept, though no recording states their calibration error: 5" in lines
+    assert Windows.load(output).participants == ("1", "2", "3", "5")
+    code, said, _ = run("info", output)
+    assert "4: calibration error 0.80 deg" in said
+    none = run("prepare", eyelink / "P5.asc", "-o", tmp_path / "n.safetensors", *limits)
+    assert "so --max-calibration-error selects nobody" in error_of(none)

@@ -155,8 +155,8 @@ def test_a_change_of_variables_moves_the_bound_by_its_log_determinant() -> None:
 
 
 def test_parts_known_by_window_make_a_bound() -> None:
-    parts = (torch.tensor([value, value + 1.0]) for value in (0.0, 1.0, 2.0))
-    bound = Bound.of_windows(*parts, n_steps=99)
+    parts = torch.tensor([[0.0, 1.0], [1.0, 2.0], [2.0, 3.0]])
+    bound = Bound.of_windows(parts[0], parts[1], parts[2], n_steps=99)
     assert (bound.prior, bound.diffusion, bound.reconstruction) == (0.5, 1.5, 2.5)
     assert bound.standard_error == pytest.approx(1.5)
 

@@ -38,6 +38,7 @@ FLAGS = {
     "compiled": "--compile",
     "grid_px": "--grid",
     "initial": "--from",
+    "max_calibration_error_deg": "--max-calibration-error",
     "max_speed_deg_s": "--max-speed",
     "n": "-n",
     "n_bootstrap": "--bootstrap",

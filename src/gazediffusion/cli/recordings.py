@@ -129,6 +129,18 @@ def prepare(
     blink_before: BlinkBefore = 60.0,
     blink_after: BlinkAfter = 100.0,
     max_speed: MaxSpeed = 1000.0,
+    min_valid: Annotated[
+        float,
+        typer.Option(help="Exclude participants with a smaller share of valid samples."),
+    ] = 0.0,
+    max_calibration_error: Annotated[
+        float | None,
+        typer.Option(
+            help="Exclude participants with a larger calibration error (degrees), where files "
+            "state it.",
+            show_default=False,
+        ),
+    ] = None,
     val_fraction: Annotated[
         float,
         typer.Option(help="Share of participants held out for validation, 0 for none."),
@@ -167,6 +179,8 @@ def prepare(
         split_seed=split_seed,
         same_participant=tuple(_names(group) for group in same_participant or ()),
         cleaning=cleaning_of(eye, blink_before, blink_after, max_speed),
+        min_valid=min_valid,
+        max_calibration_error_deg=max_calibration_error,
     )
     if output.suffix != ".safetensors":
         raise GazeError("a windows file ends in .safetensors", path=output)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -124,6 +124,18 @@ def inspection_table(one: TaskSummary, seconds: float) -> Table:
     add("samples", f"{counts.total:,}, {counts.valid / total:.1%} valid")
     dropped = (f"{getattr(counts, reason) / total:.2%} {words}" for reason, words in _DROPPED)
     add("dropped", ", ".join(dropped))
+    shares = sorted((quality.completeness, name) for name, quality in one.quality.items())
+    add("completeness", _first_and_last([f"{share:.1%} ({name})" for share, name in shares], 3))
+    errors = sorted(
+        (-quality.calibration_error_deg, name)
+        for name, quality in one.quality.items()
+        if quality.calibration_error_deg is not None
+    )
+    if errors:
+        words = _first_and_last([f"{-error:.2f} ({name})" for error, name in errors], 3)
+        n_silent = len(one.quality) - len(errors)
+        silent = f"; unknown for {n_silent}" if n_silent else ""
+        add("calibration", f"error in deg: {words}{silent}", "file")
     add("blinks", f"{counts.blinks:,}")
     off = f"{counts.off_screen / total:.2%} of the samples, {one.off_screen_windows} windows"
     add("off screen", off)
@@ -135,7 +147,10 @@ def inspection_table(one: TaskSummary, seconds: float) -> Table:
 
 def shortened(names: Collection[str], most: int = 4) -> str:
     """Names in order; of many the first and the last: `P01, P02, P03 ... P20`."""
-    listed = sorted(names)
+    return _first_and_last(sorted(names), most)
+
+
+def _first_and_last(listed: Sequence[str], most: int) -> str:
     if len(listed) <= most:
         return ", ".join(listed)
     return f"{', '.join(listed[: most - 1])} ... {listed[-1]}"
@@ -196,6 +211,11 @@ def _print_cleaning(provenance: Mapping[str, Any]) -> None:
             f"dropped {', '.join(dropped) or 'none'}; {counts['blinks']} blinks; "
             f"{provenance['windows_dropped_off_screen']} windows dropped as off screen"
         )
+    excluded = provenance.get("participants_excluded", {})
+    if excluded:
+        out.print(f"participants excluded by data quality: {len(excluded)}")
+    for name, reason in excluded.items():
+        out.print(f"  {plain(name)}: {plain(reason)}")
     without = provenance.get("participants_without_windows")
     if without:
         out.print(f"participants without a window: {plain(', '.join(without))}")

@@ -19,6 +19,7 @@ from gazediffusion.data.preparing import (
     clean_segments,
     window_starts,
 )
+from gazediffusion.data.quality import Quality
 from gazediffusion.data.readers import Source
 from gazediffusion.data.reading import Recordings, sources_of
 from gazediffusion.data.recordings import Fact, Recording
@@ -34,6 +35,7 @@ class TaskSummary:
     facts: what the readers found out, by name (participant, columns, unit, origin, screen).
     eyes: those recorded; eyes_used: those that cleaning chose.
     off_screen_windows: position windows that the off-screen rule drops.
+    quality: completeness and calibration error by participant.
     """
 
     task: str
@@ -51,6 +53,7 @@ class TaskSummary:
     position_windows: int = 0
     velocity_windows: int = 0
     off_screen_windows: int = 0
+    quality: dict[str, Quality] = field(default_factory=dict)
     notes: set[str] = field(default_factory=set)
 
 
@@ -109,6 +112,7 @@ def _add(summary: TaskSummary, recording: Recording, config: PrepareConfig) -> N
     summary.eyes.update(recording.gaze_px)
     summary.screens.add(screen)
     summary.counts += cleaned.counts
+    summary.quality.setdefault(recording.participant, Quality()).add(recording, cleaned)
     if len(cleaned.time_ms) < 3:
         return
     clock = read_clock(cleaned.time_ms, recording.rate_hz)

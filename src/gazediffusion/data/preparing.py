@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from gazediffusion.data.cleaning import CleaningConfig, CleaningCounts, CleanRecording, clean
 from gazediffusion.data.plausibility import Plausibility
+from gazediffusion.data.quality import Quality, Selection, select_participants
 from gazediffusion.data.quantization import is_on_grid
 from gazediffusion.data.readers import Source
 from gazediffusion.data.reading import Recordings, sources_of
@@ -46,6 +47,9 @@ class PrepareConfig:
     task_names: pairs of a task's name in the recordings and the name it gets here; two may get one.
     same_participant: groups of names of one participant, which stay on one side of the split.
     off_screen_share: a window with this share of its samples off the screen, or more, is dropped.
+    min_valid: participants with a smaller share of valid samples are excluded.
+    max_calibration_error_deg: participants with a larger calibration error, as the tracker's
+        validation states it, are excluded; None excludes nobody.
     """
 
     protocol: Protocol = "position"
@@ -59,6 +63,8 @@ class PrepareConfig:
     same_participant: tuple[tuple[str, ...], ...] = ()
     cleaning: CleaningConfig = field(default_factory=CleaningConfig)
     off_screen_share: float = OFF_SCREEN_SHARE
+    min_valid: float = 0.0
+    max_calibration_error_deg: float | None = None
 
     def __post_init__(self) -> None:
         if self.protocol not in ("position", "velocity"):
@@ -70,6 +76,11 @@ class PrepareConfig:
         if self.stride is not None and self.stride < 1:
             raise GazeError(f"`stride` must be at least one sample, not {self.stride}")
         require_fraction(self.validation_fraction)
+        if not 0 <= self.min_valid <= 1:
+            raise GazeError(f"`min_valid` must be a share from 0 to 1, not {self.min_valid}")
+        error = self.max_calibration_error_deg
+        if error is not None and not 0 < error < math.inf:
+            raise GazeError(f"`max_calibration_error_deg` must be positive, not {error}")
 
     @property
     def length(self) -> int:
@@ -170,6 +181,7 @@ class _Builder:
         self.tasks_of: defaultdict[str, set[str]] = defaultdict(set)
         self.recorded_tasks: set[str] = set()
         self.plausibility = Plausibility()
+        self.quality: defaultdict[str, Quality] = defaultdict(Quality)
         self.n_off_screen = 0
         self.longest_s = 0.0
         self.longest_where = "no valid sample at all"
@@ -196,6 +208,7 @@ class _Builder:
         config = self.config
         cleaned = clean(recording, config.cleaning)
         self.counts[recording.task] += cleaned.counts
+        self.quality[recording.participant].add(recording, cleaned)
         self.eyes[cleaned.eye] += 1
         if cleaned.longest_s > self.longest_s:
             self.longest_s, self.longest_where = cleaned.longest_s, where
@@ -219,6 +232,10 @@ class _Builder:
         config = self.config
         self._require_known_names()
         self.plausibility.finish()
+        selection = select_participants(
+            self.quality, config.min_valid, config.max_calibration_error_deg
+        )
+        self.cuts = [cut for cut in self.cuts if cut.participant not in selection.excluded]
         if not self.cuts:
             raise GazeError(
                 f"no window of {config.seconds:g} s: the longest valid segment is "
@@ -255,7 +272,7 @@ class _Builder:
             segment_onset_ms=np.array([cut.segment.onset_ms for cut in self.cuts]),
             validation=frozenset(validation),
             grid_px=self.grids[0] if self.grids else None,
-            provenance=self._provenance(sources, participants),
+            provenance=self._provenance(sources, participants, selection),
         )
         if config.protocol != "velocity":
             return windows
@@ -288,7 +305,7 @@ class _Builder:
         return gaze.astype(np.float32, copy=False)
 
     def _provenance(
-        self, sources: Sequence[Source], with_windows: tuple[str, ...]
+        self, sources: Sequence[Source], with_windows: tuple[str, ...], selection: Selection
     ) -> dict[str, Any]:
         total = sum(self.counts.values(), CleaningCounts())
         asked_for = set(self.config.tasks)
@@ -310,13 +327,15 @@ class _Builder:
             },
             "eyes": dict(self.eyes),
             "rates": dict(self.rates),
-            "warnings": self.plausibility.warnings,
+            "warnings": [*self.plausibility.warnings, *selection.warnings],
             "windows_dropped_off_screen": self.n_off_screen,
             "longest_valid_segment_s": round(self.longest_s, 3),
+            "participants_excluded": selection.excluded,
             "participants_without_windows": sorted(
                 name
                 for name, tasks in self.tasks_of.items()
-                if name not in with_windows and (not asked_for or tasks & asked_for)
+                if name not in {*with_windows, *selection.excluded}
+                and (not asked_for or tasks & asked_for)
             ),
         }
 

@@ -40,6 +40,8 @@ class Recording:
     is_blink: eye -> (time,) bool, the tracker's own blink labels; empty where it gave none.
     screen: None where the file does not say.
     rate_hz: the rate the file states; None where it states none (the clock then tells).
+    calibration_error_deg: eye -> the mean error of the validation before the trial, in degrees of
+        visual angle; empty where the file states none.
     facts: participant, columns, unit, origin and screen, as the reader found them.
     """
 
@@ -53,6 +55,7 @@ class Recording:
     screen: Screen | None = None
     rate_hz: float | None = None
     is_blink: Mapping[Eye, Bools] = field(default_factory=dict)
+    calibration_error_deg: Mapping[Eye, float] = field(default_factory=dict)
     facts: Mapping[str, Fact] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

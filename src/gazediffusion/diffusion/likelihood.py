@@ -62,8 +62,16 @@ class Bound:
         parts = torch.stack([prior, diffusion, reconstruction]).double().cpu()
         total = parts.sum(dim=0)
         error = standard_error_of_mean(total, participants)
-        means = parts.mean(dim=1).tolist()
-        return cls(*means, error, len(total), n_steps, log_determinant)
+        prior_mean, diffusion_mean, reconstruction_mean = parts.mean(dim=1).tolist()
+        return cls(
+            prior_mean,
+            diffusion_mean,
+            reconstruction_mean,
+            error,
+            len(total),
+            n_steps,
+            log_determinant,
+        )
 
     @property
     def total(self) -> float:
@@ -126,7 +134,7 @@ def variational_bound(
         drawn = draw_steps(probability, generator)
         times = torch.cat([torch.ones(1, dtype=torch.long), drawn + 2])
         errors = []
-        for t in times.split(BATCH):
+        for t in torch.split(times, BATCH):
             eps = torch.randn(len(t), *clean.shape, generator=generator).to(x0)
             steps, many = t.to(x0.device), clean.expand_as(eps)
             xt = schedule.noisy(many, steps, eps)
@@ -174,8 +182,8 @@ def probabilities(sizes: Tensor, n: int) -> Tensor:
 def draw_steps(probability: Tensor, generator: torch.Generator) -> Tensor:
     """Indices of steps drawn systematically, each with its own probability (step,).
 
-    The probabilities stand side by side on a line, and a comb of distance 1 with a random start
-    takes the steps it meets: those of probability 1 always, the others evenly over the line.
+    Systematic sampling: a random start in [0, 1) and every integer after it are compared with the
+    cumulative probabilities. Steps of probability 1 are always drawn, the others evenly.
     """
     start = torch.rand((), dtype=torch.float64, generator=generator)
     met = torch.ceil(probability.double().cumsum(0) - start).clamp(min=0)

@@ -123,8 +123,9 @@ def held_out_bound(
     """The variational bound of a DDPM on windows of held-out participants, in nats per dimension.
 
     n_windows: at most so many, evenly spaced. n_times: steps drawn for each (None: all); 8 add a
-    hundredth to the variance over windows. A window and step take 0.1 s with the paper's network
-    on a laptop's CPU, the default a minute. `progress(done, total)` counts evaluations.
+    hundredth to the variance over windows. The 576 evaluations of the default take two and a half
+    minutes with the paper's network on one CPU core, less on several. `progress(done, total)`
+    counts evaluations.
     """
     recipe, representation = run.config.recipe, run.config.representation
     if recipe.process != "ddpm" or isinstance(representation, Joint):

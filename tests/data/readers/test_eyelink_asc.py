@@ -295,6 +295,42 @@ def test_coordinates_around_the_centre_are_moved_to_the_top_left(tmp_path: Path)
     np.testing.assert_array_equal(recording.gaze_px["right"], expected)
 
 
+def calibration(eye: str, letters: str, error: float | None) -> str:
+    """The messages of a calibration and its validation, as the Host PC writes them."""
+    said = f"MSG\t800 !CAL CALIBRATION HV9 {letters} {eye}   GOOD \n"
+    if error is None:
+        return said + f"MSG\t900 !CAL VALIDATION HV9 {letters} ABORTED\n"
+    return said + (
+        f"MSG\t900 !CAL VALIDATION HV9 {letters} {eye}  GOOD ERROR {error:.2f} avg. 1.43 max  "
+        "OFFSET 0.26 deg. -4.6,-11.0 pix.\n"
+        f"MSG\t900 VALIDATE {letters} POINT 0  {eye}  at 960,540  OFFSET 0.39 deg.  -2.2,7.9 pix.\n"
+    )
+
+
+def test_the_calibration_error_is_that_of_the_last_validation_before_the_trial(
+    tmp_path: Path,
+) -> None:
+    path = asc(
+        tmp_path / "a.asc",
+        right_block(start=1000),
+        calibration("RIGHT", "R", 1.25) + calibration("RIGHT", "R", 0.35),
+        right_block(start=2000),
+        right_block(start=3000),
+        calibration("RIGHT", "R", None),
+        right_block(start=4000),
+        calibration("LEFT", "LR", 0.7) + calibration("RIGHT", "LR", 0.41),
+        right_block(start=5000),
+    )
+    errors = [recording.calibration_error_deg for recording in read(path)]
+    assert errors == [{}, {"right": 0.35}, {"right": 0.35}, {}, {"left": 0.7, "right": 0.41}]
+
+
+def test_an_aborted_validation_leaves_the_one_before_it(tmp_path: Path) -> None:
+    aborted = "MSG\t950 !CAL VALIDATION HV9 R ABORTED\n"
+    path = asc(tmp_path / "a.asc", calibration("RIGHT", "R", 0.35) + aborted, right_block())
+    assert read(path)[0].calibration_error_deg == {"right": 0.35}
+
+
 def line_of(text: str, expected: str) -> int:
     return 1 + [expected in line for line in text.split("\n")].index(True)
 

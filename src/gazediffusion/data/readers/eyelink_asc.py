@@ -3,8 +3,9 @@
 A file is a sequence of blocks, `START` ... `END`, each one trial. A block's `SAMPLES` line says
 which eyes and which rate its samples have: time, then x, y and pupil of each eye, left before
 right, then optional fields (velocity, resolution, input, flags) that nobody here needs. Samples
-are the lines that begin with a digit; they are parsed in bulk, the others one by one. The screen's
-size in centimetres may stand in a JSON file of the same name.
+are the lines that begin with a digit; they are parsed in bulk, the others one by one. Between
+blocks, `!CAL VALIDATION` messages state the calibration error of each eye. The screen's size in
+centimetres may stand in a JSON file of the same name.
 """
 
 from __future__ import annotations
@@ -45,6 +46,11 @@ _SIGNATURE = re.compile(
 _MESSAGE = re.compile(rb"^MSG\s+\d", re.MULTILINE)
 _COORDINATE = r" (-?\d{1,6}(?:\.\d+)?)"
 _COORDINATES = re.compile(rf"(?:DISPLAY|GAZE)_COORDS ?[=:]?{_COORDINATE * 4}(?!\S)")
+# MSG 2073895 !CAL VALIDATION HV9 R RIGHT GOOD ERROR 0.32 avg. 0.43 max OFFSET 0.26 deg. ...
+# One that was aborted names no eye and no error.
+_CALIBRATED = re.compile(
+    r"!CAL (CALIBRATION|VALIDATION) \S+ \S+ (LEFT|RIGHT)(?:.* ERROR (\d{1,4}(?:\.\d+)?) avg\.)?"
+)
 _EYE_WORDS: dict[str, Eye] = {"LEFT": "left", "RIGHT": "right"}
 _EYE_LETTERS: dict[str, Eye] = {"L": "left", "R": "right"}
 _CONVERT_AGAIN = "convert the EDF again with edf2asc"
@@ -86,6 +92,16 @@ class _Line:
             raise self.error("these coordinates span no screen")
         return (left, top), Screen(_n_pixels(right - left), _n_pixels(bottom - top))
 
+    def calibrated(self, before: dict[Eye, float]) -> dict[Eye, float]:
+        """Calibration errors by eye after this message; a new calibration has none yet."""
+        match = _CALIBRATED.search(" ".join(self.words))
+        if match is None:
+            return before
+        eye = _EYE_WORDS[match[2]]
+        others = {one: error for one, error in before.items() if one != eye}
+        is_stated = match[1] == "VALIDATION" and match[3] is not None
+        return {**others, eye: float(match[3])} if is_stated else others
+
 
 @dataclass
 class _Block:
@@ -99,6 +115,7 @@ class _Block:
     rate_hz: float | None = None
     corner_px: tuple[float, float] = (0.0, 0.0)
     screen: Screen | None = None
+    calibration_error_deg: dict[Eye, float] = field(default_factory=dict)
     blinks: list[tuple[Eye, float, float]] = field(default_factory=list)
     open_blinks: dict[Eye, float] = field(default_factory=dict)
 
@@ -181,6 +198,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
             format=NAME,
             screen=screen,
             rate_hz=block.rate_hz,
+            calibration_error_deg=block.calibration_error_deg,
             facts=recording_facts(identity, screen, source),
         )
 
@@ -229,6 +247,7 @@ def _blocks(lines: Iterator[tuple[int, str]], path: Path) -> list[_Block]:
     blocks: list[_Block] = []
     block: _Block | None = None
     corner_px, screen = (0.0, 0.0), None
+    errors: dict[Eye, float] = {}
     for number, text in lines:
         line = _Line(number, text.split(" "), path)
         keyword = line.words[0]
@@ -237,9 +256,11 @@ def _blocks(lines: Iterator[tuple[int, str]], path: Path) -> list[_Block]:
             block = None
         if keyword == "START":
             block = _Block(line, line.eyes(), has_events="EVENTS" in line.words)
+            block.calibration_error_deg = errors
             blocks.append(block)
         elif keyword == "MSG":
             corner_px, screen = line.display() or (corner_px, screen)
+            errors = line.calibrated(errors)
         elif block is not None:
             block.note(line)
         if block is not None:
