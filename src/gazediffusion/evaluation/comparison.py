@@ -25,6 +25,7 @@ from gazediffusion.evaluation.distances import (
     FARTHEST,
     Distance,
     bins_of,
+    bins_with_tails,
     distances,
     distances_with_intervals,
     draw_weights,
@@ -47,6 +48,7 @@ from gazediffusion.evaluation.headline import (
 from gazediffusion.evaluation.metrics import histogram_counts, js_from_counts
 from gazediffusion.evaluation.quantities import (
     FEATURES,
+    HEAVY_TAILED,
     SCALARS,
     Measured,
     Quantity,
@@ -204,6 +206,12 @@ def cell(distance: Distance, ratio: float | None) -> Results:
     return {"value": value, "interval": distance.interval(), "ratio": ratio}
 
 
+def _density(counts: NDArray[np.int64], edges: Floats, n: int) -> list[float]:
+    """The density (bin,) of n values, of which so many (bin,) are between the edges (bin + 1,)."""
+    density: list[float] = (counts / (n * np.diff(edges))).tolist()
+    return density
+
+
 def _weights(sets: GazeSets, config: EvaluationConfig) -> dict[str, Floats]:
     """How often each group is drawn (replicate, group), by set; the real ones' are shared."""
     n = config.n_replicates
@@ -278,17 +286,27 @@ class _Comparison:
                 self.mean_js[name] = self.mean_js.get(name, 0.0) + drawn
             for kind, one in by_kind.items():
                 found[kind]["synthetic"][name] = cell(one, ratio(one.value, floor[kind]))
-        width = float(bins[1] - bins[0]) or 1.0
         shown = [one.name for one in sets.shown]
-        densities = {
-            k: (counts[k] / (counts[k].sum() * width)).tolist() for k in shown if k in counts
-        }
-        return {
+        values = {k: of[k].values for k in shown if k in counts}
+        row: Results = {
             **real.described,
             "mean": {name: of[name].mean for name in shown},
             "distances": found,
-            "histogram": {"edges": bins.tolist(), **densities},
+            "histogram": {
+                "edges": bins.tolist(),
+                **{k: _density(counts[k], bins, len(one)) for k, one in values.items()},
+            },
         }
+        if real.level == "pooled" and real.name in HEAVY_TAILED:
+            edges = bins_with_tails(bins, *below)
+            row["whole_histogram"] = {
+                "edges": edges.tolist(),
+                **{
+                    k: _density(np.histogram(one, edges)[0], edges, len(one))
+                    for k, one in values.items()
+                },
+            }
+        return row
 
     def _drawn_js(
         self, of: Mapping[str, Quantity], bins: Floats

@@ -33,6 +33,7 @@ FARTHEST = {"js": math.log(2), "ks": 1.0, "w1": math.inf}
 # the error of KS is then below 0.005.
 MAX_SORTED = 100_000
 _FINE_BINS = 256
+_TAIL_BINS = 50
 # Synthetic windows have no participants; blocks of them stand in.
 _SYNTHETIC_BLOCKS = 64
 
@@ -87,9 +88,28 @@ def distances(a: Quantity, b: Quantity, edges: Floats | None = None) -> dict[str
     return {"js": float(js), "ks": ks, "w1": w1}
 
 
-def bins_of(a: Quantity, b: Quantity) -> Floats:
-    """Edges of the histograms in which the two are compared."""
-    return histogram_edges(share(a.values), share(b.values), BINS[a.level])
+def bins_of(a: Quantity, b: Quantity, n_bins: int | None = None) -> Floats:
+    """Edges of the histograms in which the two are compared; those of angles are the full circle.
+
+    n_bins: those of the quantity's level if None.
+    """
+    n_bins = n_bins or BINS[a.level]
+    if a.unit == "rad":
+        return np.linspace(-math.pi, math.pi, n_bins + 1)
+    return histogram_edges(share(a.values), share(b.values), n_bins)
+
+
+def bins_with_tails(bins: Floats, a: Quantity, b: Quantity) -> Floats:
+    """Edges for a picture: these bins, and up to 50 on either side to the extremes of the two."""
+
+    def edges(first: float, last: float) -> Floats:
+        n_bins = math.ceil(min(_TAIL_BINS, abs(last - first) / float(bins[1] - bins[0])))
+        return np.linspace(first, last, n_bins + 1)[1:]
+
+    low = float(min(a.values.min(), b.values.min()))
+    high = float(max(a.values.max(), b.values.max()))
+    tails = edges(bins[0], min(low, bins[0]))[::-1], edges(bins[-1], max(high, bins[-1]))
+    return np.concatenate([tails[0], bins, tails[1]])
 
 
 def distances_with_intervals(
@@ -107,7 +127,7 @@ def distances_with_intervals(
     # Where some draw has no value at all, there is no interval.
     replicates = dict.fromkeys(DISTANCES, np.full(n, np.nan))
     if weights is not None:
-        fine = histogram_edges(share(real.values), share(other.values), _FINE_BINS)
+        fine = bins_of(real, other, _FINE_BINS)
         p, fine_p = (drawn_counts(real, one, weights[0]) for one in (edges, fine))
         q, fine_q = (drawn_counts(other, one, weights[1]) for one in (edges, fine))
         if (p.any(axis=1) & q.any(axis=1)).all():
