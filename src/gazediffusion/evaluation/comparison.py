@@ -25,11 +25,11 @@ from gazediffusion.evaluation.distances import (
     FARTHEST,
     Distance,
     bins_of,
-    bins_with_tails,
     distances,
     distances_with_intervals,
     draw_weights,
     drawn_counts,
+    histograms,
 )
 from gazediffusion.evaluation.features import PAPER_HZ, ivt_threshold
 from gazediffusion.evaluation.gaze_sets import SECOND_DRAW, GazeSet, GazeSets, arrange, stream
@@ -48,7 +48,6 @@ from gazediffusion.evaluation.headline import (
 from gazediffusion.evaluation.metrics import histogram_counts, js_from_counts
 from gazediffusion.evaluation.quantities import (
     FEATURES,
-    HEAVY_TAILED,
     SCALARS,
     Measured,
     Quantity,
@@ -206,12 +205,6 @@ def cell(distance: Distance, ratio: float | None) -> Results:
     return {"value": value, "interval": distance.interval(), "ratio": ratio}
 
 
-def _density(counts: NDArray[np.int64], edges: Floats, n: int) -> list[float]:
-    """The density (bin,) of n values, of which so many (bin,) are between the edges (bin + 1,)."""
-    density: list[float] = (counts / (n * np.diff(edges))).tolist()
-    return density
-
-
 def _weights(sets: GazeSets, config: EvaluationConfig) -> dict[str, Floats]:
     """How often each group is drawn (replicate, group), by set; the real ones' are shared."""
     n = config.n_replicates
@@ -287,26 +280,12 @@ class _Comparison:
             for kind, one in by_kind.items():
                 found[kind]["synthetic"][name] = cell(one, ratio(one.value, floor[kind]))
         shown = [one.name for one in sets.shown]
-        values = {k: of[k].values for k in shown if k in counts}
-        row: Results = {
+        return {
             **real.described,
             "mean": {name: of[name].mean for name in shown},
             "distances": found,
-            "histogram": {
-                "edges": bins.tolist(),
-                **{k: _density(counts[k], bins, len(one)) for k, one in values.items()},
-            },
+            **histograms({name: of[name] for name in shown if name in counts}, bins, below),
         }
-        if real.level == "pooled" and real.name in HEAVY_TAILED:
-            edges = bins_with_tails(bins, *below)
-            row["whole_histogram"] = {
-                "edges": edges.tolist(),
-                **{
-                    k: _density(np.histogram(one, edges)[0], edges, len(one))
-                    for k, one in values.items()
-                },
-            }
-        return row
 
     def _drawn_js(
         self, of: Mapping[str, Quantity], bins: Floats

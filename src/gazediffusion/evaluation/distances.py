@@ -8,7 +8,9 @@ All replicates share one set of draws, so that two synthetic sets can be compare
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +24,7 @@ from gazediffusion.evaluation.metrics import (
     ks_from_counts,
     w1_from_counts,
 )
-from gazediffusion.evaluation.quantities import Quantity
+from gazediffusion.evaluation.quantities import HEAVY_TAILED, Quantity
 
 Floats = NDArray[np.float64]
 DISTANCES = ("js", "ks", "w1")
@@ -99,17 +101,39 @@ def bins_of(a: Quantity, b: Quantity, n_bins: int | None = None) -> Floats:
     return histogram_edges(share(a.values), share(b.values), n_bins)
 
 
-def bins_with_tails(bins: Floats, a: Quantity, b: Quantity) -> Floats:
-    """Edges for a picture: these bins, and up to 50 on either side to the extremes of the two."""
+def histograms(
+    of: Mapping[str, Quantity], bins: Floats, floor: tuple[Quantity, Quantity]
+) -> dict[str, Any]:
+    """Edges and densities of sets: `histogram` in the bins of JS, whose end bins hold the tails.
+
+    Of velocities also `whole_histogram`: the same bins and further ones to the extremes of the
+    floor's two sides, with nothing added to the end bins.
+    """
+
+    def densities(edges: Floats, count: Callable[..., Any]) -> dict[str, list[float]]:
+        found = {
+            name: (count(one.values, edges) / (len(one.values) * np.diff(edges))).tolist()
+            for name, one in of.items()
+        }
+        return {"edges": edges.tolist(), **found}
+
+    drawn = {"histogram": densities(bins, histogram_counts)}
+    if floor[0].level == "pooled" and floor[0].name in HEAVY_TAILED:
+        edges = _with_tails(bins, *floor)
+        drawn["whole_histogram"] = densities(edges, lambda *given: np.histogram(*given)[0])
+    return drawn
+
+
+def _with_tails(bins: Floats, a: Quantity, b: Quantity) -> Floats:
+    """These edges, and on either side those of at most _TAIL_BINS bins to the extremes."""
 
     def edges(first: float, last: float) -> Floats:
         n_bins = math.ceil(min(_TAIL_BINS, abs(last - first) / float(bins[1] - bins[0])))
         return np.linspace(first, last, n_bins + 1)[1:]
 
-    low = float(min(a.values.min(), b.values.min()))
-    high = float(max(a.values.max(), b.values.max()))
-    tails = edges(bins[0], min(low, bins[0]))[::-1], edges(bins[-1], max(high, bins[-1]))
-    return np.concatenate([tails[0], bins, tails[1]])
+    low = min(a.values.min(), b.values.min(), bins[0])
+    high = max(a.values.max(), b.values.max(), bins[-1])
+    return np.concatenate([edges(bins[0], low)[::-1], bins, edges(bins[-1], high)])
 
 
 def distances_with_intervals(

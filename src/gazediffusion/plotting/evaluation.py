@@ -106,11 +106,12 @@ def draw_histogram(quantity: Results, styles: Styles, axes: Axes, is_log: bool =
         peaks[name] = float(np.nanmax(density, initial=0.0))
         # A step to an empty bin is a gap in logarithms, not a drop to minus infinity.
         shown = np.where(density > 0, density, np.nan) if is_log else density
+        is_filled = name == "train" and not is_log
         axes.stairs(
             shown,
             edges,
-            baseline=None if is_log else 0,
-            fill=name == "train" and not is_log,
+            baseline=0 if is_filled else None,
+            fill=is_filled,
             alpha=0.6 if name == "train" else 1.0,
             **style.pen,
         )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,6 +91,7 @@ def dataset_overview(artefacts: Artefacts) -> Figure | None:
             rows.append(figure.add_subplot(grid[row, 1 + column], sharex=first_row))
         letters = "".join(chr(ord(first) + n) for n in range(1, 5))
         style.draw_representations(window, rate_hz, rows, letters)
+        rows[0].set_title(f"({letters[0]}) position, {name.split()[0]}", loc="left")
     said = f"{seconds:g} s of a simulated recording (middle) and of a {ours} (right)"
     return add_title(figure, f"{said}\nrecordings are not shown: terms of the data")
 
@@ -138,8 +139,10 @@ def four_metrics(plan: Plan, compared: Comparison) -> Figure:
         plots.draw_histogram(quantity, styles, axes, is_log=name == "speed")
         js = compared.distance("directions", name, "js")
         _panel_title(axes, f"({letter}) {quantity['title']}", "JS", js, plan.reference)
-        if name == "speed":
-            _say_bins(quantity, axes)
+        if "whole_histogram" in quantity:
+            said = "JS in the bins up to the 99.5th percentile (dotted)"
+            look: Any = {"fontsize": 7.5, "color": "#444444", "backgroundcolor": "white"}
+            axes.text(0.98, 0.96, said, transform=axes.transAxes, ha="right", va="top", **look)
         if quantity["unit"] == "rad":
             ticks = ["$-π$", "$-π/2$", "0", "$π/2$", "$π$"]
             axes.set_xticks(np.pi * np.arange(-1, 1.5, 0.5), ticks)
@@ -161,10 +164,11 @@ def velocity_marginals(plan: Plan, compared: Comparison) -> Figure:
         plots.draw_histogram(quantity, styles, axes, is_log=True)
         js = compared.distance("velocity", name, "js")
         _panel_title(axes, f"({letter}) {quantity['title']}", "JS", js, first)
-        _say_bins(quantity, axes)
     title = "velocities pooled over all windows and samples"
-    if share := _over_held_out(compared.set_means("velocity", "speed"), first):
-        title += f"; mean speed: model {share:.2f} of held-out participants"
+    if "whole_histogram" in quantity:
+        title += "; dotted: ends of the bins of JS, 0.5th and 99.5th percentile"
+    if share := _over_held_out(quantity["mean"], first):
+        title += f"\nmean speed: model {share:.2f} of held-out participants"
     return add_title(figure, title, has_legend=True)
 
 
@@ -173,17 +177,16 @@ def feature_marginals(plan: Plan, compared: Comparison) -> Figure:
     """The nine features of a window, with KS and JS of the reference run."""
     reference = plan.reference
     styles = _with_seeds(compared, plan.position_sets, reference, "position model", BLUE)
-    figure, grid = panels(3, 3, 10.0, 8.4)
+    figure, grid = panels(3, 3, 10.5, 9.0)
     for name, axes in zip(FEATURES, grid.flat, strict=True):
-        plots.draw_histogram(_quantity(compared, "features", name), styles, axes)
+        quantity = _quantity(compared, "features", name)
+        plots.draw_histogram(quantity, styles, axes)
         ks, js = (compared.distance("features", name, kind) for kind in ("ks", "js"))
-        share = _over_held_out(compared.set_means("features", name), reference)
-        said = [
-            f"KS {_value(ks, reference):.3f} (floor {ks.floor:.3f})",
-            f"JS {_value(js, reference):.4f} (floor {js.floor:.4f})",
-            *([] if share is None else [f"mean {share:.2f} of held-out"]),
-        ]
-        axes.set_title("   ".join(said), fontsize=7)
+        share = _over_held_out(quantity["mean"], reference)
+        said = f"KS {_value(ks, reference):.3f} (floor {ks.floor:.3f})   "
+        said += f"JS {_value(js, reference):.4f} (floor {js.floor:.4f})"
+        mean = "" if share is None else f"mean {share:.2f} of held-out participants"
+        axes.set_title(f"{said}\n{mean}", fontsize=7.5)
         axes.set_ylabel("" if axes not in grid[:, 0] else axes.get_ylabel())
     title = "nine features of a window in the bins of JS, whose end bins hold the tails"
     return add_title(figure, f"{title}; numbers of seed {plan.reference_seed}", has_legend=True)
@@ -306,17 +309,6 @@ def _set_titles(axes: Axes, name: str, said: str) -> None:
     """A panel's name and, below it, what is said of it."""
     axes.set_title(f"{name}\n", loc="left", fontsize=9)
     axes.set_title(said, loc="right", fontsize=8, color="#444444")
-
-
-def _say_bins(quantity: Results, axes: Axes) -> None:
-    """Where the bins of JS end, if the picture goes on."""
-    if "whole_histogram" in quantity:
-        one_sided = quantity["histogram"]["edges"][0] >= 0
-        where = "up to the 99.5th percentile" if one_sided else "from 0.5th to 99.5th percentile"
-        axes.text(
-            0.98, 0.97, f"JS in the bins {where} (dotted)", transform=axes.transAxes, ha="right",
-            va="top", fontsize=7, color="#444444",
-        )  # fmt: skip
 
 
 def _over_held_out(values: Values, name: str) -> float | None:

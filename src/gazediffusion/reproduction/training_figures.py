@@ -56,9 +56,9 @@ def noise_levels(artefacts: Artefacts) -> Figure | None:
     recovered = "dotted: nothing recovered"
     if found := [levels[name] for name in runs["position"]]:
         first = np.mean([_at_smallest_noise(one)["unexplained_fixation"] for one in found])
-        recovered += f"; position model at smallest noise: {first:.2f}"
+        recovered += f"; position model at smallest noise: {first:.3g}"
     for axes, letter, right, label in (
-        (loss_axes, "(a)", dashed, "mean squared error of predicted noise (noise variance)"),
+        (loss_axes, "(a)", dashed, "squared error of predicted noise (variance 1)"),
         (share_axes, "(b)", recovered, "share of fixational motion left unexplained"),
     ):
         axes.axvline(smallest, color=GREY, linewidth=0.9, linestyle="--")
@@ -113,11 +113,10 @@ def training_curves(artefacts: Artefacts) -> Figure | None:
         if best is not None:
             label = f"paper's best: {best:.4f}"
             axes.axhline(best, color="black", linestyle="--", linewidth=0.9, label=label)
-        weighting = plan.runs[found[0]["run"]].recipe.weighting
-        label = (
-            "mean squared error" if weighting == "none" else f"{weighting} weighted squared error"
-        )
-        axes.set(yscale="log", xlabel="epoch", ylabel=f"loss ({label})", title=title)
+        recipe = plan.runs[found[0]["run"]].recipe
+        kind = "mean" if recipe.weighting == "standard" else "Min-SNR weighted"
+        loss = f"loss ({kind} squared error of {recipe.objective})"
+        axes.set(yscale="log", xlabel="epoch", ylabel=loss, title=title)
         _show_plateau(found, best, axes)
         figure_parts.set_plain_ticks(axes.yaxis, (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0))
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), fontsize=7.5)
@@ -190,7 +189,7 @@ def _draw_ablation(
     x, sets = list(settings), [one for one, _ in settings.values()]
     ours = numbers(measure.values.get(one) for one in sets)
     axes.plot(x, ours, "o-", color=BLUE, linewidth=1.3, markersize=4.5, label="this reproduction")
-    ends = [measure.intervals.get(one) or (None, None) for one in sets]
+    ends = [measure.of([one])["interval"] or (None, None) for one in sets]
     low, high = (numbers(side) for side in zip(*ends, strict=True))
     if has_intervals := bool(np.isfinite(low + high).any()):
         axes.errorbar(x, ours, [ours - low, high - ours], fmt="none", ecolor=BLUE, capsize=3)
