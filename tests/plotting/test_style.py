@@ -37,9 +37,11 @@ def test_every_axis_of_overview_and_gallery_has_a_unit_and_paths_a_time_scale() 
         assert all("unit" in text or text == "time (s)" for text in labels if text)
     path, traces, scale = figures[1].axes
     assert scale.get_ylabel() == "time (s)"
-    assert scale.get_ylim() == (0.0, pytest.approx(1999 / 250))
+    assert scale.get_ylim() == pytest.approx((0.0, 1999 / 250))
     figures[1].draw_without_rendering()
-    (legend,) = [axes.get_legend() for axes in (path, traces) if axes.get_legend()]
+    legend = traces.get_legend()
+    assert path.get_legend() is None
+    assert legend is not None
     assert not legend.get_window_extent().overlaps(traces.patch.get_window_extent().padded(-5))
 
 

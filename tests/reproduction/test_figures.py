@@ -232,7 +232,8 @@ def test_sampling_ablation_shows_the_intervals_that_there_are(artefacts: Artefac
     figure = drawn(
         training_figures.sampling_ablation(replace(artefacts, evaluations={"sampling": results}))
     )
-    bars = figure.axes[0].collections[0].get_segments()
+    collection: Any = figure.axes[0].collections[0]
+    bars = collection.get_segments()
     y = lines(figure.axes[0])["this reproduction"][1]
     for n, bar, value in zip(STEPS, bars, y, strict=True):
         expected = [] if n == 25 else [value / 2, value * 3]
@@ -295,8 +296,8 @@ def test_the_overview_shows_a_simulated_recording_of_45_s_beside_a_generated_win
     assert "recordings are not shown: terms of the data" in said
     titles = {axes.get_title(loc="left"): axes for axes in figure.axes}
     assert [title[:3] for title in titles if title] == [f"({letter})" for letter in "abcdefghij"]
-    path = titles["(a) simulated recording, 45 s"].collections[0]
-    assert len(path.get_array()) == 45 * 250 - 1
+    path: Any = titles["(a) simulated recording, 45 s"].collections[0]
+    assert len(path.get_segments()) == 45 * 250 - 1
     window = artefacts.shown[PLAN.reference][0]
     generated = titles["(g) position, generated"].lines
     np.testing.assert_array_equal(generated[0].get_ydata(), window[0])
@@ -338,7 +339,8 @@ def test_marginals_are_drawn_in_the_bins_of_their_js(artefacts: Artefacts) -> No
         quantity = Comparison(artefacts.evaluations["position"]).quantity("features", name)
         assert quantity is not None
         edges = quantity["histogram"]["edges"]
-        assert all(patch.get_data().edges.tolist() == edges for patch in axes.patches)
+        patches: list[Any] = list(axes.patches)
+        assert all(patch.get_data().edges.tolist() == edges for patch in patches)
 
 
 def test_the_speed_histogram_reaches_the_saccades_and_says_where_js_ends(
