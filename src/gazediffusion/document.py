@@ -112,8 +112,8 @@ def _block_markdown(block: Block, figures: Mapping[str, Sequence[Path]]) -> str:
     if isinstance(block, Code):
         return "\n".join(f"    {line}" for line in block.text.splitlines())
     if isinstance(block, Picture):
-        source = f"figures/{block.name}.png"
-        return f"![{_safe(block.caption)}]({source})" if block.name in figures else ""
+        source, caption = f"figures/{block.name}.png", _safe(block.caption)
+        return f"![{caption}]({source})\n\n*{caption}*" if block.name in figures else ""
     if isinstance(block, Bars):
         overall = [[name, ratio] for name, (ratio, _) in block.ratios.items()]
         block = Table("Overall", ["set", "ratio to the floor"], overall)

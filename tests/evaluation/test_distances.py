@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from gazediffusion.evaluation.distances import (
     distances,
     distances_with_intervals,
     draw_weights,
+    histograms,
     share,
     synthetic_groups,
 )
@@ -31,6 +33,38 @@ def test_distances_are_those_of_the_metrics_and_of_scipy() -> None:
     assert found["js"] == pytest.approx(js(a, b, 50), abs=1e-12)
     assert found["ks"] == pytest.approx(stats.ks_2samp(a, b).statistic)
     assert found["w1"] == pytest.approx(stats.wasserstein_distance(a, b))
+
+
+def test_angles_are_binned_over_the_full_circle_without_tails_in_the_end_bins() -> None:
+    angle = RNG.uniform(-math.pi, math.pi, 20_000)
+    one = replace(quantity(angle), unit="rad", level="pooled")
+    edges = bins_of(one, one)
+    np.testing.assert_allclose(edges, np.linspace(-math.pi, math.pi, 101))
+    density = histograms({"a": one}, edges, (one, one))["histogram"]["a"]
+    assert max(density[0], density[-1]) < 1.3 * np.median(density)
+    other = bins_of(quantity(angle), quantity(angle))
+    assert other[0] > edges[0]
+    assert other[-1] < edges[-1]
+
+
+def test_the_histogram_of_velocities_goes_on_to_the_participants_extremes() -> None:
+    real, train = (replace(quantity(RNG.standard_t(2, 5000)), name="v_x", level="pooled")
+                   for _ in range(2))  # fmt: skip
+    wild = replace(real, values=np.append(real.values, [1e6] * 5000))
+    bins = bins_of(real, train)
+    drawn = histograms({"real": real, "wild": wild}, bins, (real, train))
+    whole = {name: np.array(values) for name, values in drawn["whole_histogram"].items()}
+    values = np.concatenate([real.values, train.values])
+    assert whole["edges"][[0, -1]].tolist() == [values.min(), values.max()]
+    assert set(bins) < set(whole["edges"])
+    width = np.diff(whole["edges"])
+    assert width.min() > 0
+    assert whole["real"] @ width == pytest.approx(1.0)
+    # What lies beyond is in no bin, and in the end bin of JS.
+    assert whole["wild"] @ width == pytest.approx(0.5)
+    assert drawn["histogram"]["wild"][-1] * np.diff(bins)[-1] > 0.5
+    other = quantity(real.values)
+    assert "whole_histogram" not in histograms({"real": other}, bins, (other, other))
 
 
 def test_drawing_every_group_once_gives_the_value_itself() -> None:

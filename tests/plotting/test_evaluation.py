@@ -299,6 +299,21 @@ def test_empty_bins_are_gaps_on_a_logarithmic_axis(axes: Any) -> None:
     assert axes.get_yscale() == "log"
 
 
+def test_in_logarithms_the_tails_are_drawn_and_the_bins_of_js_end_at_dotted_lines(
+    axes: Any,
+) -> None:
+    results = make_results()
+    quantity = copy.deepcopy(results["quantities"][0])
+    edges = [*quantity["histogram"]["edges"], 2 * quantity["histogram"]["edges"][-1]]
+    density = {k: [*v, 1e-3] for k, v in quantity["histogram"].items() if k != "edges"}
+    quantity["whole_histogram"] = {**density, "edges": edges}
+    draw_histogram(quantity, set_styles(results), axes, is_log=True)
+    real = next(p for p in axes.patches if p.get_label() == "real, held out")
+    assert real.get_data().edges.tolist() == edges
+    assert axes.get_xlim() == (edges[0], edges[-1])
+    assert [line.get_xdata()[0] for line in axes.lines] == [edges[0], edges[-2]]
+
+
 def test_a_curve_skips_sets_without_one(axes: Any) -> None:
     results = make_results()
     curve = results["curves"]["speed_autocorrelation"]

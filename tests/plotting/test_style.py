@@ -26,6 +26,25 @@ def test_the_overview_shows_both_representations() -> None:
     np.testing.assert_allclose(np.asarray(speed)[1:], expected, rtol=1e-4, atol=1e-3)
 
 
+def test_every_axis_of_overview_and_gallery_has_a_unit_and_paths_a_time_scale() -> None:
+    with house_style():
+        figures = [
+            recording_overview(GAZE, GAZE[:, :1000], 250.0, SCREEN, "one trial"),
+            gallery({"one": ONE}, "", 1),
+        ]
+    for figure in figures:
+        labels = [text for axes in figure.axes for text in (axes.get_xlabel(), axes.get_ylabel())]
+        assert all("unit" in text or text == "time (s)" for text in labels if text)
+    path, traces, scale = figures[1].axes
+    assert scale.get_ylabel() == "time (s)"
+    assert scale.get_ylim() == pytest.approx((0.0, 1999 / 250))
+    figures[1].draw_without_rendering()
+    legend = traces.get_legend()
+    assert path.get_legend() is None
+    assert legend is not None
+    assert not legend.get_window_extent().overlaps(traces.patch.get_window_extent().padded(-5))
+
+
 def test_the_vertical_axis_points_down_as_on_the_screen() -> None:
     import matplotlib.pyplot as plt
 

@@ -15,6 +15,7 @@ from gazediffusion.plotting.style import house_style
 from gazediffusion.reproduction import figures, paper, training_figures
 from gazediffusion.reproduction.artefacts import Artefacts
 from gazediffusion.reproduction.figures import FIGURES, draw_figures
+from gazediffusion.reproduction.measures import Comparison
 from gazediffusion.reproduction.plan import ETAS, PAPER, STEPS, TINY, Plan
 from tests.gaze import as_synthetic, simulated_windows
 from tests.reproduction import made
@@ -218,6 +219,28 @@ def test_sampling_ablation_shows_ours_the_floor_and_the_papers(artefacts: Artefa
         assert etas[theirs][1] == [published[f"eta {eta:g}"][kind].mean for eta in ETAS]
 
 
+def test_sampling_ablation_shows_the_intervals_that_there_are(artefacts: Artefacts) -> None:
+    results = json.loads(json.dumps(artefacts.evaluations["sampling"]))
+    (speed,) = (
+        one
+        for one in results["quantities"]
+        if (one["family"], one["name"]) == ("features", "mean_speed")
+    )
+    for cell in speed["distances"]["ks"]["synthetic"].values():
+        cell["interval"] = [cell["value"] / 2, cell["value"] * 3]
+    speed["distances"]["ks"]["synthetic"][PLAN.with_steps(25)]["interval"] = None
+    figure = drawn(
+        training_figures.sampling_ablation(replace(artefacts, evaluations={"sampling": results}))
+    )
+    collection: Any = figure.axes[0].collections[0]
+    bars = collection.get_segments()
+    y = lines(figure.axes[0])["this reproduction"][1]
+    for n, bar, value in zip(STEPS, bars, y, strict=True):
+        expected = [] if n == 25 else [value / 2, value * 3]
+        assert [end for _, end in bar] == pytest.approx(expected)
+    assert "bars: 95 % bootstrap intervals over participants" in texts(figure)
+
+
 def test_sampling_ablation_without_some_sets_leaves_their_places_empty(
     artefacts: Artefacts,
 ) -> None:
@@ -264,13 +287,23 @@ def test_no_two_texts_of_the_architecture_overlap(artefacts: Artefacts) -> None:
         assert not any(box.overlaps(other) for other in boxes[place + 1 :])
 
 
-def test_a_generated_window_stands_in_for_the_recording_and_says_so(artefacts: Artefacts) -> None:
+def test_the_overview_shows_a_simulated_recording_of_45_s_beside_a_generated_window(
+    artefacts: Artefacts,
+) -> None:
     figure = drawn(figures.dataset_overview(artefacts))
     said = texts(figure)
     assert "generated window, position model" in said
     assert "recordings are not shown: terms of the data" in said
+    titles = {axes.get_title(loc="left"): axes for axes in figure.axes}
+    assert [title[:3] for title in titles if title] == [f"({letter})" for letter in "abcdefghij"]
+    path: Any = titles["(a) simulated recording, 45 s"].collections[0]
+    assert len(path.get_segments()) == 45 * 250 - 1
     window = artefacts.shown[PLAN.reference][0]
-    np.testing.assert_array_equal(figure.axes[1].lines[0].get_ydata(), window[0])
+    generated = titles["(g) position, generated"].lines
+    np.testing.assert_array_equal(generated[0].get_ydata(), window[0])
+    simulated = np.asarray(titles["(b) position, simulated"].lines[0].get_ydata())
+    assert simulated.shape == window[0].shape
+    assert np.isfinite(simulated).all()
 
 
 def test_paths_have_the_screens_shape_and_as_many_panels_as_windows(artefacts: Artefacts) -> None:
@@ -294,16 +327,68 @@ def test_feature_marginals_print_the_distances_of_the_reference_run(artefacts: A
         ks, js = (
             one["distances"][kind]["synthetic"][PLAN.reference]["value"] for kind in ("ks", "js")
         )
-        assert f"KS {ks:.3f}   JS {js:.4f}" in said
+        floors = [one["distances"][kind]["floor"] for kind in ("ks", "js")]
+        assert f"KS {ks:.3f} (floor {floors[0]:.3f})   JS {js:.4f} (floor {floors[1]:.4f})" in said
+        assert f"mean {one['mean'][PLAN.reference] / one['mean']['real']:.2f} of held-out" in said
     assert f"every other set: n = {results['about']['n_common']:,} windows" in said
 
 
-def test_wider_bins_keep_all_the_mass(artefacts: Artefacts) -> None:
-    quantity = artefacts.evaluations["position"]["quantities"][0]
-    histogram = figures._coarser(quantity)["histogram"]
-    assert len(histogram["edges"]) == 26
-    mass = np.sum(np.diff(histogram["edges"]) * histogram["real"])
-    assert mass == pytest.approx(1.0)
+def test_marginals_are_drawn_in_the_bins_of_their_js(artefacts: Artefacts) -> None:
+    figure = drawn(figures.feature_marginals(artefacts))
+    for name, axes in zip(FEATURES, figure.axes, strict=True):
+        quantity = Comparison(artefacts.evaluations["position"]).quantity("features", name)
+        assert quantity is not None
+        edges = quantity["histogram"]["edges"]
+        patches: list[Any] = list(axes.patches)
+        assert all(patch.get_data().edges.tolist() == edges for patch in patches)
+
+
+def test_the_speed_histogram_reaches_the_saccades_and_says_where_js_ends(
+    artefacts: Artefacts,
+) -> None:
+    figure = drawn(figures.four_metrics(artefacts))
+    quantity = Comparison(artefacts.evaluations["position"]).quantity("directions", "speed")
+    assert quantity is not None
+    axes = figure.axes[0]
+    assert axes.get_xlim()[1] == quantity["whole_histogram"]["edges"][-1]
+    assert axes.get_xlim()[1] > 1.5 * quantity["histogram"]["edges"][-1]
+    assert "JS in the bins up to the 99.5th percentile" in texts(figure)
+    for angle in figure.axes[2:]:
+        assert angle.get_xlim() == pytest.approx((-np.pi, np.pi))
+
+
+def test_temporal_diagnostics_say_how_slow_the_model_is_and_what_power_it_lacks(
+    artefacts: Artefacts,
+) -> None:
+    curves, first = artefacts.evaluations["velocity"]["curves"], PLAN.velocity_sets[1]
+    other = replace(PLAN, velocity=replace(PLAN.velocity, seeds=PLAN.velocity.seeds[1:]))
+    said = texts(drawn(figures.temporal_diagnostics(replace(artefacts, plan=other))))
+    spectrum = curves["speed_spectrum"]
+    is_high = np.array(spectrum["x"]) > 60
+    high, of_real = (np.array(spectrum["sets"][one])[is_high].sum() for one in (first, "real"))
+    assert f"above 60 Hz: model {high / of_real:.2f} of held-out" in said
+    assert "over the window: model" in said
+
+
+def test_every_axis_has_a_unit(artefacts: Artefacts) -> None:
+    without = ("autocorrelation", "epoch", "share of fixational motion left unexplained")
+    for name, draw in FIGURES.items():
+        if name == "architecture":
+            continue
+        for axes in drawn(draw(artefacts)).axes:
+            for label in (axes.get_xlabel(), axes.get_ylabel()):
+                has_unit = "(" in label or "unit" in label or " per " in label
+                assert not label or has_unit or label in without, f"{name}: {label}"
+
+
+def test_no_legend_lies_on_the_traces(artefacts: Artefacts) -> None:
+    for draw in (figures.dataset_overview, training_figures.training_curves):
+        figure = drawn(draw(artefacts))
+        figure.draw_without_rendering()
+        for axes in figure.axes:
+            if legend := axes.get_legend():
+                inside = axes.patch.get_window_extent().padded(-8)
+                assert not legend.get_window_extent().overlaps(inside)
 
 
 def test_four_metrics_compares_participants_the_model_and_markov(artefacts: Artefacts) -> None:

@@ -30,6 +30,7 @@ from gazediffusion.evaluation.distances import (
     draw_weights,
     drawn_counts,
     drawn_means,
+    histograms,
 )
 from gazediffusion.evaluation.features import PAPER_HZ, ivt_threshold
 from gazediffusion.evaluation.gaze_sets import SECOND_DRAW, GazeSet, GazeSets, arrange, stream
@@ -281,11 +282,7 @@ class _Comparison:
             for kind, one in by_kind.items():
                 over = ratio(one.value, floor[kind])
                 found[kind]["synthetic"][name] = cell(one, over, self._keeps_draws)
-        width = float(bins[1] - bins[0]) or 1.0
         shown = [one.name for one in sets.shown]
-        densities = {
-            k: (counts[k] / (counts[k].sum() * width)).tolist() for k in shown if k in counts
-        }
         kept: Results = {}
         if self._keeps_draws:
             kept["mean_draws"] = {
@@ -299,7 +296,7 @@ class _Comparison:
             **real.described,
             "mean": {name: of[name].mean for name in shown},
             "distances": found,
-            "histogram": {"edges": bins.tolist(), **densities},
+            **histograms({name: of[name] for name in shown if name in counts}, bins, below),
             **kept,
         }
 

@@ -8,7 +8,9 @@ All replicates share one set of draws, so that two synthetic sets can be compare
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +24,7 @@ from gazediffusion.evaluation.metrics import (
     ks_from_counts,
     w1_from_counts,
 )
-from gazediffusion.evaluation.quantities import Quantity
+from gazediffusion.evaluation.quantities import HEAVY_TAILED, Quantity
 
 Floats = NDArray[np.float64]
 DISTANCES = ("js", "ks", "w1")
@@ -33,6 +35,7 @@ FARTHEST = {"js": math.log(2), "ks": 1.0, "w1": math.inf}
 # the error of KS is then below 0.005.
 MAX_SORTED = 100_000
 _FINE_BINS = 256
+_TAIL_BINS = 50
 # Synthetic windows have no participants; blocks of them stand in.
 _SYNTHETIC_BLOCKS = 64
 
@@ -87,9 +90,50 @@ def distances(a: Quantity, b: Quantity, edges: Floats | None = None) -> dict[str
     return {"js": float(js), "ks": ks, "w1": w1}
 
 
-def bins_of(a: Quantity, b: Quantity) -> Floats:
-    """Edges of the histograms in which the two are compared."""
-    return histogram_edges(share(a.values), share(b.values), BINS[a.level])
+def bins_of(a: Quantity, b: Quantity, n_bins: int | None = None) -> Floats:
+    """Edges of the histograms in which the two are compared; those of angles are the full circle.
+
+    n_bins: those of the quantity's level if None.
+    """
+    n_bins = n_bins or BINS[a.level]
+    if a.unit == "rad":
+        return np.linspace(-math.pi, math.pi, n_bins + 1)
+    return histogram_edges(share(a.values), share(b.values), n_bins)
+
+
+def histograms(
+    of: Mapping[str, Quantity], bins: Floats, floor: tuple[Quantity, Quantity]
+) -> dict[str, Any]:
+    """Edges and densities of sets: `histogram` in the bins of JS, whose end bins hold the tails.
+
+    Of velocities also `whole_histogram`: the same bins and further ones to the extremes of the
+    floor's two sides, with nothing added to the end bins.
+    """
+
+    def densities(edges: Floats, count: Callable[..., Any]) -> dict[str, list[float]]:
+        found = {
+            name: (count(one.values, edges) / (len(one.values) * np.diff(edges))).tolist()
+            for name, one in of.items()
+        }
+        return {"edges": edges.tolist(), **found}
+
+    drawn = {"histogram": densities(bins, histogram_counts)}
+    if floor[0].level == "pooled" and floor[0].name in HEAVY_TAILED:
+        edges = _with_tails(bins, *floor)
+        drawn["whole_histogram"] = densities(edges, lambda *given: np.histogram(*given)[0])
+    return drawn
+
+
+def _with_tails(bins: Floats, a: Quantity, b: Quantity) -> Floats:
+    """These edges, and on either side those of at most _TAIL_BINS bins to the extremes."""
+
+    def edges(first: float, last: float) -> Floats:
+        n_bins = math.ceil(min(_TAIL_BINS, abs(last - first) / float(bins[1] - bins[0])))
+        return np.linspace(first, last, n_bins + 1)[1:]
+
+    low = min(a.values.min(), b.values.min(), bins[0])
+    high = max(a.values.max(), b.values.max(), bins[-1])
+    return np.concatenate([edges(bins[0], low)[::-1], bins, edges(bins[-1], high)])
 
 
 def distances_with_intervals(
@@ -107,7 +151,7 @@ def distances_with_intervals(
     # Where some draw has no value at all, there is no interval.
     replicates = dict.fromkeys(DISTANCES, np.full(n, np.nan))
     if weights is not None:
-        fine = histogram_edges(share(real.values), share(other.values), _FINE_BINS)
+        fine = bins_of(real, other, _FINE_BINS)
         p, fine_p = (drawn_counts(real, one, weights[0]) for one in (edges, fine))
         q, fine_q = (drawn_counts(other, one, weights[1]) for one in (edges, fine))
         if (p.any(axis=1) & q.any(axis=1)).all():

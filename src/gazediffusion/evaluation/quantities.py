@@ -40,6 +40,8 @@ AUTOCORRELATION_MS = 400.0
 # Of the main sequence: fewest saccades of a fit, most points that are kept.
 MIN_SACCADES, _MAX_POINTS = 20, 500
 TEMPORAL = ("v_x", "v_y", "speed", "log_speed")
+# Saccades reach far beyond the bins of JS, so a picture needs further bins.
+HEAVY_TAILED = ("v_x", "v_y", "speed")
 
 # name -> (title, unit), by family
 FEATURES = {

@@ -43,6 +43,7 @@ SYNTHETIC_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, "#56B4E9", "#E69F00")
 _LINES: tuple[Any, ...] = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1, 1, 1, 1, 1)))
 _MARKERS = "osD^vP"
 _LABEL_LENGTH = 34
+_DENSITY = "density (per unit of x)"
 _PAIRS = 5
 # Where densities span decades, a linear axis would show the fixations' peak and nothing else.
 _LOG_QUANTITIES = ("v_x", "v_y", "speed")
@@ -87,8 +88,15 @@ def _label(name: str) -> str:
 
 
 def draw_histogram(quantity: Results, styles: Styles, axes: Axes, is_log: bool = False) -> Axes:
-    """The densities of one quantity, a stepped line for each set over the same bins."""
+    """The densities of one quantity, a stepped line for each set over the same bins.
+
+    In logarithms the tails are drawn where they are known, and dotted lines end the bins of JS.
+    """
     histogram = quantity["histogram"]
+    if is_log and "whole_histogram" in quantity:
+        for end in (histogram["edges"][0], histogram["edges"][-1]):
+            axes.axvline(end, color=GREY, linestyle=":", linewidth=0.9)
+        histogram = quantity["whole_histogram"]
     edges = np.asarray(histogram["edges"], dtype=np.float64)
     peaks = {}
     for name, style in styles.items():
@@ -98,11 +106,12 @@ def draw_histogram(quantity: Results, styles: Styles, axes: Axes, is_log: bool =
         peaks[name] = float(np.nanmax(density, initial=0.0))
         # A step to an empty bin is a gap in logarithms, not a drop to minus infinity.
         shown = np.where(density > 0, density, np.nan) if is_log else density
+        is_filled = name == "train" and not is_log
         axes.stairs(
             shown,
             edges,
-            baseline=None if is_log else 0,
-            fill=name == "train" and not is_log,
+            baseline=0 if is_filled else None,
+            fill=is_filled,
             alpha=0.6 if name == "train" else 1.0,
             **style.pen,
         )
@@ -112,7 +121,7 @@ def draw_histogram(quantity: Results, styles: Styles, axes: Axes, is_log: bool =
         # A set that is one spike may leave the picture; the real one must stay readable.
         axes.set_ylim(0, 1.05 * min(max(peaks.values()), 3.0 * peaks["real"]))
     unit = f" ({quantity['unit']})" if quantity.get("unit") else ""
-    axes.set(xlabel=f"{quantity['title']}{unit}", ylabel="density", xlim=edges[[0, -1]])
+    axes.set(xlabel=f"{quantity['title']}{unit}", ylabel=_DENSITY, xlim=edges[[0, -1]])
     axes.set_axisbelow(True)
     axes.locator_params(axis="x", nbins=5)
     return axes
@@ -228,7 +237,7 @@ def _panels(
         if number < len(data):
             _draw_panel(data[number], set_styles(results), axes)
         axes.set_visible(number < len(data))
-        if number % n_columns and axes.get_ylabel() == "density":
+        if number % n_columns and axes.get_ylabel() == _DENSITY:
             axes.set_ylabel("")
         handles |= {k: handle for handle, k in zip(*axes.get_legend_handles_labels(), strict=True)}
     figure.legend(handles.values(), handles, loc="outside lower center", ncols=3)

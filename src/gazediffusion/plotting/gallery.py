@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gazediffusion.data.windows import Windows
-from gazediffusion.plotting.style import BLUE, ORANGE, draw_path, house_style, save_figure
+from gazediffusion.plotting.style import (
+    BLUE,
+    ORANGE,
+    draw_path,
+    draw_time_scale,
+    house_style,
+    save_figure,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,4 +71,6 @@ def _draw_windows(grid: Any, windows: Windows, name: str) -> None:
             path_axes.set_ylabel("")
             path_axes.tick_params(labelleft=False)
             trace_axes.tick_params(labelleft=False)
-    grid[1, 0].legend(loc="lower left", ncols=2)
+    grid[1, 0].set_ylabel("normalized units")
+    grid[1, 0].legend(loc="lower right", bbox_to_anchor=(1, 0.98), ncols=2)
+    draw_time_scale(seconds[-1], list(grid[0]), shrink=0.6, pad=0.01)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gazediffusion.data.cleaning import clean
 from gazediffusion.data.preparing import PrepareConfig, clean_segments
@@ -15,6 +16,7 @@ from gazediffusion.data.recordings import Recording
 from gazediffusion.data.resampling import read_clock
 from gazediffusion.errors import GazeError
 from gazediffusion.files import require_free
+from gazediffusion.geometry import Screen
 from gazediffusion.plotting.style import house_style, recording_overview, save_figure
 
 
@@ -47,19 +49,28 @@ def plot_recording(
 def _draw(recording: Recording, config: PrepareConfig, path: Path) -> bool:
     if recording.screen is None:
         raise GazeError("the picture needs the screen", path=recording.path, remedy="give `screen`")
+    if (views := normalized_views(recording, recording.screen, config)) is None:
+        return False
+    with house_style():
+        figure = recording_overview(*views, config.rate_hz, recording.screen, _title(recording))
+        save_figure(figure, path)
+    return True
+
+
+def normalized_views(
+    recording: Recording, screen: Screen, config: PrepareConfig
+) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None:
+    """The trial and its first window, each (2, time) in normalized gaze; None without a window.
+
+    The trial is NaN where it is not valid.
+    """
     cleaned = clean(recording, config.cleaning)
     clock = read_clock(cleaned.time_ms, recording.rate_hz)
     found = next(clean_segments(cleaned, clock, config.rate_hz, config.length), None)
     if found is None:
-        return False
-    trial = np.where(cleaned.is_valid, recording.screen.to_normalized(cleaned.gaze_px), np.nan)
-    segment = recording.screen.to_normalized(found.gaze_px[:, : config.length])
-    with house_style():
-        figure = recording_overview(
-            trial, segment, config.rate_hz, recording.screen, _title(recording)
-        )
-        save_figure(figure, path)
-    return True
+        return None
+    trial = np.where(cleaned.is_valid, screen.to_normalized(cleaned.gaze_px), np.nan)
+    return trial, screen.to_normalized(found.gaze_px[:, : config.length])
 
 
 def _title(recording: Recording) -> str:

@@ -7,7 +7,7 @@ axes and return the axes; `save_figure` writes PNG, SVG or PDF by the file's end
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,29 +81,36 @@ def recording_overview(
     path_axes.set_aspect(screen.height_px / screen.width_px)
     path_axes.set_anchor("N")
     path_axes.set_title("(a) gaze path, whole trial", loc="left")
+    rows: list[Axes] = []
+    for row in range(4):
+        rows.append(figure.add_subplot(grid[row, 1], sharex=rows[0] if rows else None))
+    draw_representations(segment, rate_hz, rows, "bcde")
+    figure.suptitle(title)
+    return figure
+
+
+def draw_representations(
+    segment: NDArray[np.float32], rate_hz: float, rows: Sequence[Axes], letters: str
+) -> None:
+    """Position, both velocities and speed of normalized gaze (2, time) in four panels."""
     seconds = np.arange(segment.shape[1]) / rate_hz
     velocity = np.diff(segment, axis=1, prepend=segment[:, :1]) * rate_hz
-    rows = (
-        ("(b) position", [("x", segment[0], BLUE), ("y", segment[1], ORANGE)], ""),
-        ("(c) horizontal velocity", [("$v_x$", velocity[0], BLUE)], "normalized units/s"),
-        ("(d) vertical velocity", [("$v_y$", velocity[1], ORANGE)], "normalized units/s"),
-        ("(e) speed", [("speed", np.hypot(*velocity), GREEN)], "normalized units/s"),
+    per_second = "normalized\nunits/s"
+    parts = (
+        ("position", [("x", segment[0], BLUE), ("y", segment[1], ORANGE)], "normalized\nunits"),
+        ("horizontal velocity", [("$v_x$", velocity[0], BLUE)], per_second),
+        ("vertical velocity", [("$v_y$", velocity[1], ORANGE)], per_second),
+        ("speed", [("speed", np.hypot(*velocity), GREEN)], per_second),
     )
-    shared: Axes | None = None
-    for row, (name, traces, unit) in enumerate(rows):
-        axes = figure.add_subplot(grid[row, 1], sharex=shared)
-        shared = shared or axes
+    for axes, letter, (name, traces, unit) in zip(rows, letters, parts, strict=True):
         for label, values, colour in traces:
             axes.plot(seconds, values, color=colour, label=label)
-        axes.set_title(name, loc="left")
+        axes.set_title(f"({letter}) {name}", loc="left")
         axes.set_ylabel(unit)
         if len(traces) > 1:
             axes.legend(loc="lower right", bbox_to_anchor=(1, 0.98), ncols=2)
-        axes.tick_params(labelbottom=row == len(rows) - 1)
-    axes.set_xlabel("time (s)")
-    axes.set_xlim(0, seconds[-1])
-    figure.suptitle(title)
-    return figure
+        axes.tick_params(labelbottom=axes is rows[-1])
+    rows[-1].set(xlabel="time (s)", xlim=(0, seconds[-1]))
 
 
 def draw_path(gaze: NDArray[np.float32], axes: Axes) -> Axes:
@@ -119,5 +126,16 @@ def draw_path(gaze: NDArray[np.float32], axes: Axes) -> Axes:
     lines.set_rasterized(True)
     axes.add_collection(lines)
     axes.add_patch(Rectangle((-1, -1), 2, 2, fill=False, edgecolor=GREY, linewidth=0.8))
-    axes.set(xlim=(-1.25, 1.25), ylim=(1.25, -1.25), xlabel="x", ylabel="y")
+    axes.set(xlim=(-1.25, 1.25), ylim=(1.25, -1.25))
+    axes.set(xlabel="x (normalized units)", ylabel="y (normalized units)")
     return axes
+
+
+def draw_time_scale(seconds: float, axes: Any, **place: Any) -> None:
+    """The scale of the colours of `draw_path`, for paths of so many seconds, beside some axes."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+    figure = np.ravel(axes)[0].figure
+    colours = ScalarMappable(Normalize(0.0, seconds), "viridis")
+    figure.colorbar(colours, ax=axes, **place).set_label("time (s)")

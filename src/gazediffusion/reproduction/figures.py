@@ -3,7 +3,7 @@
 Each function takes the artefacts and returns a figure, or None where what it shows is not there.
 Real gaze is black, the training participants grey, the position model blue, the velocity model
 green, the Markov baseline and the paper's own numbers orange. Recordings may not be published:
-where the paper shows one, a generated window takes its place and the figure says so.
+where the paper shows one, a simulated one takes its place and the figure says so.
 """
 
 from __future__ import annotations
@@ -11,22 +11,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gazediffusion.data.preparing import PrepareConfig
+from gazediffusion.data.simulation import SimulationConfig, simulate
 from gazediffusion.evaluation.quantities import DIRECTIONS, FEATURES, VELOCITY
 from gazediffusion.geometry import Screen
 from gazediffusion.plotting import evaluation as plots
 from gazediffusion.plotting import style
 from gazediffusion.plotting.evaluation import Results, SetStyle, numbers
-from gazediffusion.plotting.style import BLUE, GREEN, ORANGE
+from gazediffusion.plotting.overview import normalized_views
+from gazediffusion.plotting.style import BLUE, GREEN, GREY, ORANGE
 from gazediffusion.reproduction import training_figures
 from gazediffusion.reproduction.artefacts import Artefacts
 from gazediffusion.reproduction.figure_parts import FAINT, Draw, add_title, of_evaluation, panels
-from gazediffusion.reproduction.measures import Comparison, Measure
+from gazediffusion.reproduction.measures import Comparison, Measure, Values
 from gazediffusion.reproduction.plan import Plan
+from gazediffusion.reproduction.rows import over
 from gazediffusion.reproduction.schematic import draw_architecture
 from gazediffusion.reproduction.table_rows import MARKOV
 
@@ -34,8 +38,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+Floats = NDArray[np.float32]
+
 _TITLES = {"features": FEATURES, "directions": DIRECTIONS, "velocity": VELOCITY}
 _N_SHOWN = 8
+# Of the recording in the paper's figure 1.
+_TRIAL_S = 45.0
+# Above it most of the power of speed is of fixations and tracker noise.
+_HIGH_HZ = 60.0
 # Points of the speed profile, each ten samples apart, in one mean.
 _SMOOTHED = 5
 
@@ -53,18 +63,37 @@ def draw_figures(artefacts: Artefacts, folder: Path) -> list[str]:
 
 
 def dataset_overview(artefacts: Artefacts) -> Figure | None:
-    """The paper's figure 1 with a generated window: path, position, velocity and speed."""
+    """The paper's figure 1 with a simulated recording, and a generated window beside it."""
+    import matplotlib.pyplot as plt
+
     shown, rate_hz = _shown(artefacts), artefacts.about.get("rate_hz")
     if shown is None or not rate_hz:
         return None
-    title = (
-        f"generated window, position model (seed {artefacts.plan.reference_seed})\n"
-        "recordings are not shown: terms of the data"
-    )
-    figure = style.recording_overview(shown[0], shown[0], rate_hz, _screen(artefacts), title)
-    figure.axes[0].set_title("(a) gaze path, normalized", loc="left")
-    figure.axes[0].set(anchor="C", axisbelow=True)
-    return figure
+    seconds = shown.shape[2] / rate_hz
+    screen, trial, segment = _simulated(rate_hz, seconds)
+    figure = plt.figure(figsize=(12.5, 6.4))
+    grid = figure.add_gridspec(4, 3, width_ratios=[1, 1.15, 1.15])
+    ours = f"generated window, position model, seed {artefacts.plan.reference_seed}"
+    for column, (first, name, gaze, window, of) in enumerate(
+        (
+            ("a", f"simulated recording, {trial.shape[1] / rate_hz:g} s", trial, segment, screen),
+            ("f", f"generated window, {seconds:g} s", shown[0], shown[0], _screen(artefacts)),
+        )
+    ):
+        path_axes = figure.add_subplot(grid[2 * column : 2 * column + 2, 0])
+        style.draw_path(gaze, path_axes).set_aspect(of.height_px / of.width_px)
+        path_axes.set(axisbelow=True, xticks=(-1, 0, 1), yticks=(-1, 0, 1))
+        path_axes.set_title(f"({first}) {name}", loc="left")
+        style.draw_time_scale(gaze.shape[1] / rate_hz, path_axes, shrink=0.7)
+        rows: list[Axes] = []
+        for row in range(4):
+            first_row = rows[0] if rows else None
+            rows.append(figure.add_subplot(grid[row, 1 + column], sharex=first_row))
+        letters = "".join(chr(ord(first) + n) for n in range(1, 5))
+        style.draw_representations(window, rate_hz, rows, letters)
+        rows[0].set_title(f"({letters[0]}) position, {name.split()[0]}", loc="left")
+    said = f"{seconds:g} s of a simulated recording (middle) and of a {ours} (right)"
+    return add_title(figure, f"{said}\nrecordings are not shown: terms of the data")
 
 
 def architecture(artefacts: Artefacts) -> Figure | None:
@@ -77,9 +106,6 @@ def architecture(artefacts: Artefacts) -> Figure | None:
 
 def generated_trajectories(artefacts: Artefacts) -> Figure | None:
     """The paths of eight windows that the reference run generated."""
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import Normalize
-
     if (shown := _shown(artefacts)) is None:
         return None
     screen, plan = _screen(artefacts), artefacts.plan
@@ -91,14 +117,12 @@ def generated_trajectories(artefacts: Artefacts) -> Figure | None:
             style.draw_path(shown[number], axes).set_aspect(shape)
         axes.set(xticks=(-1, 0, 1), yticks=(-1, 0, 1), axisbelow=True)
         axes.label_outer()
-    seconds = shown.shape[2] / artefacts.about.get("rate_hz", 1.0)
-    colours = ScalarMappable(Normalize(0.0, seconds), "viridis")
-    figure.colorbar(colours, ax=grid, shrink=0.8, pad=0.01).set_label("time (s)")
+    if rate_hz := artefacts.about.get("rate_hz"):
+        style.draw_time_scale(shown.shape[2] / rate_hz, grid, shrink=0.8, pad=0.01)
     return add_title(
         figure,
         f"windows generated by the position model (seed {plan.reference_seed}, "
-        f"{plan.position.sampling_steps} DDIM steps, $\\eta$ = {plan.position.eta:g}), "
-        "normalized coordinates",
+        f"{plan.position.sampling_steps} DDIM steps, $\\eta$ = {plan.position.eta:g})",
     )
 
 
@@ -115,13 +139,17 @@ def four_metrics(plan: Plan, compared: Comparison) -> Figure:
         plots.draw_histogram(quantity, styles, axes, is_log=name == "speed")
         js = compared.distance("directions", name, "js")
         _panel_title(axes, f"({letter}) {quantity['title']}", "JS", js, plan.reference)
+        if "whole_histogram" in quantity:
+            said = "JS in the bins up to the 99.5th percentile (dotted)"
+            look: Any = {"fontsize": 7.5, "color": "#444444", "backgroundcolor": "white"}
+            axes.text(0.98, 0.96, said, transform=axes.transAxes, ha="right", va="top", **look)
         if quantity["unit"] == "rad":
             ticks = ["$-π$", "$-π/2$", "0", "$π/2$", "$π$"]
             axes.set_xticks(np.pi * np.arange(-1, 1.5, 0.5), ticks)
     curve = compared.evaluation["curves"]["speed_autocorrelation"]
     axes, gap = plots.draw_curve(curve, styles, grid[0, 1]), compared.scalar("autocorrelation")
     _panel_title(axes, "(b) autocorrelation of speed", "mean gap", gap, plan.reference)
-    return add_title(figure, "four-metric framework; end bins hold the tails", has_legend=True)
+    return add_title(figure, "four-metric framework", has_legend=True)
 
 
 @of_evaluation("velocity")
@@ -132,10 +160,15 @@ def velocity_marginals(plan: Plan, compared: Comparison) -> Figure:
     styles[first] = SetStyle(label, GREEN, (0, (4, 1)), "s", 1.3)
     figure, grid = panels(1, 3, 10.0, 3.9)
     for letter, axes, name in zip("abc", grid.flat, ("v_x", "v_y", "speed"), strict=True):
-        plots.draw_histogram(_quantity(compared, "velocity", name), styles, axes, is_log=True)
+        quantity = _quantity(compared, "velocity", name)
+        plots.draw_histogram(quantity, styles, axes, is_log=True)
         js = compared.distance("velocity", name, "js")
-        _panel_title(axes, f"({letter})", "JS", js, first)
-    title = "velocities pooled over all windows and samples; end bins hold the tails"
+        _panel_title(axes, f"({letter}) {quantity['title']}", "JS", js, first)
+    title = "velocities pooled over all windows and samples"
+    if "whole_histogram" in quantity:
+        title += "; dotted: ends of the bins of JS, 0.5th and 99.5th percentile"
+    if share := _over_held_out(quantity["mean"], first):
+        title += f"\nmean speed: model {share:.2f} of held-out participants"
     return add_title(figure, title, has_legend=True)
 
 
@@ -144,15 +177,19 @@ def feature_marginals(plan: Plan, compared: Comparison) -> Figure:
     """The nine features of a window, with KS and JS of the reference run."""
     reference = plan.reference
     styles = _with_seeds(compared, plan.position_sets, reference, "position model", BLUE)
-    figure, grid = panels(3, 3, 10.0, 8.4)
+    figure, grid = panels(3, 3, 10.5, 9.0)
     for name, axes in zip(FEATURES, grid.flat, strict=True):
-        plots.draw_histogram(_coarser(_quantity(compared, "features", name)), styles, axes)
+        quantity = _quantity(compared, "features", name)
+        plots.draw_histogram(quantity, styles, axes)
         ks, js = (compared.distance("features", name, kind) for kind in ("ks", "js"))
-        distances = f"KS {_value(ks, reference):.3f}   JS {_value(js, reference):.4f}   "
-        axes.set_title(f"{distances}(floor JS {js.floor:.4f})", fontsize=8)
+        share = _over_held_out(quantity["mean"], reference)
+        said = f"KS {_value(ks, reference):.3f} (floor {ks.floor:.3f})   "
+        said += f"JS {_value(js, reference):.4f} (floor {js.floor:.4f})"
+        mean = "" if share is None else f"mean {share:.2f} of held-out participants"
+        axes.set_title(f"{said}\n{mean}", fontsize=7.5)
         axes.set_ylabel("" if axes not in grid[:, 0] else axes.get_ylabel())
-    title = "nine features of a window; end bins hold the tails; KS and JS of seed"
-    return add_title(figure, f"{title} {plan.reference_seed}", has_legend=True)
+    title = "nine features of a window in the bins of JS, whose end bins hold the tails"
+    return add_title(figure, f"{title}; numbers of seed {plan.reference_seed}", has_legend=True)
 
 
 @of_evaluation("velocity")
@@ -160,18 +197,31 @@ def temporal_diagnostics(plan: Plan, compared: Comparison) -> Figure:
     """Mean speed over the window, autocorrelation and spectrum of speed; velocity model."""
     sets, curves = plan.velocity_sets, compared.evaluation["curves"]
     styles = _with_seeds(compared, sets, sets[0], "velocity model", GREEN)
-    figure, ((first, *others),) = panels(1, 3, 10.0, 3.9)
-    smooth = _smoothed(curves["mean_speed_profile"])
-    titles = {
-        "(a) mean speed": smooth,
-        "(b) autocorrelation of speed": curves["speed_autocorrelation"],
-        "(c) normalized spectrum of speed": curves["speed_spectrum"],
+    figure, ((speed_axes, lag_axes, power_axes),) = panels(1, 3, 10.0, 3.9)
+    profile, spectrum = _smoothed(curves["mean_speed_profile"]), curves["speed_spectrum"]
+    plots.draw_curve(profile, styles, speed_axes).set(ylim=(0, None))
+    plots.draw_curve(curves["speed_autocorrelation"], styles, lag_axes)
+    plots.draw_curve(spectrum, styles, power_axes)
+    frequency = numbers(spectrum["x"])
+    power_axes.set(xscale="log", yscale="log", xlim=(frequency[1], frequency[-1]))
+    power_axes.set_ylabel(f"share of power per {frequency[1]:.3g} Hz")
+    power_axes.axvline(_HIGH_HZ, color=GREY, linestyle=":", linewidth=0.9)
+    of = {name: float(np.mean(numbers(one))) for name, one in profile["sets"].items()}
+    high = {
+        name: float(numbers(one)[frequency > _HIGH_HZ].sum())
+        for name, one in spectrum["sets"].items()
     }
-    for (title, curve), axes in zip(titles.items(), (first, *others), strict=True):
-        plots.draw_curve(curve, styles, axes).set_title(title, loc="left")
-    first.set(ylim=(0, None), xlabel=smooth["x_label"])
-    frequency = numbers(curves["speed_spectrum"]["x"])
-    axes.set(xscale="log", yscale="log", xlim=(frequency[frequency > 0].min(), frequency.max()))
+    _panel_title(
+        lag_axes, "(b) autocorrelation of speed", "mean gap",
+        compared.scalar("autocorrelation"), sets[0],
+    )  # fmt: skip
+    for axes, name, what, values in (
+        (speed_axes, "(a) mean speed", "over the window", of),
+        (power_axes, "(c) normalized spectrum of speed", f"above {_HIGH_HZ:g} Hz", high),
+    ):
+        share = _over_held_out(values, sets[0])
+        said = "" if share is None else f"{what}: model {share:.2f} of held-out"
+        _set_titles(axes, name, said)
     return add_title(figure, "temporal diagnostics of the velocity model", has_legend=True)
 
 
@@ -190,6 +240,20 @@ def _shown(artefacts: Artefacts) -> NDArray[np.float32] | None:
     """The reference run's windows (window, 2, time), at most eight."""
     shown = artefacts.shown.get(artefacts.plan.reference)
     return None if shown is None or not len(shown) else shown[:_N_SHOWN]
+
+
+def _simulated(rate_hz: float, seconds: float) -> tuple[Screen, Floats, Floats]:
+    """The first simulated trial of 45 s that has a window: screen, trial and window (2, time)."""
+    config = PrepareConfig(rate_hz=rate_hz, seconds=seconds)
+    simulation = SimulationConfig(
+        n_participants=100, minutes=_TRIAL_S / 60.0, trial_seconds=_TRIAL_S, rate_hz=rate_hz,
+        binocular=False,
+    )  # fmt: skip
+    found = (
+        normalized_views(one.recording, simulation.screen, config) for one in simulate(simulation)
+    )
+    trial, segment = next(views for views in found if views is not None)
+    return simulation.screen, trial, segment
 
 
 def _screen(artefacts: Artefacts) -> Screen:
@@ -223,7 +287,8 @@ def _with_seeds(
 def _quantity(compared: Comparison, family: str, name: str) -> Results:
     """A quantity with the title and the unit of this version."""
     title, unit = _TITLES[family][name]
-    return {**(compared.quantity(family, name) or {}), "title": title, "unit": unit}
+    found = compared.quantity(family, name) or {}
+    return {**found, "title": title, "unit": unit or "dimensionless"}
 
 
 def _value(measure: Measure, name: str) -> float:
@@ -236,9 +301,19 @@ def _panel_title(axes: Axes, name: str, kind: str, measure: Measure, model: str)
     """A panel's name and, in a line of its own, distances of model and Markov, and the floor."""
     sets = {"model": model, **({"Markov": MARKOV} if MARKOV in measure.values else {})}
     parts = [f"{word} {_value(measure, one):.4f}" for word, one in sets.items()]
-    said = f"{kind}: {', '.join(parts)}, floor {measure.floor:.4f}"
+    floor = "" if measure.floor is None else f", floor {measure.floor:.4f}"
+    _set_titles(axes, name, f"{kind}: {', '.join(parts)}{floor}")
+
+
+def _set_titles(axes: Axes, name: str, said: str) -> None:
+    """A panel's name and, below it, what is said of it."""
     axes.set_title(f"{name}\n", loc="left", fontsize=9)
     axes.set_title(said, loc="right", fontsize=8, color="#444444")
+
+
+def _over_held_out(values: Values, name: str) -> float | None:
+    """A set's number over that of the held-out participants."""
+    return over(values.get(name), values.get("real"))
 
 
 def _smoothed(curve: Results) -> Results:
@@ -256,15 +331,3 @@ def _smoothed(curve: Results) -> Results:
         "x_label": f"{curve['x_label']}, running mean of {n * (x[1] - x[0]):.2g} s",
         "sets": {name: mean(numbers(values)) for name, values in curve["sets"].items()},
     }
-
-
-def _coarser(quantity: Results) -> Results:
-    """The same quantity in bins twice as wide, since histograms of few windows are ragged."""
-    histogram = {
-        name: (
-            values[::2] if name == "edges" else numbers(values).reshape(-1, 2).mean(axis=1).tolist()
-        )
-        for name, values in quantity["histogram"].items()
-    }
-    is_even = len(quantity["histogram"]["edges"]) % 2 == 1
-    return {**quantity, "histogram": histogram} if is_even else quantity

@@ -54,18 +54,27 @@ def noise_levels(artefacts: Artefacts) -> Figure | None:
     share_axes.set_xlim(0.8 * smallest, 1.25 * _LARGEST_SIGMA)
     dashed = f"dashed: smallest noise, $\\sqrt{{\\beta_1}}$ = {smallest:g}"
     recovered = "dotted: nothing recovered"
+    if found := [levels[name] for name in runs["position"]]:
+        first = np.mean([_at_smallest_noise(one)["unexplained_fixation"] for one in found])
+        recovered += f"; position model at smallest noise: {first:.3g}"
     for axes, letter, right, label in (
-        (loss_axes, "(a)", dashed, "mean squared error of predicted noise"),
+        (loss_axes, "(a)", dashed, "squared error of predicted noise (variance 1)"),
         (share_axes, "(b)", recovered, "share of fixational motion left unexplained"),
     ):
         axes.axvline(smallest, color=GREY, linewidth=0.9, linestyle="--")
         noise = "noise $\\sigma = \\sqrt{(1 - \\bar\\alpha_t) / \\bar\\alpha_t}$"
+        noise += " (position: normalized units; velocity: $c_v$)"
         axes.set(xscale="log", yscale="log", xlabel=noise, ylabel=label)
         axes.set_title(letter, loc="left")
-        axes.set_title(right, loc="right")
+        axes.set_title(right, loc="right", fontsize=8)
     share_axes.axhline(1.0, color="black", linewidth=0.9, linestyle=":")
     title = "what the networks learn at each noise level"
     return add_title(figure, f"{title}\n{'; '.join(counts)}", has_legend=True)
+
+
+def _at_smallest_noise(run: Results) -> Results:
+    """The entry of the level with the smallest noise."""
+    return min(run["levels"], key=lambda level: float(level["sigma"]))
 
 
 def _draw_levels(runs: Sequence[Results], key: str, kind: str, axes: Axes) -> None:
@@ -97,18 +106,20 @@ def training_curves(artefacts: Artefacts) -> Figure | None:
     ]
     if not shown:
         return None
-    figure, grid = panels(1, len(shown), 3.5 * len(shown) + 0.5, 4.2)
+    figure, grid = panels(1, len(shown), 3.5 * len(shown) + 0.5, 4.8)
     for axes, (title, found, best) in zip(grid.flat, shown, strict=True):
         for number, history in enumerate(found):
             _draw_history(history, number, axes)
         if best is not None:
             label = f"paper's best: {best:.4f}"
             axes.axhline(best, color="black", linestyle="--", linewidth=0.9, label=label)
-        axes.set(yscale="log", xlabel="epoch", title=title)
+        recipe = plan.runs[found[0]["run"]].recipe
+        kind = "mean" if recipe.weighting == "standard" else "Min-SNR weighted"
+        loss = f"loss ({kind} squared error of {recipe.objective})"
+        axes.set(yscale="log", xlabel="epoch", ylabel=loss, title=title)
         _show_plateau(found, best, axes)
         figure_parts.set_plain_ticks(axes.yaxis, (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0))
-        axes.legend(loc="upper right", fontsize=7.5)
-    grid[0, 0].set_ylabel("loss")
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), fontsize=7.5)
     return add_title(figure, "validation loss (circle: best epoch), training loss faint")
 
 
@@ -142,10 +153,15 @@ def sampling_ablation(plan: Plan, compared: Comparison) -> Figure:
     by_steps = {float(n): (plan.with_steps(n), f"steps {n}") for n in STEPS}
     by_eta = {eta: (plan.with_eta(eta), f"eta {eta:g}") for eta in ETAS}
     figure, grid = panels(2, 2, 8.6, 6.0, sharex="col")
+    has_intervals = False
     for row, kind in zip(grid, ("ks", "js"), strict=True):
-        _draw_ablation(kind, by_steps, compared.distance("features", "mean_speed", kind), row[0])
-        _draw_ablation(kind, by_eta, compared.mean("features", EIGHT, kind), row[1])
-        row[0].set(xscale="log", ylabel=kind.upper())
+        speed = compared.distance("features", "mean_speed", kind)
+        for axes, settings, measure in (
+            (row[0], by_steps, speed),
+            (row[1], by_eta, compared.mean("features", EIGHT, kind)),
+        ):
+            has_intervals |= _draw_ablation(kind, settings, measure, axes)
+        row[0].set(xscale="log", ylabel="JS (nats)" if kind == "js" else "KS (dimensionless)")
         for axes in row:
             if kind == "js":
                 axes.set_yscale("log")
@@ -154,22 +170,31 @@ def sampling_ablation(plan: Plan, compared: Comparison) -> Figure:
                 axes.set_ylim(bottom=0)
     for axes, title in zip(grid[0], ("mean speed", "mean of eight features"), strict=True):
         axes.set_title(title, loc="left")
-    grid[1, 0].set_xlabel("DDIM steps")
+    grid[1, 0].set_xlabel("DDIM steps (evaluations of the network)")
     grid[1, 0].set_xticks(STEPS, [str(steps) for steps in STEPS])
     grid[1, 0].minorticks_off()
     grid[1, 1].set(xlabel="$\\eta$ (0: deterministic, 1: DDPM)", xticks=ETAS)
     title = f"sampling ablations, position model, seed {plan.reference_seed}"
-    return add_title(figure, title, has_legend=True)
+    bars = "; bars: 95 % bootstrap intervals over participants"
+    return add_title(figure, title + (bars if has_intervals else ""), has_legend=True)
 
 
 def _draw_ablation(
     kind: str, settings: Mapping[float, tuple[str, str]], measure: Measure, axes: Axes
-) -> None:
-    """Ours, the floor and the paper's values. settings: x -> (set, row of the paper's table)."""
-    x = list(settings)
-    ours = numbers(measure.values.get(one) for one, _ in settings.values())
+) -> bool:
+    """Ours with intervals where there are any, the floor and the paper's; whether there are any.
+
+    settings: x -> (set, row of the paper's table).
+    """
+    x, sets = list(settings), [one for one, _ in settings.values()]
+    ours = numbers(measure.values.get(one) for one in sets)
     axes.plot(x, ours, "o-", color=BLUE, linewidth=1.3, markersize=4.5, label="this reproduction")
+    ends = [measure.of([one])["interval"] or (None, None) for one in sets]
+    low, high = (numbers(side) for side in zip(*ends, strict=True))
+    if has_intervals := bool(np.isfinite(low + high).any()):
+        axes.errorbar(x, ours, [ours - low, high - ours], fmt="none", ecolor=BLUE, capsize=3)
     theirs = [paper.NUMBERS["sampling"][row][kind].mean for _, row in settings.values()]
     axes.plot(x, theirs, "s--", color=ORANGE, markersize=4, label="paper, its recordings")
     floor = "floor: training against held-out participants"
     axes.axhline(measure.floor or 0.0, color=GREY, linestyle=":", linewidth=1.3, label=floor)
+    return has_intervals
