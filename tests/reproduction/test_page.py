@@ -138,6 +138,7 @@ def test_absent_tables_and_figures_are_left_out(results: dict[str, Any], kept: l
 def test_a_figure_without_its_table_is_still_shown(results: dict[str, Any]) -> None:
     few = {**results, "tables": {}, "rows": [], "figures": ["four_metrics"]}
     assert "## More figures\n\n![" in render(few)
+    assert "(figures/four_metrics.png)\n\n*Speed, its autocorrelation" in render(few)
 
 
 def test_a_page_of_tiny_networks_says_so(results: dict[str, Any], page: str) -> None:

@@ -44,7 +44,7 @@ _TITLES = {"features": FEATURES, "directions": DIRECTIONS, "velocity": VELOCITY}
 _N_SHOWN = 8
 # Of the recording in the paper's figure 1.
 _TRIAL_S = 45.0
-# Above it most of the power of speed is of fixations and tracker noise.
+# The power of speed above it is compared in numbers.
 _HIGH_HZ = 60.0
 # Points of the speed profile, each ten samples apart, in one mean.
 _SMOOTHED = 5

@@ -84,7 +84,8 @@ def _draw_levels(runs: Sequence[Results], key: str, kind: str, axes: Axes) -> No
     values = np.stack([numbers(level[key] for level in run["levels"]) for run in runs])
     order = np.argsort(sigma)
     axes.plot(sigma[order], values[:, order].T, color=FAINT[colour], linewidth=0.8)
-    label = f"{kind} model, mean of {len(runs)} runs (faint: each)"
+    several = f", mean of {len(runs)} runs (faint: each)" if len(runs) > 1 else ""
+    label = f"{kind} model{several}"
     look = {"color": colour, "marker": marker, "markersize": 3.5, "linewidth": 1.3}
     axes.plot(sigma[order], values.mean(axis=0)[order], label=label, **look)
 
