@@ -65,7 +65,7 @@ def _evaluation(names: list[str], with_tests: bool) -> dict[str, Any]:
     sets = {name: with_noise(windows.train, 0.002 * k) for k, name in enumerate(names)}
     config = EvaluationConfig(n_bootstrap=N_DRAWS, with_tests=with_tests, keep_draws=True)
     results = evaluate(windows.held_out, sets, windows.train, config).results
-    if "position-42" in sets:
+    if "gaussian" in sets:
         results["quantities"] += other_bins(windows.held_out, sets, windows.train, config)
     return dict(plain_values(results))
 

@@ -134,7 +134,7 @@ def test_what_was_not_made_costs_its_own_figures_only(
 
 
 def test_nothing_made_draws_nothing(tmp_path: Path) -> None:
-    empty = Artefacts(PAPER, {}, {}, {}, {}, {}, {})
+    empty = Artefacts(PAPER, {}, {}, {}, {}, {}, {}, {})
     assert draw_figures(empty, tmp_path) == []
     assert list(tmp_path.iterdir()) == []
 
@@ -228,7 +228,8 @@ def test_sampling_ablation_shows_the_intervals_that_there_are(artefacts: Artefac
     )
     for cell in speed["distances"]["ks"]["synthetic"].values():
         cell["interval"] = [cell["value"] / 2, cell["value"] * 3]
-    speed["distances"]["ks"]["synthetic"][PLAN.with_steps(25)]["interval"] = None
+    without = speed["distances"]["ks"]["synthetic"][PLAN.with_steps(25)]
+    without |= {"interval": None, "draws": []}
     figure = drawn(
         training_figures.sampling_ablation(replace(artefacts, evaluations={"sampling": results}))
     )
