@@ -9,6 +9,7 @@ are needed.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -23,10 +24,12 @@ def update(bar: Progress, task: TaskID, done: float) -> None:
     bar.update(task, completed=done)
 
 
-def main(folder: Path, n: int = 100, quality: str = "default") -> None:
+def main(
+    folder: Path, n: int = 100, quality: str = "default", tasks: Sequence[str] = TASKS
+) -> None:
     model = gd.load("default")
     shown = {}
-    for task in TASKS:
+    for task in tasks:
         with Progress(transient=True) as bar:
             number = bar.add_task(f"generating {task}", total=n)
             progress = partial(update, bar, number)

@@ -21,6 +21,32 @@ from gazediffusion.geometry import Screen
 
 SCREEN = Screen(1280, 720, 40.0, 22.5, 45.0)
 
+# The files that take longest come first, so that neither test process waits for the other at the end.
+LONGEST = (
+    "web/test_page.py",
+    "reproduction/test_reproduce.py",
+    "test_documents.py",
+    "web/test_same_bytes.py",
+    "web/test_comparison_routes.py",
+    "training/test_concurrent.py",
+    "training/test_loop.py",
+    "evaluation/test_evaluation.py",
+    "evaluation/test_report.py",
+    "generation/test_sets.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files of LONGEST first, in their order."""
+    folder = Path(__file__).parent
+
+    def place(item: pytest.Item) -> int:
+        name = item.path.relative_to(folder).as_posix()
+        return LONGEST.index(name) if name in LONGEST else len(LONGEST)
+
+    items.sort(key=place)
+
+
 MakeRecording = Callable[..., Recording]
 RunCommand = Callable[..., tuple[int, str, str]]
 
