@@ -21,7 +21,7 @@ from gazediffusion.geometry import Screen
 
 SCREEN = Screen(1280, 720, 40.0, 22.5, 45.0)
 
-# The files that take longest come first, so that neither test process waits for the other at the end.
+# The files that take longest come first, so that no test process waits for the other at the end.
 LONGEST = (
     "web/test_page.py",
     "reproduction/test_reproduce.py",

@@ -221,7 +221,7 @@ def test_the_demo_runs(tmp_path: Path) -> None:
     written = ["gallery.png", "reading.parquet", "report-reading/report.html"]
     for name in written:
         assert (tmp_path / "demo" / name).stat().st_size > 1000
-    assert "movies" in (tmp_path / "demo" / "report-movies" / "report.md").read_text()
+    assert "reading" in (tmp_path / "demo" / "report-reading" / "report.md").read_text()
 
 
 def test_the_way_from_own_recordings_runs(tmp_path: Path) -> None:

@@ -28,11 +28,11 @@ N_FEATURES, N_DRAWS = 6, 20
 def artefacts() -> Artefacts:
     """All parts of PLAN: sets are simulated participants with more and more noise on their gaze."""
     evaluations: dict[str, dict[str, Any]] = {
-        name: _evaluation(sets, with_tests=name == "velocity")
-        for name, sets in PLAN.evaluations.items()
+        name: _evaluation(sets) for name, sets in PLAN.evaluations.items()
     }
-    tests = evaluations["velocity"]["tests"]
-    evaluations["position"]["tests"] = _tests_of(PLAN.evaluations["position"], tests)
+    tests = _evaluation(["velocity-0"], with_tests=True)["tests"]
+    for name in ("position", "velocity"):
+        evaluations[name]["tests"] = _tests_of(PLAN.evaluations[name], tests)
     return Artefacts(
         plan=PLAN,
         evaluations=evaluations,
@@ -56,7 +56,7 @@ def artefacts() -> Artefacts:
     )
 
 
-def _evaluation(names: list[str], with_tests: bool) -> dict[str, Any]:
+def _evaluation(names: list[str], with_tests: bool = False) -> dict[str, Any]:
     """Of sets that differ by their noise."""
     # Without degrees, whose events take most of the time.
     windows = replace(
@@ -71,7 +71,7 @@ def _evaluation(names: list[str], with_tests: bool) -> dict[str, Any]:
 
 
 def _tests_of(names: list[str], like: dict[str, Any]) -> dict[str, Any]:
-    """The tests of two sets for all others too, since each takes seconds; known R2."""
+    """The tests of one set for all others too, since each takes seconds; known R2."""
     tests = copy.deepcopy(like)
     for test in tests.values():
         if "synthetic" in test:

@@ -8,7 +8,7 @@ where the paper shows one, a simulated one takes its place and the figure says s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,13 +50,18 @@ _HIGH_HZ = 60.0
 _SMOOTHED = 5
 
 
-def draw_figures(artefacts: Artefacts, folder: Path) -> list[str]:
-    """Write every figure whose inputs are there as PNG; returns their names without ending."""
+def draw_figures(
+    artefacts: Artefacts, folder: Path, names: Collection[str] | None = None
+) -> list[str]:
+    """Write every figure whose inputs are there as PNG; returns their names without ending.
+
+    names: those to be drawn; None is all.
+    """
     written = []
     folder.mkdir(parents=True, exist_ok=True)
     with style.house_style():
         for name, build in FIGURES.items():
-            if (figure := build(artefacts)) is not None:
+            if (names is None or name in names) and (figure := build(artefacts)) is not None:
                 style.save_figure(figure, folder / f"{name}.png")
                 written.append(name)
     return written

@@ -15,7 +15,7 @@ from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.files import read_json, write_json, written_whole
 from gazediffusion.reproduction.building import Builder, Silent, Watcher
 from gazediffusion.reproduction.figures import draw_figures
-from gazediffusion.reproduction.page import render
+from gazediffusion.reproduction.page import FIGURES, render
 from gazediffusion.reproduction.plan import PAPER, TINY, Plan
 from gazediffusion.reproduction.tables import TABLES, make_results, requirements
 from gazediffusion.version import __version__
@@ -74,7 +74,8 @@ def reproduce(
     made = builder.artefacts(required, {**_about(builder), "not_yet_run": missing})
     results = make_results(made, names)
     output = folder / "results"
-    results["figures"] = draw_figures(made, output / "figures")
+    shown = {name for name, (place, _) in FIGURES.items() if place in ("data", *names)}
+    results["figures"] = draw_figures(made, output / "figures", shown)
     write_json(output / "results.json", results)
     with written_whole(output / "README.md") as temporary:
         temporary.write_text(render(results), encoding="utf-8")
