@@ -181,7 +181,8 @@ def test_intervals_draw_participants_and_seeds(made: Artefacts, rows: Rows) -> N
     row = rows.find("features", "x_std", "js")
     cells = quantity(made.evaluations["position"], "features", "x_std")["distances"]["js"]
     of_seeds = [np.array(cells["synthetic"][one]["draws"]) for one in PLAN.position_sets]
-    low, high = row.interval or ()
+    assert row.interval is not None
+    low, high = (float(end or 0.0) for end in row.interval)
     assert low <= row.number <= high
     # Wider than that of the mean of these very seeds.
     fixed = np.percentile(np.mean(of_seeds, axis=0), [2.5, 97.5])
