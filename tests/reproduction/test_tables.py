@@ -85,7 +85,7 @@ def test_distances_say_how_many_windows_and_which_seeds(made: Artefacts, rows: R
     assert rows.find("event-distances", "saccade_count", "js").seeds == [42]
     assert rows.find("fgd", "uniform", "fgd").seeds == ()
     assert rows.find("velocity", "v_x", "js").seeds == [0, 1]
-    assert rows.find("sampling", "raw", "js").seeds == [42]
+    assert rows.find("sampling", "raw", "js").seeds == [2024]
 
 
 def test_features_stand_beside_paper_and_floor(made: Artefacts, rows: Rows) -> None:
@@ -247,7 +247,7 @@ def test_sampling_is_evaluated_as_in_the_paper(made: Artefacts, rows: Rows) -> N
     assert eta.ours == pytest.approx(means["synthetic"]["position-42-eta-0.5"])
     assert eta.floor == pytest.approx(means["floor"])
     raw = rows.find("sampling", "raw", "ks")
-    assert (raw.ours, raw.paper) == (speed["position-42-raw"], 0.277)
+    assert (raw.ours, raw.paper) == (speed["position-2024-raw"], 0.277)
     assert rows.find("sampling", "raw", "js").paper is None
 
 
@@ -343,13 +343,13 @@ def test_levels_are_over_the_runs_of_each_representation(rows: Rows) -> None:
 
 
 def test_rounded_weights_stand_beside_full_ones(made: Artefacts, rows: Rows) -> None:
-    evaluation, name = made.evaluations["weights"], "position-42-levels-15"
+    evaluation, name = made.evaluations["weights"], "position-2024-levels-15"
     assert rows.number("weights", name, "overall") == evaluation["ratios"]["overall"][name]
     means = evaluation["means"]["js_8"]["synthetic"]
     assert rows.number("weights", name, "js_8") == pytest.approx(means[name])
     fgd = frechet_of(features()["real"], features()[name])
     assert rows.number("weights", name, "fgd") == pytest.approx(fgd)
-    assert "velocity-0-levels-31" not in rows.names("weights", "fgd")
+    assert "velocity-1-levels-31" not in rows.names("weights", "fgd")
 
 
 def test_beyond_has_ratios_classifiers_and_copies(made: Artefacts, rows: Rows) -> None:

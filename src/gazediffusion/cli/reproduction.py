@@ -51,6 +51,22 @@ def reproduce(
         bool,
         typer.Option("--so-far", help="Train nothing; write the tables that the runs allow."),
     ] = False,
+    packaged: Annotated[
+        bool,
+        typer.Option(
+            "--packaged",
+            help="Take the packaged weights of seed 42 (position) and 0 (velocity) instead of "
+            "training these runs.",
+        ),
+    ] = False,
+    check: Annotated[
+        Path | None,
+        typer.Option(
+            help="A published results.json: compare the numbers of the same runs and windows; exit "
+            "code 2 where one differs.",
+            show_default=False,
+        ),
+    ] = None,
     task: Tasks = None,
     format: Format = "auto",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda ...")] = "auto",
@@ -63,6 +79,8 @@ def reproduce(
     an H200; on a CPU use --tiny), generates, evaluates, and writes OUTPUT/results: README.md,
     results.json and figures. Each number stands beside the paper's and the real-vs-real floor.
     Every artefact is kept: the same command resumes, and OUTPUT can be moved between machines.
+    --packaged --so-far --check FILE computes the published numbers of the packaged weights again
+    (minutes on a GPU, hours on a CPU).
 
     Example: [bold]gazediffusion reproduce --data study/ --screen 1280x720 --screen-cm 40x22.5
     --distance-cm 45 -o reproduction[/bold]
@@ -86,6 +104,8 @@ def reproduce(
                 only=only or (),
                 until=until,  # type: ignore[arg-type]  # checked there
                 so_far=so_far,
+                packaged=packaged,
+                published=check,
                 command=command,
                 device=device,
                 watcher=progress.ReproductionWatcher(stopped),

@@ -40,9 +40,11 @@ from gazediffusion.generation.baselines import fit_baseline
 from gazediffusion.generation.generator import DiffusionGenerator, default_batch_size
 from gazediffusion.models.checkpoint import Run, WeightsName, load_run, read_config, read_metrics
 from gazediffusion.models.compact import rounded
+from gazediffusion.models.pretrained import load_model
 from gazediffusion.models.unet import n_parameters
 from gazediffusion.reproduction.artefacts import Artefacts, Required
 from gazediffusion.reproduction.binning import other_bins
+from gazediffusion.reproduction.evidence import PACKAGED, packaged_history
 from gazediffusion.reproduction.plan import BASELINES, Plan
 from gazediffusion.training import calibration
 from gazediffusion.training.concurrent import Job, train_concurrently
@@ -89,12 +91,16 @@ class Silent(Watcher):
 
 @dataclass
 class Builder:
-    """Builds the artefacts of a plan in a folder."""
+    """Builds the artefacts of a plan in a folder.
+
+    packaged: the weights of `evidence.PACKAGED` stand for runs that are not there.
+    """
 
     plan: Plan
     folder: Path
     watcher: Watcher
     device: str = "auto"
+    packaged: bool = False
     _windows: dict[str, Windows] = field(default_factory=dict)
 
     def path(self, kind: str, name: str) -> Path:
@@ -156,8 +162,8 @@ class Builder:
             kind: {name: read_json(self.path(kind, name)) for name in names}
             for kind, names in required.items()
         }
-        reference = self.plan.reference
-        shown = {reference: self._set(reference).cut()[:_N_SHOWN]}
+        first = [name for name in self.plan.named(["first"]) if self.path("sets", name).is_file()]
+        shown = {name: self._set(name).cut()[:_N_SHOWN] for name in first}
         return Artefacts(self.plan, **read, shown=shown, about=about)
 
     def existing(self, kind: str) -> set[str]:
@@ -168,18 +174,32 @@ class Builder:
 
     def can_build(self, required: Required) -> bool:
         """Whether all of it is there, or can be built without training or sampling a network."""
-        has_reference = (self.path("runs", self.plan.reference) / "best.safetensors").is_file()
+        reference = self.plan.reference
+        has_reference = self._is_packaged(reference) or (
+            (self.path("runs", reference) / "best.safetensors").is_file()
+        )
         has_features = has_reference or (
             set(required["frechet"]) <= self.existing("features") | self.existing("frechet")
         )
         return (
-            set(self._sets_of(required)) <= self.existing("sets") | set(BASELINES)
+            set(self._sets_of(required)) <= self._can_generate
             and has_features
             and all(
-                set(required[kind]) <= self.existing(kind)
+                self._is_packaged(name) or name in self.existing(kind)
                 for kind in ("histories", "levels", "bounds")
+                for name in required[kind]
             )
         )
+
+    @property
+    def _can_generate(self) -> set[str]:
+        """The sets that are there or need no training: baselines, packaged weights."""
+        packaged = {
+            name
+            for name, one in self.plan.sets.items()
+            if one.run is not None and one.weights == "best" and self._is_packaged(one.run)
+        }
+        return self.existing("sets") | set(BASELINES) | packaged
 
     def counts(self, representation: str) -> dict[str, int]:
         """How many participants and windows there are on either side of the split."""
@@ -207,12 +227,20 @@ class Builder:
         if self.watcher.should_stop():
             raise StoppedError(f"stopped; all finished parts are saved in {self.folder}")
 
+    def _is_packaged(self, name: str) -> bool:
+        """Whether packaged weights stand for a run."""
+        is_there = self.path("runs", name).is_dir()
+        return self.packaged and name in PACKAGED and not is_there
+
     def _run(self, name: str, weights: WeightsName = "best") -> Run:
+        if self._is_packaged(name):
+            return load_model(PACKAGED[name], weights, choose_device(self.device))
         return load_run(self.path("runs", name), weights, choose_device(self.device))
 
     def _train(self, names: Sequence[str]) -> None:
         jobs = []
         n_windows = 0
+        names = [name for name in names if not self._is_packaged(name)]
         for name in names:
             plan = self.plan.runs[name]
             if len(read_metrics(self.path("runs", name))) >= plan.recipe.epochs:
@@ -248,6 +276,8 @@ class Builder:
 
     def _history(self, name: str) -> dict[str, Any]:
         """Losses by epoch, time and device of a run."""
+        if self._is_packaged(name):
+            return packaged_history(name, self._run(name))
         folder = self.path("runs", name)
         config, epochs = read_config(folder), read_metrics(folder)
         best = min(epochs, key=lambda one: one["validation_loss"] or np.inf)

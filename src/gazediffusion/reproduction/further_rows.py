@@ -99,11 +99,11 @@ def weights(made: Artefacts) -> Rows:
     """What rounding the weights costs."""
     plan = made.plan
     frechet = frechet_measure(made, plan.evaluations["weights"])
-    for run, name in ((plan.reference, "weights"), (plan.velocity_sets[0], "velocity-weights")):
+    for run, name in zip(plan.whole, ("weights", "velocity-weights"), strict=True):
         compared = Comparison(made.evaluations[name])
         measures = {f"{kind}_8": compared.mean("features", EIGHT, kind) for kind in KINDS}
         measures["overall"] = compared.ratio(None)
-        measures |= {"fgd": frechet} if run == plan.reference else {}
+        measures |= {"fgd": frechet} if name == "weights" else {}
         sets = {run: "full weights"}
         sets |= {plan.with_levels(run, n): f"largest weight = {n} steps" for n in LEVELS}
         for one, label in sets.items():

@@ -101,14 +101,22 @@ class Plan:
         return f"x0-{self.reference_seed}"
 
     @property
+    def whole(self) -> tuple[str, str]:
+        """The runs whose raw and full weights are compared with averaged and rounded ones.
+
+        They are the last seeds: the packaged weights of the reference run are averaged and rounded.
+        """
+        return self.position_sets[-1], self.velocity_sets[-1]
+
+    @property
     def raw(self) -> str:
-        """The reference run's set of weights that are not averaged, after the last epoch."""
-        return f"{self.reference}-raw"
+        """The set of weights that are not averaged, after the last epoch."""
+        return f"{self.whole[0]}-raw"
 
     @property
     def last(self) -> str:
-        """The reference run's set of averaged weights after the last epoch, as those of `raw`."""
-        return f"{self.reference}-last"
+        """The set of averaged weights of the same run and epoch as those of `raw`."""
+        return f"{self.whole[0]}-last"
 
     def with_steps(self, steps: int) -> str:
         """The reference run's set at so many DDIM steps."""
@@ -138,13 +146,13 @@ class Plan:
     @property
     def sets(self) -> dict[str, SetPlan]:
         """Every set of windows, by name."""
-        reference, rounded = self.reference, (self.reference, self.velocity_sets[0])
+        reference, whole = self.reference, self.whole
         plans = [
             *(SetPlan(self.with_steps(n), reference, steps=n) for n in STEPS),
             *(SetPlan(self.with_eta(eta), reference, eta=eta) for eta in ETAS),
-            SetPlan(self.raw, reference, weights="raw"),
-            SetPlan(self.last, reference, weights="last"),
-            *(SetPlan(self.with_levels(run, n), run, levels=n) for run in rounded for n in LEVELS),
+            SetPlan(self.raw, whole[0], weights="raw"),
+            SetPlan(self.last, whole[0], weights="last"),
+            *(SetPlan(self.with_levels(run, n), run, levels=n) for run in whole for n in LEVELS),
             *(SetPlan(name) for name in BASELINES),
             *(SetPlan(name, "joint-0") for name in self.joint_sets.values()),
             # Last, since the reference run's own settings are those of some ablations.
@@ -157,17 +165,16 @@ class Plan:
         """The sets that one evaluation compares with the held-out participants."""
         ablations = [*map(self.with_steps, STEPS), *map(self.with_eta, ETAS)]
         ablations += [self.raw, self.last, self.x0]
-        rounded = {
-            run: [run, *(self.with_levels(run, levels) for levels in LEVELS)]
-            for run in (self.reference, self.velocity_sets[0])
-        }
+        rounded, velocity_rounded = (
+            [run, *(self.with_levels(run, levels) for levels in LEVELS)] for run in self.whole
+        )
         joint = self.joint_sets
         return {
             "position": [*self.position_sets, *BASELINES, *([joint["position"]] if joint else [])],
             "sampling": list(dict.fromkeys(ablations)),
-            "weights": rounded[self.reference],
+            "weights": rounded,
             "velocity": [*self.velocity_sets, *([joint["velocity"]] if joint else [])],
-            "velocity-weights": rounded[self.velocity_sets[0]],
+            "velocity-weights": velocity_rounded,
         }
 
     def named(self, groups: Iterable[str]) -> list[str]:

@@ -13,7 +13,8 @@ from gazediffusion.data.simulation import SimulationConfig, write_simulation
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.files import read_json, write_json, written_whole
-from gazediffusion.reproduction.building import Builder, Silent, Watcher
+from gazediffusion.reproduction.building import SET_SEED, Builder, Silent, Watcher
+from gazediffusion.reproduction.evidence import PACKAGED, disagreements, features_of_first
 from gazediffusion.reproduction.figures import draw_figures
 from gazediffusion.reproduction.page import FIGURES, render
 from gazediffusion.reproduction.plan import PAPER, TINY, Plan
@@ -34,6 +35,8 @@ def reproduce(
     only: Sequence[str] = (),
     until: Stage = "results",
     so_far: bool = False,
+    packaged: bool = False,
+    published: Path | str | None = None,
     command: str = "",
     device: str = "auto",
     watcher: Watcher | None = None,
@@ -44,6 +47,9 @@ def reproduce(
         `tiny`, which simulates recordings and trains tiny networks.
     tasks: of the recordings; all if empty. only: names of tables; all if empty. until: windows,
         samples or results. so_far: train and sample nothing, and write what the sets at hand allow.
+    packaged: the weights of the packaged models are those of their runs, which are not trained;
+        with so_far all that follows from them is built. published: a results.json to compare
+        with; GazeError if a number of the same runs and windows differs.
     command: as the page shows it. watcher: is notified of progress, and may ask for a stop.
     Raises StoppedError when the watcher asks for a stop; the same call resumes.
     """
@@ -53,7 +59,7 @@ def reproduce(
     if recordings is None and not tiny and not (folder / _DATA).is_file():
         raise GazeError("no recordings are named", remedy="give `recordings`")
     _require_same_plan(folder, plan)
-    builder = Builder(plan, folder, watcher, device)
+    builder = Builder(plan, folder, watcher, device, packaged)
     if (folder / _DATA).is_file():
         watcher.part(_resumed(builder))
     else:
@@ -62,7 +68,8 @@ def reproduce(
         return None
     names = list(only or TABLES)
     if so_far:
-        builder = replace(builder, plan=plan.with_seeds(builder.existing("sets")))
+        at_hand = builder.existing("sets") | (set(PACKAGED) if packaged else set())
+        builder = replace(builder, plan=plan.with_seeds(at_hand))
         names = [name for name in names if builder.can_build(requirements(builder.plan, [name]))]
     required = requirements(builder.plan, names)
     builder.samples(required)
@@ -77,9 +84,24 @@ def reproduce(
     shown = {name for name, (place, _) in FIGURES.items() if place in ("data", *names)}
     results["figures"] = draw_figures(made, output / "figures", shown)
     write_json(output / "results.json", results)
+    rate_hz = made.about["rate_hz"]
+    first = {name: features_of_first(gaze, rate_hz) for name, gaze in made.shown.items()}
+    write_json(output / "evidence.json", {"seed": SET_SEED, "features": first})
     with written_whole(output / "README.md") as temporary:
         temporary.write_text(render(results), encoding="utf-8")
+    if published is not None:
+        _require_agreement(results, Path(published), watcher)
     return output
+
+
+def _require_agreement(results: dict[str, Any], published: Path, watcher: Watcher) -> None:
+    n_compared, lines = disagreements(results["rows"], read_json(published)["rows"])
+    if not n_compared:
+        raise GazeError("no number is of the same runs and windows as here", path=published)
+    watcher.part(f"{n_compared - len(lines)} of {n_compared} numbers agree with {published}")
+    if lines:
+        shown = "; ".join(lines[:5])
+        raise GazeError(f"{len(lines)} of {n_compared} numbers differ: {shown}", path=published)
 
 
 def _prepare(

@@ -60,6 +60,7 @@ class Table:
         """What results.json says of it beside its rows."""
         values = {
             "reference": plan.reference,
+            "whole": plan.whole[0],
             "steps": plan.position.sampling_steps,
             "eta": f"{plan.position.eta:g}",
             "objective": plan.position.objective,
