@@ -346,7 +346,7 @@ CASES: dict[str, dict[str, Callable[[Tables], None]]] = {
         FAILS: both(each("velocity", TEMPORAL, psd=2e-3), each("velocity", "speed", white=2e-3)),
         # White noise meets the bound as well.
         UNDECIDED: both(
-            each("velocity", TEMPORAL, psd=1e-4), each("velocity", "speed", white=9e-4)
+            each("velocity", TEMPORAL, psd=1e-4), each("velocity", "speed", white=1.9e-3)
         ),
     },
 }

@@ -175,7 +175,7 @@ class Builder:
     def can_build(self, required: Required) -> bool:
         """Whether all of it is there, or can be built without training or sampling a network."""
         reference = self.plan.reference
-        has_reference = self._is_packaged(reference) or (
+        has_reference = self.is_packaged(reference) or (
             (self.path("runs", reference) / "best.safetensors").is_file()
         )
         has_features = has_reference or (
@@ -185,7 +185,7 @@ class Builder:
             set(self._sets_of(required)) <= self._can_generate
             and has_features
             and all(
-                self._is_packaged(name) or name in self.existing(kind)
+                self.is_packaged(name) or name in self.existing(kind)
                 for kind in ("histories", "levels", "bounds")
                 for name in required[kind]
             )
@@ -197,7 +197,7 @@ class Builder:
         packaged = {
             name
             for name, one in self.plan.sets.items()
-            if one.run is not None and one.weights == "best" and self._is_packaged(one.run)
+            if one.run is not None and one.weights == "best" and self.is_packaged(one.run)
         }
         return self.existing("sets") | set(BASELINES) | packaged
 
@@ -227,20 +227,20 @@ class Builder:
         if self.watcher.should_stop():
             raise StoppedError(f"stopped; all finished parts are saved in {self.folder}")
 
-    def _is_packaged(self, name: str) -> bool:
+    def is_packaged(self, name: str) -> bool:
         """Whether packaged weights stand for a run."""
         is_there = self.path("runs", name).is_dir()
         return self.packaged and name in PACKAGED and not is_there
 
     def _run(self, name: str, weights: WeightsName = "best") -> Run:
-        if self._is_packaged(name):
+        if self.is_packaged(name):
             return load_model(PACKAGED[name], weights, choose_device(self.device))
         return load_run(self.path("runs", name), weights, choose_device(self.device))
 
     def _train(self, names: Sequence[str]) -> None:
         jobs = []
         n_windows = 0
-        names = [name for name in names if not self._is_packaged(name)]
+        names = [name for name in names if not self.is_packaged(name)]
         for name in names:
             plan = self.plan.runs[name]
             if len(read_metrics(self.path("runs", name))) >= plan.recipe.epochs:
@@ -276,7 +276,7 @@ class Builder:
 
     def _history(self, name: str) -> dict[str, Any]:
         """Losses by epoch, time and device of a run."""
-        if self._is_packaged(name):
+        if self.is_packaged(name):
             return packaged_history(name, self._run(name))
         folder = self.path("runs", name)
         config, epochs = read_config(folder), read_metrics(folder)

@@ -77,7 +77,8 @@ def reproduce(
         return None
     builder.evaluations(required)
     watcher.part("tables, figures and page")
-    missing = sorted(set(plan.runs) - builder.existing("histories"))
+    known = builder.existing("histories") | set(filter(builder.is_packaged, plan.runs))
+    missing = sorted(set(plan.runs) - known)
     made = builder.artefacts(required, {**_about(builder), "not_yet_run": missing})
     results = make_results(made, names)
     output = folder / "results"

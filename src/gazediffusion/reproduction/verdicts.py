@@ -374,5 +374,5 @@ def _spectra(rows: Rows) -> Finding:
     row = highest(rows, "velocity", TEMPORAL, "psd", number_of)
     white, bound = rows.number("velocity", "speed", "white"), 10.0 * paper.TEXT["psd_order"]
     values = {"row": row, "title": VELOCITY[row.row][0], "white": white, "bound": bound}
-    # A bound that white noise meets as well says nothing of a spectrum.
-    return (UNDECIDED if white < bound else verdict(row.number < bound, False)), values
+    # A bound that white noise nearly meets says nothing of a spectrum.
+    return (UNDECIDED if white < 2.0 * bound else verdict(row.number < bound, False)), values
