@@ -319,3 +319,10 @@ def test_inspection_goes_on_without_screen_and_below_the_rate(
     assert summaries["viewing"].position_windows == 3
     assert any("screen unknown" in note for note in summaries["viewing"].notes)
     assert any("below the target" in note for note in summaries["slow"].notes)
+
+
+@pytest.mark.parametrize(("rate_hz", "step"), [(250.0, 250), (60.0, 60), (120.0, 120)])
+def test_position_windows_slide_by_a_second_at_every_rate(rate_hz: float, step: int) -> None:
+    assert PrepareConfig(rate_hz=rate_hz).step == step
+    assert PrepareConfig(protocol="velocity", rate_hz=rate_hz).step == 8 * step
+    assert PrepareConfig(rate_hz=rate_hz, stride=7).step == 7

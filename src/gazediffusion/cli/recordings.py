@@ -112,7 +112,8 @@ def prepare(
     stride: Annotated[
         int | None,
         typer.Option(
-            help="Samples between window starts; 250 for position, the length for velocity.",
+            help="Samples between window starts; by default those of a second for position, of a "
+            "window for velocity.",
             show_default=False,
         ),
     ] = None,

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gazediffusion.data.cleaning import CleaningCounts, clean
 from gazediffusion.data.plausibility import ImplausibleError, Plausibility
 from gazediffusion.data.preparing import (
-    POSITION_STRIDE,
     PrepareConfig,
     clean_segments,
     window_starts,
@@ -104,6 +103,7 @@ def _noted(notes: set[str]) -> Iterator[None]:
 
 def _add(summary: TaskSummary, recording: Recording, config: PrepareConfig) -> None:
     cleaned, screen, length = clean(recording, config.cleaning), recording.screen, config.length
+    sliding = replace(config, protocol="position", stride=None)
     for name, fact in recording.facts.items():
         summary.facts.setdefault(name, set()).add(fact)
     summary.eyes_used.add(cleaned.eye)
@@ -123,7 +123,7 @@ def _add(summary: TaskSummary, recording: Recording, config: PrepareConfig) -> N
         for segment in clean_segments(cleaned, clock, config.rate_hz, length):
             # Without a screen no sample is known to be off it.
             gaze = segment.gaze_px * 0 if screen is None else screen.to_normalized(segment.gaze_px)
-            kept, n_dropped = window_starts(gaze, length, POSITION_STRIDE)
+            kept, n_dropped = window_starts(gaze, length, sliding.step)
             summary.position_windows += len(kept)
             summary.off_screen_windows += n_dropped
             summary.velocity_windows += len(window_starts(gaze, length, length)[0])

@@ -33,7 +33,7 @@ from gazediffusion.version import __version__
 
 OFF_SCREEN_BEYOND = 1.1  # paper: "samples exceeding ±1.1 in either axis"
 OFF_SCREEN_SHARE = 0.30  # paper: "less than 30% of samples"
-POSITION_STRIDE = 250  # paper, hyper-parameter table: "Window stride 250 samples"
+POSITION_STRIDE_S = 1.0  # paper: "a 1 s sliding stride", 250 samples at its 250 Hz
 _GRIDS_PX = (1.0, 0.1, 0.01)
 
 
@@ -41,8 +41,8 @@ _GRIDS_PX = (1.0, 0.1, 0.01)
 class PrepareConfig:
     """How windows are cut and participants are split; the defaults are the paper's.
 
-    stride: samples between window starts; None is 250 for position windows and the window's
-        own length for velocity windows.
+    stride: samples between window starts; None is one second for position windows and the
+        window's own length for velocity windows.
     tasks: keep these tasks only; empty keeps all.
     task_names: pairs of a task's name in the recordings and the name it gets here; two may get one.
     same_participant: groups of names of one participant, which stay on one side of the split.
@@ -92,7 +92,8 @@ class PrepareConfig:
         """Samples between the starts of neighbouring windows."""
         if self.stride is not None:
             return self.stride
-        return POSITION_STRIDE if self.protocol == "position" else self.length
+        is_sliding = self.protocol == "position"
+        return max(1, round(POSITION_STRIDE_S * self.rate_hz)) if is_sliding else self.length
 
 
 @dataclass(frozen=True)
