@@ -179,7 +179,7 @@ def measure(
     found: list[Quantity] = []
     if "position" in protocols:
         events = ivt_statistics(gaze, rate_hz)
-        found += _quantities("features", FEATURES, features, group)
+        found += feature_quantities(features, group)
         found += _quantities("events", EVENTS, vars(events), group, _of_events(events, group))
         motion = motion_quantities(gaze[chosen])
         found += _quantities("directions", DIRECTIONS, motion, group[chosen])
@@ -207,6 +207,11 @@ def measure(
         features=np.stack([features[name] for name in FEATURES], axis=1),
         degrees=degrees,
     )
+
+
+def feature_quantities(features: Mapping[str, NDArray[Any]], group: Ints) -> list[Quantity]:
+    """The nine features (window,) by name, each window of a group (window,)."""
+    return list(_quantities("features", FEATURES, features, group))
 
 
 def _of_events(events: EventStatistics | DegreeEvents, group: Ints) -> dict[str, Ints]:

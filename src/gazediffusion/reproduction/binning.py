@@ -17,13 +17,15 @@ from gazediffusion.evaluation.comparison import cell
 from gazediffusion.evaluation.distances import (
     BINS,
     Distance,
+    bins_of,
     distances_with_intervals,
     draw_weights,
 )
+from gazediffusion.evaluation.features import kinematic_features
 from gazediffusion.evaluation.gaze_sets import arrange
 from gazediffusion.evaluation.headline import ratio
-from gazediffusion.evaluation.metrics import histogram_counts, histogram_edges
-from gazediffusion.evaluation.quantities import FEATURES, Quantity
+from gazediffusion.evaluation.metrics import histogram_counts
+from gazediffusion.evaluation.quantities import FEATURES, Quantity, feature_quantities
 from gazediffusion.evaluation.result import EvaluationConfig
 from gazediffusion.reproduction import paper
 
@@ -55,21 +57,25 @@ def other_bins(
     sets = arrange(real, synthetic, train, config.seed)
     assert sets.train is not None
     shown = [sets.real, sets.train, *sets.synthetic]
-    measured = {one.name: one.measure(("position",)).quantities for one in shown}
+    measured = {
+        one.name: feature_quantities(kinematic_features(one.gaze, one.rate_hz), one.group)
+        for one in shown
+    }
     rng = np.random.default_rng(config.seed + 1)
     weights = {
         one.name: draw_weights(one.group.max() + 1, config.n_replicates, rng) for one in shown
     }
     rows = []
     for family, n_bins in {FEWER: fewer_bins(), DEBIASED: BINS["window"]}.items():
-        for name, (title, unit) in FEATURES.items():
-            of = {one: quantities[f"features.{name}"] for one, quantities in measured.items()}
-            edges = histogram_edges(of["real"].values, of["train"].values, n_bins)
+        for number, (name, (title, unit)) in enumerate(FEATURES.items()):
+            of = {one: quantities[number] for one, quantities in measured.items()}
+            of_real = of.pop("real")
+            edges = bins_of(of_real, of["train"], n_bins)
             js: dict[str, Distance] = {}
-            for one in [name for name in of if name != "real"]:
+            for one, other in of.items():
                 drawn = (weights["real"], weights[one])
-                found = distances_with_intervals(of["real"], of[one], edges, drawn)["js"]
-                less = bias(of["real"], of[one], edges) if family == DEBIASED else 0.0
+                found = distances_with_intervals(of_real, other, edges, drawn)["js"]
+                less = bias(of_real, other, edges) if family == DEBIASED else 0.0
                 js[one] = Distance(found.value - less, found.replicates - less)
             floor = js.pop("train")
             cells = {

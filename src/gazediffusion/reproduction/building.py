@@ -41,10 +41,9 @@ from gazediffusion.generation.generator import DiffusionGenerator, default_batch
 from gazediffusion.models.checkpoint import Run, WeightsName, load_run, read_config, read_metrics
 from gazediffusion.models.compact import rounded
 from gazediffusion.models.pretrained import load_model
-from gazediffusion.models.unet import n_parameters
 from gazediffusion.reproduction.artefacts import Artefacts, Required
 from gazediffusion.reproduction.binning import other_bins
-from gazediffusion.reproduction.evidence import PACKAGED, packaged_history
+from gazediffusion.reproduction.evidence import PACKAGED, described_run, packaged_history
 from gazediffusion.reproduction.plan import BASELINES, Plan
 from gazediffusion.training import calibration
 from gazediffusion.training.concurrent import Job, train_concurrently
@@ -284,12 +283,8 @@ class Builder:
         timing = folder / "timing.jsonl"
         times = timing.read_text().splitlines() if timing.is_file() else None
         is_known = config.device == "cuda" and torch.cuda.is_available()
-        kept = ("seed", "device", "precision", "gazediffusion_version", "torch_version")
         return {
-            "run": name,
-            "recipe": config.recipe.name,
-            "objective": config.recipe.objective,
-            "n_parameters": n_parameters(config.recipe.network),
+            **described_run(name, config),
             "epochs": len(epochs),
             "steps": epochs[-1]["step"],
             "best_validation_loss": best["validation_loss"],
@@ -299,7 +294,6 @@ class Builder:
             "gpu": torch.cuda.get_device_name() if is_known else None,
             "validation_loss": [one["validation_loss"] for one in epochs],
             "training_loss": [one["training_loss"] for one in epochs],
-            **{key: getattr(config, key) for key in kept},
         }
 
     def _n_windows(self, windows: Windows) -> int:

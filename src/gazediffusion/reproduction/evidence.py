@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.evaluation.features import kinematic_features
-from gazediffusion.models.checkpoint import Run
+from gazediffusion.models.checkpoint import Run, RunConfig
 from gazediffusion.models.unet import n_parameters
 from gazediffusion.reproduction.rows import Row, Rows
 
@@ -62,14 +62,9 @@ def _are_of_the_same_runs(row: Row, other: Row) -> bool:
 
 def packaged_history(name: str, run: Run) -> dict[str, Any]:
     """What is known of the training of packaged weights: no curve, no time."""
-    config = run.config
-    kept = ("seed", "device", "precision", "gazediffusion_version", "torch_version")
     return {
-        "run": name,
-        "recipe": config.recipe.name,
-        "objective": config.recipe.objective,
-        "n_parameters": n_parameters(config.recipe.network),
-        "epochs": config.recipe.epochs,
+        **described_run(name, run.config),
+        "epochs": run.config.recipe.epochs,
         "best_validation_loss": run.validation_loss,
         "best_epoch": run.epoch + 1,
         "training_loss_at_best": None,
@@ -77,5 +72,16 @@ def packaged_history(name: str, run: Run) -> dict[str, Any]:
         "gpu": None,
         "validation_loss": [],
         "training_loss": [],
+    }
+
+
+def described_run(name: str, config: RunConfig) -> dict[str, Any]:
+    """What a run's configuration says of its history."""
+    kept = ("seed", "device", "precision", "gazediffusion_version", "torch_version")
+    return {
+        "run": name,
+        "recipe": config.recipe.name,
+        "objective": config.recipe.objective,
+        "n_parameters": n_parameters(config.recipe.network),
         **{key: getattr(config, key) for key in kept},
     }

@@ -115,16 +115,13 @@ def beyond(made: Artefacts) -> Rows:
     """What the paper did not measure: ratios to the floor, classifiers, memorisation."""
     plan, position = made.plan, Comparison(made.evaluations["position"])
     velocity = Comparison(made.evaluations["velocity"])
+    beside = [plan.joint_sets["velocity"]] if plan.joint_sets else []
     for name, label, compared, sets in (
         ("position", "position model", position, plan.position_sets),
         *((one, "joint model", position, [one]) for one in plan.named(["joint"])),
         *((one, BASELINE_LABELS[one], position, [one]) for one in BASELINES),
         ("velocity", "velocity model", velocity, plan.velocity_sets),
-        *(
-            (one, "joint model, as the velocity model", velocity, [one])
-            for key, one in plan.joint_sets.items()
-            if key == "velocity"
-        ),
+        *((one, "joint model, as the velocity model", velocity, [one]) for one in beside),
     ):
         yield Row(name, "ratio_overall", label, **compared.ratio(None).of(sets))
         for family in FAMILIES:
