@@ -9,7 +9,8 @@ for an unconditional model. Its first tensor is a vector (batch, width) of the p
     statistics_known   1 where the statistics are given
 
 Only this module knows the order and the offsets. The schema is stored with the model, so that a
-model with other tasks or statistics loads as well.
+model with other tasks or statistics loads as well. A steerable model takes a second tensor, the
+channels of sequences.py.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from torch.nn import functional
 
 from gazediffusion.conditioning import response
 from gazediffusion.conditioning.prior import Prior
+from gazediffusion.conditioning.sequences import SEQUENCES
 from gazediffusion.conditioning.statistics import STATISTICS, flipped, measure
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError, suggestion
@@ -34,7 +36,10 @@ from gazediffusion.seeds import categorical_draw, seed_for, sobol_points
 
 Condition = tuple[Tensor, ...]
 AUGMENTATIONS = ("flip_x", "flip_y", "reversal")
-_DRAWS = 3  # names the stream of random numbers that tasks and statistics are drawn from
+# Probability of dropping out the statistics of windows that are steered by sequences.
+_STEERED_DROPOUT = 0.5
+# Names of the streams of random numbers that statistics are drawn from.
+_DRAWS, _FURTHER = 3, 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +65,8 @@ class Conditioning:
 
     tasks: in the order of the one-hot part; task_shares: of the training windows; task_screens: on
     which each was recorded. augmentations: the labels. prior: of the summary statistics, None for
-    a model without them. All are empty for an unconditional model.
+    a model without them. sequences: the parts of the sequence condition, none for a model that
+    cannot be steered. All are empty for an unconditional model.
     """
 
     tasks: tuple[str, ...] = ()
@@ -68,9 +74,12 @@ class Conditioning:
     task_screens: tuple[Screen, ...] = ()
     augmentations: tuple[str, ...] = ()
     prior: Prior | None = None
+    sequences: tuple[str, ...] = ()
 
     @classmethod
-    def fit(cls, parts: Sequence[Windows], statistics: Sequence[str] = ()) -> Conditioning:
+    def fit(
+        cls, parts: Sequence[Windows], statistics: Sequence[str] = (), is_steerable: bool = False
+    ) -> Conditioning:
         """From the training participants of all the windows files together.
 
         statistics: names of the summary statistics, none by default.
@@ -95,6 +104,7 @@ class Conditioning:
             task_screens=tuple(screens[task] for task in tasks),
             augmentations=AUGMENTATIONS,
             prior=Prior.fit(parts, tasks, statistics) if statistics else None,
+            sequences=tuple(SEQUENCES) if is_steerable else (),
         )
 
     @property
@@ -174,11 +184,13 @@ class Conditioning:
         augmentation: Tensor,
         dropout: float,
         uniform: Callable[[tuple[int, int]], Tensor],
+        is_steered: Tensor | None = None,
     ) -> Condition:
         """The condition of augmented windows, with task and statistics dropped out independently.
 
         tasks (batch,); raw statistics (batch, statistic) before augmentation; augmentation (batch,
-        label) bool; uniform(shape) draws the random numbers.
+        label) bool; uniform(shape) draws the random numbers. is_steered (batch, 1) bool: windows
+        that are given sequences, which decide some statistics, are more often given no others.
         """
         if not self.tasks:
             return ()
@@ -186,7 +198,10 @@ class Conditioning:
         task = self.one_hot(tasks) * (uniform(shape) >= dropout)
         if self.prior is None or statistics is None:
             return self.encode(task, augmentation)
-        is_known = uniform(shape) >= dropout
+        is_dropped = uniform(shape) < dropout
+        if is_steered is not None:
+            is_dropped |= is_steered & (uniform(shape) < _STEERED_DROPOUT)
+        is_known = ~is_dropped
         turned = flipped(statistics, self.prior.names, augmentation[:, :2])
         return self.encode(task, augmentation, self.prior.standardized(turned), is_known)
 
@@ -247,6 +262,40 @@ class Conditioning:
             grids=np.array([one.grid for one in chosen]),
         )
 
+    def continued(self, drawn: Draw, number: int, first: int, seed: int) -> Draw:
+        """What the next 8 s of long windows are generated from, the number-th after the first.
+
+        drawn: what windows first.. of the seed begin with. Tasks and resolutions stay; statistics
+        are new ones of the same participants.
+        """
+        if self.prior is None or drawn.targets is None:
+            return drawn
+        targets = drawn.targets.clone()
+        for k, (task, component) in enumerate(zip(drawn.tasks, drawn.components, strict=True)):
+            normal = _normal(seed, first + k, number, targets.shape[1])
+            given = targets[k : k + 1].double().numpy()
+            found = self.prior.draw_further(task, component, given, 1.0, normal)
+            targets[k] = torch.from_numpy(found[0]).to(targets)
+        return self._with_targets(drawn, targets)
+
+    def _with_targets(self, drawn: Draw, targets: Tensor) -> Draw:
+        """The same draw with other target statistics."""
+        assert self.prior is not None
+        statistics = self.prior.calibrated_condition(drawn.tasks, drawn.components, targets)
+        one_hot = self.one_hot(torch.tensor(drawn.tasks, dtype=torch.long))
+        condition = self.encode(one_hot, statistics=statistics)
+        return replace(drawn, condition=condition, targets=targets)
+
+    def without_statistics(self, condition: Condition) -> Condition:
+        """The same condition with the summary statistics dropped out."""
+        if self.prior is None:
+            return condition
+        vector, *rest = condition
+        dropped = vector.clone()
+        for part in ("statistics", "statistics_known"):
+            dropped[:, self.columns(part)] = 0
+        return (dropped, *rest)
+
     @property
     def is_calibrated(self) -> bool:
         """Whether nothing is left to calibrate: calibrated, or without statistics."""
@@ -290,6 +339,7 @@ class Conditioning:
         """The schema and the tasks as plain values; the prior's tables are tensors."""
         return {
             "schema": {part: list(names) for part, names in self.schema.items()},
+            **({"sequences": list(self.sequences)} if self.sequences else {}),
             "task_shares": list(self.task_shares),
             "task_screens": [asdict(screen) for screen in self.task_screens],
         }
@@ -315,6 +365,7 @@ class Conditioning:
             task_screens=tuple(Screen(**one) for one in values["task_screens"]),
             augmentations=schema.get("augmentation", ()),
             prior=prior,
+            sequences=tuple(values.get("sequences", ())),
         )
 
     @classmethod
@@ -330,3 +381,11 @@ class Conditioning:
             augmentations=AUGMENTATIONS,
             prior=Prior.from_legacy(tables) if tables else None,
         )
+
+
+def _normal(seed: int, window: int, number: int, width: int) -> NDArray[np.float64]:
+    """Standard normal numbers (1, 2, width), those of the participant the same for every number."""
+    words = ((seed, _FURTHER, window), (seed, _FURTHER, window, number))
+    return np.stack([np.random.default_rng(seed_for(*one)).normal(size=width) for one in words])[
+        None
+    ]

@@ -9,7 +9,7 @@ training participants.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gazediffusion.conditioning.effects import fit_effects, posterior, root_of
 from gazediffusion.conditioning.statistics import STATISTICS, measure
 from gazediffusion.data.quantization import recorded_steps
 from gazediffusion.data.windows import Windows
+from gazediffusion.errors import GazeError
 from gazediffusion.seeds import categorical_draw, sobol_points
 
 Floats = NDArray[np.float64]
@@ -30,6 +32,7 @@ _ADDED_VARIANCE = 1e-2  # regularization, of variances of about 1
 _N_QUANTILE_DRAWS = 10_000
 _CLIP = 5.0  # standard deviations at which a condition is clipped
 _CHUNK = 512
+_MOST_PARTICIPANTS = 1_000_000  # of a windows file
 _EDGE = 1e-6  # uniforms are kept this far from 0 and 1
 
 
@@ -44,6 +47,8 @@ class Component:
     the windows.
     deviation: (statistic, 2), intercept and slope of generated minus target statistics as a
     function of the target, both standardized; zeros before calibration.
+    between, within: (statistic, statistic) covariances of the statistics with normal margins,
+    between and within participants (effects.py); (0, 0) in tables of earlier versions.
     """
 
     weight: Floats
@@ -55,6 +60,8 @@ class Component:
     drawn: Floats
     real: Floats
     deviation: Floats
+    between: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    within: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
     @classmethod
     def fit(
@@ -63,8 +70,12 @@ class Component:
         weight: float = 1.0,
         step: Sequence[float] | Floats = (0.0, 0.0),
         grid: Sequence[float] | Floats = (0.0, 0.0),
+        participant: NDArray[np.int64] | None = None,
     ) -> Component:
-        """From statistics (window, statistic) of at least one window."""
+        """From statistics (window, statistic) of at least one window.
+
+        participant (window,): who made it, -1 where the window overlaps another.
+        """
         from scipy.special import ndtr
         from sklearn.mixture import GaussianMixture
 
@@ -79,6 +90,9 @@ class Component:
         factors = std[:, None] * np.linalg.cholesky(mixture.covariances_)
         points = sobol_points(0, 0, _N_QUANTILE_DRAWS, 1 + means.shape[1])
         drawn = _mixture_draw(weights, means, factors, points[:, 0], points[:, 1:])
+        real = five_digits(np.quantile(values, ndtr(_NODES), axis=0))
+        who = np.full(len(values), -1) if participant is None else participant
+        between, within = fit_effects(_normal_margins(values[who >= 0], real), who[who >= 0])
         return cls(
             weight=five_digits(np.asarray(weight)),
             step=five_digits(np.asarray(step)),
@@ -87,9 +101,25 @@ class Component:
             means=five_digits(means),
             factors=five_digits(factors),
             drawn=five_digits(np.quantile(drawn, ndtr(_NODES), axis=0)),
-            real=five_digits(np.quantile(values, ndtr(_NODES), axis=0)),
+            real=real,
             deviation=np.zeros((values.shape[1], 2)),
+            between=five_digits(between),
+            within=five_digits(within),
         )
+
+    @property
+    def has_effects(self) -> bool:
+        """Whether it knows how participants differ."""
+        return len(self.between) > 0
+
+    def to_normal(self, values: Floats) -> Floats:
+        """Statistics (window, statistic) mapped to normal margins."""
+        return _normal_margins(values, self.real)
+
+    def from_normal(self, z: Floats) -> Floats:
+        """The inverse of `to_normal`."""
+        columns = [np.interp(z[:, k], _NODES, self.real[:, k]) for k in range(z.shape[1])]
+        return np.stack(columns, axis=1)
 
     def draw(self, gaussian: Floats, uniforms: Floats) -> Floats:
         """Statistics (window, statistic) by inverse transform.
@@ -123,14 +153,19 @@ class Prior:
         """From the training participants of all the windows files together."""
         statistics: dict[str, list[Floats]] = {task: [] for task in tasks}
         resolutions: dict[str, list[Floats]] = {task: [] for task in tasks}
-        for part in parts:
+        participants: dict[str, list[NDArray[np.int64]]] = {task: [] for task in tasks}
+        for number_of_part, part in enumerate(parts):
             train = part.train
             measured = np.concatenate(list(_measured(train.dequantized(seed=0), names)))
             grid = train.grid_of_window[:, :, 0]
+            # Participants of different files are different.
+            who = _apart(train)
+            who = np.where(who >= 0, who + number_of_part * _MOST_PARTICIPANTS, -1)
             resolution = np.concatenate([recorded_steps(train), grid], axis=1)
             for number, task in enumerate(part.tasks):
                 statistics[task].append(measured[train.task == number])
                 resolutions[task].append(resolution[train.task == number])
+                participants[task].append(who[train.task == number])
         everything = np.concatenate([one for task in tasks for one in statistics[task]])
         every_resolution = np.concatenate([one for task in tasks for one in resolutions[task]])
         std = everything.std(axis=0)
@@ -138,8 +173,13 @@ class Prior:
         for task in tasks:
             values, resolution = np.concatenate(statistics[task]), np.concatenate(resolutions[task])
             # A task without training windows has the distribution of all tasks.
-            given = (values, resolution) if len(values) else (everything, every_resolution)
-            components.append(_components(*given))
+            if len(values):
+                components.append(
+                    _components(values, resolution, np.concatenate(participants[task]))
+                )
+            else:
+                nobody = np.full(len(everything), -1)
+                components.append(_components(everything, every_resolution, nobody))
         return cls(
             names=tuple(names),
             mean=five_digits(everything.mean(axis=0)),
@@ -178,6 +218,27 @@ class Prior:
         intercept, slope = targets.new_tensor(np.array(chosen)).unbind(dim=-1)
         return targets - (intercept + slope * targets)
 
+    def draw_further(
+        self, task: int, component: int, given: Floats, n_windows: float, normal: Floats
+    ) -> Floats:
+        """Targets (window, statistic), standardized, of further windows of the same participants.
+
+        given (window, statistic), standardized: the mean over `n_windows` windows of each
+        participant. normal (window, 2, statistic): standard normal numbers, of the participant and
+        of the window.
+        """
+        chosen = self.components[task][component]
+        if not chosen.has_effects:
+            raise GazeError(
+                "this model does not know how participants differ",
+                remedy="train it with this version",
+            )
+        z = chosen.to_normal(given * self.std + self.mean)
+        known = posterior(chosen.between, chosen.within, z, n_windows)
+        common = known.mean + normal[:, 0] @ root_of(known.covariance).T
+        new = chosen.from_normal(common + normal[:, 1] @ root_of(chosen.within).T)
+        return np.clip((new - self.mean) / self.std, -_CLIP, _CLIP)
+
     def of(self, tasks: Sequence[int], components: Sequence[int]) -> list[Component]:
         """The component of each window."""
         return [self.components[t][c] for t, c in zip(tasks, components, strict=True)]
@@ -203,8 +264,8 @@ class Prior:
         tables = {"mean": self.mean, "std": self.std}
         for t, task in enumerate(self.components):
             for c, component in enumerate(task):
-                for field in fields(component):
-                    tables[f"{t}.{c}.{field.name}"] = getattr(component, field.name)
+                for one in fields(component):
+                    tables[f"{t}.{c}.{one.name}"] = getattr(component, one.name)
         return {name: torch.from_numpy(np.array(table)) for name, table in tables.items()}
 
     @classmethod
@@ -238,7 +299,8 @@ class Prior:
         old = {"weight": "share", "weights": "shares", "deviation": "missed"}
 
         def component(one: Mapping[str, Any]) -> Component:
-            tables = {f.name: one.get(old.get(f.name, f.name)) for f in fields(Component)}
+            names_of = [f.name for f in fields(Component) if f.name not in ("between", "within")]
+            tables = {name: one.get(old.get(name, name)) for name in names_of}
             if tables["deviation"] is None:
                 tables["deviation"] = np.zeros((n, 2))
             return Component(**{key: np.array(v, dtype=float) for key, v in tables.items()})
@@ -251,9 +313,12 @@ class Prior:
         )
 
 
-def _components(values: Floats, resolution: Floats) -> tuple[Component, ...]:
+def _components(
+    values: Floats, resolution: Floats, participant: NDArray[np.int64]
+) -> tuple[Component, ...]:
     """The components of statistics (window, statistic) with step and grid (window, 4).
 
+    participant (window,): who made a window, -1 where it overlaps another.
     Steps within 5 % of each other are one; a component of few windows joins the largest.
     """
     different, of_window = np.unique(resolution, axis=0, return_inverse=True)
@@ -267,9 +332,36 @@ def _components(values: Floats, resolution: Floats) -> tuple[Component, ...]:
         step_and_grid = np.median(resolution[chosen], axis=0)
         weight = float(chosen.mean())
         components.append(
-            Component.fit(values[chosen], weight, step_and_grid[:2], step_and_grid[2:])
+            Component.fit(
+                values[chosen],
+                weight,
+                step_and_grid[:2],
+                step_and_grid[2:],
+                participant[chosen],
+            )
         )
     return tuple(components)
+
+
+def _apart(windows: Windows) -> NDArray[np.int64]:
+    """The participant of each window, -1 where it overlaps an earlier one that has one."""
+    who = windows.participant.astype(np.int64)
+    end = -1
+    for k in np.argsort(windows.starts, kind="stable").tolist():
+        if windows.starts[k] < end:
+            who[k] = -1
+        else:
+            end = int(windows.starts[k]) + windows.length
+    return who
+
+
+def _normal_margins(values: Floats, quantiles: Floats) -> Floats:
+    """Values (window, statistic) mapped so that these quantiles (node, statistic) become normal."""
+    # Quantiles of a discrete statistic are equal in places; a slope makes the map unique.
+    slope = 1e-9 * np.arange(len(quantiles))[:, None] * (1 + np.abs(quantiles).max(axis=0))
+    rising = quantiles + slope
+    columns = [np.interp(values[:, k], rising[:, k], _NODES) for k in range(values.shape[1])]
+    return np.stack(columns, axis=1)
 
 
 def _measured(windows: Windows, names: Sequence[str]) -> Iterator[Floats]:

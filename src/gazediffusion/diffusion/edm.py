@@ -27,6 +27,7 @@ from gazediffusion.errors import GazeError
 Network = Callable[..., Tensor]
 # The network's input for these two levels is 0 and 1000, whatever the sampler's range is.
 _EMBEDDED, _LEVELS = (0.002, 20.0), 1000.0
+_SMALLEST_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -90,15 +91,24 @@ class Edm:
         sigma: Tensor,
         eps: Tensor,
         *condition: Tensor,
+        counts: Tensor | None = None,
     ) -> Tensor:
-        """Each sample's weighted mean squared error of D, (batch,); about 1 for a new network."""
+        """Each sample's weighted mean squared error of D, (batch,); about 1 for a new network.
+
+        counts (batch, channels, time): 1 where the error counts, 0 elsewhere; everywhere if None.
+        """
         level = sigma.view(-1, *[1] * (x0.ndim - 1))
         clean = self.denoise(network, x0 + level * eps, sigma, *condition)
         weight = (sigma.square() + self.sigma_data**2) / (sigma * self.sigma_data).square()
         error = (clean - x0).square()
         if self.amplitude_weighting:
             error = error * (1 + self.amplitude_weighting * clean.detach().abs() / self.sigma_data)
-        return weight * error.mean(dim=tuple(range(1, x0.ndim)))
+        dims = tuple(range(1, x0.ndim))
+        if counts is None:
+            return weight * error.mean(dim=dims)
+        # A window of which little counts weighs less than the others.
+        share = counts.mean(dim=dims).clamp_min(_SMALLEST_SHARE)
+        return weight * (error * counts).mean(dim=dims) / share
 
     def _level(self, normal: Tensor) -> Tensor:
         return (self.log_mean + self.log_std * normal).exp()

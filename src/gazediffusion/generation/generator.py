@@ -1,13 +1,14 @@
 """Generators: windows from a seed and their number, by a model or a baseline.
 
 Window k of a seed is always the same window, whatever the batch size. Windows come in pieces, so
-that a set larger than memory can be written while it is generated.
+that a set larger than memory can be written while it is generated. Gaze longer than the model's
+windows is generated window by window, each given the end of the one before.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,18 +21,23 @@ from torch import Tensor
 
 from gazediffusion.conditioning import Condition, Draw
 from gazediffusion.conditioning.quantization import quantize
+from gazediffusion.conditioning.sequences import Sequences
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import has_fast_bf16, require_precision
-from gazediffusion.diffusion import solvers
 from gazediffusion.diffusion.ddim import WindowNoise, ddim_times, sample
 from gazediffusion.errors import GazeError, suggestion
+from gazediffusion.generation.constraints import Constraints, joined, window_starts
+from gazediffusion.generation.edm_sampling import Guidance, sample_edm, sequences_of
 from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import Run
+from gazediffusion.models.representations import Joint
 from gazediffusion.models.unet import UNet
+from gazediffusion.seeds import seed_for
 
 Progress = Callable[[float], None]
 SamplerName = Literal["auto", "ddim", "ancestral", "multistep", "unipc", "heun"]
 _SAMPLERS = {"ddpm": ("ddim", "ancestral"), "edm": ("unipc", "multistep", "heun")}
+_CONTINUED = 4  # names the stream of random numbers of windows after the first of long gaze
 # Sampler and steps along the trade of speed for fidelity.
 QUALITIES: dict[str, dict[str, tuple[SamplerName, int]]] = {
     "ddpm": {"fast": ("ddim", 25), "default": ("ddim", 100), "best": ("ddim", 200)},
@@ -78,6 +84,9 @@ class DiffusionGenerator:
         shares of the training windows.
     guidance: classifier-free guidance scale of the task; 1 is none, others cost twice as much.
     bf16: bfloat16 arithmetic, for the joint recipe alone.
+    length: samples of each window; None is the model's. Longer windows, and constraints, need a
+        steerable model.
+    constraints: what windows keep to. Summary statistics are then left to the model.
     """
 
     run: Run
@@ -88,6 +97,8 @@ class DiffusionGenerator:
     task: str | None = None
     guidance: float = 1.0
     bf16: bool = False
+    length: int | None = None
+    constraints: Constraints | None = None
 
     def __post_init__(self) -> None:
         config, recipe = self.run.config, self.run.config.recipe
@@ -99,6 +110,13 @@ class DiffusionGenerator:
             raise GazeError(f"`batch_size` must be 1 or more, not {self.batch_size}")
         if self.task is not None:
             config.conditioning.task_number(self.task)
+        is_steered = self.constraints is not None or self.n_samples > config.length
+        if is_steered and not config.conditioning.sequences:
+            raise GazeError(
+                f"this model is not steerable: it generates windows of "
+                f"{config.length / config.rate_hz:g} s and takes no constraints",
+                remedy="choose a model that is, as `default`",
+            )
         if not 0 <= self.guidance <= 20:
             raise GazeError(f"`guidance` must lie between 0 and 20, not {self.guidance:g}")
         if recipe.process == "ddpm":
@@ -164,11 +182,16 @@ class DiffusionGenerator:
             "eta": recipe.eta if self.eta is None else self.eta,
         }
 
+    @property
+    def n_samples(self) -> int:
+        """Samples of each window."""
+        return self.run.config.length if self.length is None else self.length
+
     def describe(self) -> dict[str, Any]:
         """What a card says: length and rate of windows, screens by task, sampling and model."""
         config, run = self.run.config, self.run
         return {
-            "window_samples": config.length,
+            "window_samples": self.n_samples,
             "rate_hz": config.rate_hz,
             "screens": self.screens,
             "sampling": self.settings,
@@ -219,7 +242,7 @@ class DiffusionGenerator:
             for number, (start, end) in enumerate(spans, start=1):
                 noise, drawn = coming.pop().result()
                 coming = [draw(a, b) for a, b in spans[number : number + 1]]
-                yield self._batch(noise, drawn, start, end, progress)
+                yield self._gaze(noise, drawn, (start, end), seed, progress)
 
     def sample(self, n: int, seed: int = 0) -> Windows:
         """The first n windows of this seed, in memory."""
@@ -246,24 +269,75 @@ class DiffusionGenerator:
             provenance={"seed": seed, "weights_sha256": self.run.weights_sha256, **self.settings},
         )
 
+    def _gaze(
+        self,
+        noise: WindowNoise,
+        drawn: Draw,
+        span: tuple[int, int],
+        seed: int,
+        progress: Progress,
+    ) -> NDArray[np.float32]:
+        """Gaze (window, 2, time) of a batch of windows, from the noise and draw of the first 8 s.
+
+        Gaze longer than the model's windows is generated in several, each given the end of the one
+        before.
+        """
+        config, (first, stop) = self.run.config, span
+        length, rate_hz = config.length, config.rate_hz
+        starts = window_starts(self.n_samples, length, rate_hz)
+        total = max(self.n_samples, length)
+        given = {} if self.constraints is None else self.constraints.of(first, stop, total)
+        gaze = np.full((stop - first, 2, total), np.nan, dtype=np.float32)
+        gaze = given.pop("known", gaze)
+        here = drawn
+        for number, start in enumerate(starts):
+            within = slice(start, start + length)
+            if number:
+                noise = self._noise(first, stop, seed_for(seed, _CONTINUED, number))
+                here = config.conditioning.continued(drawn, number, first, seed)
+            known = gaze[..., within]
+            others = {name: array[..., within] for name, array in given.items()}
+
+            def counted(share: float, number: int = number) -> None:
+                progress(first + (stop - first) * (number + share) / len(starts))
+
+            made = self._batch(noise, here, known, others, counted)
+            gaze[..., within] = joined(made, known, rate_hz)
+        return gaze[..., : self.n_samples]
+
     def _noise(self, first: int, stop: int, seed: int) -> WindowNoise:
         config = self.run.config
-        shape = (config.recipe.network.channels, config.length)
+        shape = (config.recipe.gaze_channels, config.length)
         device = next(self.run.network.parameters()).device
         return WindowNoise(seed, range(first, stop), shape, device)
 
     @torch.inference_mode()
     def _batch(
-        self, noise: WindowNoise, drawn: Draw, first: int, stop: int, progress: Progress
+        self,
+        noise: WindowNoise,
+        drawn: Draw,
+        known: NDArray[np.float32],
+        given: Mapping[str, NDArray[np.float32]],
+        progress: Progress,
     ) -> NDArray[np.float32]:
+        """Windows of the model's length, (window, 2, time).
+
+        known: NaN where it is not given; given: other constraints by name.
+        """
         config = self.run.config
         is_paper = config.recipe.process == "ddpm"
-        steps = self._ddpm(noise) if is_paper else self._edm(noise, drawn.condition)
+        representation, sequences = config.representation, Sequences()
+        if isinstance(representation, Joint):
+            sequences = sequences_of(representation, known, **given)
+        condition = drawn.condition
+        if self.constraints is not None:
+            condition = config.conditioning.without_statistics(condition)
+        steps = self._ddpm(noise) if is_paper else self._edm(noise, condition, sequences)
         x = torch.empty(0)
         for number, after in enumerate(steps, start=1):
             x = after
-            progress(first + (stop - first) * number / self.settings["steps"])
-        gaze = config.representation.decode(x).float()
+            progress(number / self.settings["steps"])
+        gaze = representation.decode(x[:, : config.recipe.gaze_channels]).float()
         if drawn.steps is not None and drawn.grids is not None and drawn.steps.any():
             # At this scale the sample no longer depends on the initial noise of the positions.
             uniforms = torch.special.ndtr(noise.first[:, :2])
@@ -290,22 +364,19 @@ class DiffusionGenerator:
         network = self.run.network
         return copy.deepcopy(network).bfloat16() if self.bf16 else network
 
-    def _edm(self, noise: WindowNoise, condition: Condition) -> Iterator[Tensor]:
-        process, settings, network = self.run.config.recipe.edm, self.settings, self._network
-        sigmas: list[float] = process.sigma_schedule(settings["steps"]).tolist()
+    def _edm(
+        self, noise: WindowNoise, condition: Condition, sequences: Sequences
+    ) -> Iterator[Tensor]:
+        settings, conditioning = self.settings, self.run.config.conditioning
         condition = tuple(part.to(noise.device) for part in condition)
-        conditioning = self.run.config.conditioning
         is_guided = self.guidance != 1 and bool(condition)
-        without_task = conditioning.without_task(condition) if is_guided else condition
-
-        def denoise(x: Tensor, sigma: float) -> Tensor:
-            level = torch.full((len(x),), sigma, device=x.device)
-            clean = process.denoise(network, x, level, *condition)
-            if not is_guided:
-                return clean
-            without = process.denoise(network, x, level, *without_task)
-            return without + self.guidance * (clean - without)
-
-        x = noise.draw() * sigmas[0]
-        solve = {"unipc": solvers.unipc, "multistep": solvers.multistep, "heun": solvers.heun}
-        return solve[settings["sampler"]](denoise, x, sigmas)
+        return sample_edm(
+            self._network,
+            self.run.config.recipe,
+            noise,
+            condition,
+            sequences.to(noise.device),
+            settings["sampler"],
+            settings["steps"],
+            Guidance(self.guidance, conditioning.without_task(condition)) if is_guided else None,
+        )

@@ -85,7 +85,9 @@ class RunConfig:
         first = parts[0]
         conditioning = Conditioning()
         if recipe.is_conditioned:
-            conditioning = Conditioning.fit(parts, statistics if recipe.has_statistics else ())
+            conditioning = Conditioning.fit(
+                parts, statistics if recipe.has_statistics else (), recipe.is_steerable
+            )
         is_joint = recipe.representation == "joint"
         return cls(
             recipe=recipe.with_condition_width(conditioning.width),

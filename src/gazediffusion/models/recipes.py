@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
+from gazediffusion.conditioning.sequences import N_CHANNELS
+from gazediffusion.data.recordings import EVENT_CLASSES
 from gazediffusion.data.windows import Protocol
 from gazediffusion.diffusion.ddpm import Ddpm, Objective, Schedule, Weighting
 from gazediffusion.diffusion.edm import Edm
@@ -44,6 +46,8 @@ class Recipe:
     has_statistics: it is conditioned on summary statistics of the window too.
     condition_dropout: probability of dropping out the task, for guidance, and independently the
         statistics.
+    is_steerable: the network is conditioned on known samples, fixations and targets.
+    has_labels: it generates the event class of every sample beside the gaze.
     """
 
     name: str
@@ -75,6 +79,8 @@ class Recipe:
     is_conditioned: bool = False
     has_statistics: bool = False
     condition_dropout: float = 0.0
+    is_steerable: bool = False
+    has_labels: bool = False
 
     def __post_init__(self) -> None:
         for name in ("diffusion_steps", "batch_size", "epochs", "sampling_steps"):
@@ -111,6 +117,11 @@ class Recipe:
     def with_condition_width(self, width: int) -> Recipe:
         """The recipe with a network that takes conditions of this width."""
         return replace(self, network=replace(self.network, condition_width=width))
+
+    @property
+    def gaze_channels(self) -> int:
+        """Channels of the network that are gaze; the others are labels."""
+        return self.network.channels - (len(EVENT_CLASSES) if self.has_labels else 0)
 
     def to_json(self) -> dict[str, Any]:
         """All settings as plain values."""
@@ -177,6 +188,13 @@ JOINT = Recipe(
     condition_dropout=0.1,
     seeds=(0, 1, 2),
 )
+STEERABLE = replace(
+    JOINT,
+    name="steerable",
+    network=replace(JOINT.network, channels=8, sequence_channels=N_CHANNELS),
+    is_steerable=True,
+    has_labels=True,
+)
 _TINY: dict[str, Any] = {
     "network": UNetConfig(widths=(16, 32, 64), embedding=64),
     "objective": "x0",
@@ -194,6 +212,7 @@ RECIPES: dict[str, Recipe] = {
         POSITION,
         VELOCITY,
         JOINT,
+        STEERABLE,
         replace(POSITION, name="position-tiny", **_TINY),
         replace(VELOCITY, name="velocity-tiny", **_TINY),
         replace(
@@ -201,6 +220,24 @@ RECIPES: dict[str, Recipe] = {
             name="joint-tiny",
             network=UNetConfig(
                 channels=4, widths=(16, 32, 64), embedding=64, attention_blocks=2, rotary=True
+            ),
+            epochs=40,
+            batch_size=16,
+            learning_rate=1e-3,
+            warmup_epochs=1,
+            mixed_precision=False,
+            ema_decay=0.98,
+        ),
+        replace(
+            STEERABLE,
+            name="steerable-tiny",
+            network=UNetConfig(
+                channels=8,
+                sequence_channels=N_CHANNELS,
+                widths=(16, 32, 64),
+                embedding=64,
+                attention_blocks=2,
+                rotary=True,
             ),
             epochs=40,
             batch_size=16,

@@ -98,6 +98,10 @@ class Joint:
         channels = torch.cat([gaze, torch.asinh(velocity / self.asinh_scale)], dim=-2)
         return channels * (JOINT_STD / self._std(gaze))
 
+    def encode_position(self, position: torch.Tensor) -> torch.Tensor:
+        """Normalized positions (..., 2, time) in the scale of the first two channels."""
+        return position * (JOINT_STD / position.new_tensor(self.position_std)[:, None])
+
     def decode(self, channels: torch.Tensor) -> torch.Tensor:
         """Normalized positions (batch, 2, time)."""
         import torch

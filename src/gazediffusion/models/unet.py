@@ -25,6 +25,7 @@ class UNetConfig:
     """The network's shape; the defaults are the paper's.
 
     condition_width: length of the condition vector, 0 in the paper.
+    sequence_channels: channels of the sequence condition, 0 in the paper.
     patch: samples per patch, 1 in the paper. Every level is shorter and cheaper by this factor.
     attention_blocks: self-attention layers in the bottleneck, 1 in the paper.
     rotary: rotary position embedding and normalized queries and keys, which the paper does not
@@ -41,6 +42,7 @@ class UNetConfig:
     groups: int = 8
     kernel: int = 5
     condition_width: int = 0
+    sequence_channels: int = 0
     patch: int = 1
     attention_blocks: int = 1
     rotary: bool = False
@@ -59,7 +61,8 @@ class UNetConfig:
 class UNet(nn.Module):
     """eps or x0 from (x_t, t): x (batch, channels, time), t (batch,), time divisible by 8.
 
-    condition: (batch, condition_width); None and zeros are the unconditional network.
+    condition: (batch, condition_width); sequences: (batch, sequence_channels, time). None and zeros
+    are the unconditional network.
     """
 
     def __init__(self, config: UNetConfig | None = None) -> None:
@@ -88,7 +91,8 @@ class UNet(nn.Module):
             if config.condition_width
             else None
         )
-        self.stem = nn.Conv1d(config.channels * config.patch, widths[0], 7, padding=3, bias=bias)
+        n_inputs = (config.channels + config.sequence_channels) * config.patch
+        self.stem = nn.Conv1d(n_inputs, widths[0], 7, padding=3, bias=bias)
         self.encoder = nn.ModuleList(block(width, width) for width in widths)
         # Each level goes down to the width of the next; the last keeps its own.
         self.down = nn.ModuleList(
@@ -113,10 +117,16 @@ class UNet(nn.Module):
             nn.Conv1d(widths[0], config.channels * config.patch, 7, padding=3),
         )
 
-    def forward(self, x: Tensor, t: Tensor, condition: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        t: Tensor,
+        condition: Tensor | None = None,
+        sequences: Tensor | None = None,
+    ) -> Tensor:
         """The prediction, of the shape of x."""
         embedding = self._embed(t, condition)
-        h, skips = self._encode(x, embedding)
+        h, skips = self._encode(x, embedding, sequences)
         for up, block, skip in zip(self.up, self.decoder, reversed(skips), strict=True):
             h = block(torch.cat([up(h), skip], dim=1), embedding)
         norm, silu, conv = self.head
@@ -134,13 +144,15 @@ class UNet(nn.Module):
             embedding = embedding + self.condition(condition.to(width))
         return embedding
 
-    def _encode(self, x: Tensor, embedding: Tensor) -> tuple[Tensor, list[Tensor]]:
+    def _encode(
+        self, x: Tensor, embedding: Tensor, sequences: Tensor | None = None
+    ) -> tuple[Tensor, list[Tensor]]:
         if x.shape[-1] % self.config.stride:
             raise GazeError(
                 f"a window of {x.shape[-1]} samples does not fit the network",
                 remedy=f"its length must be a multiple of {self.config.stride}",
             )
-        h = self.stem(patchify(x.to(self.stem.weight.dtype), self.config.patch))
+        h = self._stem(x, sequences)
         skips: list[Tensor] = []
         for block, down in zip(self.encoder, self.down, strict=True):
             h = block(h, embedding)
@@ -152,6 +164,14 @@ class UNet(nn.Module):
         for block in self.attention_blocks:
             h = block(h, embedding, angles)
         return self.bottleneck_out(h, embedding), skips
+
+    def _stem(self, x: Tensor, sequences: Tensor | None) -> Tensor:
+        """The first convolution; without sequences that of the window's channels alone."""
+        if sequences is not None:
+            x = torch.cat([x, sequences.to(x.dtype)], dim=1)
+        patches = patchify(x.to(self.stem.weight.dtype), self.config.patch)
+        weight = self.stem.weight[:, : patches.shape[1]]
+        return functional.conv1d(patches, weight, self.stem.bias, padding=3)
 
 
 def n_parameters(config: UNetConfig) -> int:

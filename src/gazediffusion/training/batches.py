@@ -2,7 +2,8 @@
 
 All segments lie on the device once; a batch is gathered from them, dequantized, flipped and
 reversed as the recipe says, encoded and given its noise and condition. Nothing is carried from one
-step to the next, so a resumed run sees what an uninterrupted one would have seen.
+step to the next, so a resumed run sees what an uninterrupted one would have seen. A batch of a
+steerable recipe ends with where errors count (steering.py).
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from gazediffusion.conditioning import Condition
 from gazediffusion.conditioning.conditioning import AUGMENTATIONS
 from gazediffusion.data.windows import CLIP, Windows
 from gazediffusion.models.checkpoint import RunConfig
+from gazediffusion.models.representations import Joint
 from gazediffusion.seeds import seed_for
+from gazediffusion.training.steering import Steering
 
-# Clean windows, noise levels, noise, and the tensors of the condition.
+# Clean windows, noise levels, noise, the tensors of the condition, and where errors count.
 Batch = tuple[Tensor, ...]
 _VALIDATION_BATCH, _CHUNK = 64, 512
 # Names of the streams of random numbers.
-_ORDER, _STEP, _STATISTICS = 1, 2, 3
+_ORDER, _STEP, _STATISTICS, _MASKS = 1, 2, 3, 4
 
 
 class Batches:
@@ -52,10 +55,17 @@ class Batches:
         self._order = torch.empty(0, dtype=torch.long)
         self._order_epoch = -1
         self._statistics = self._measured(config.rate_hz)
+        self._steering = None
+        if recipe.is_steerable and isinstance(self.representation, Joint):
+            self._steering = Steering(parts, self.representation, device)
 
     def clean(self, indices: Tensor) -> Tensor:
         """Windows (batch, 2, time) of normalized gaze, as recorded."""
-        return self.gaze[:, self.starts[indices, None] + self.offsets].transpose(0, 1)
+        return self.gaze[:, self._samples(indices)].transpose(0, 1)
+
+    def _samples(self, indices: Tensor) -> Tensor:
+        """Where the samples of windows lie in `gaze`, (batch, time)."""
+        return self.starts[indices, None] + self.offsets
 
     def at(self, step: int) -> Batch:
         """x0 (batch, channels, time), levels (batch,), eps and the condition of step `step`."""
@@ -69,15 +79,32 @@ class Batches:
         gaze, augmentation = self._augmented(self._dequantized(self.clean(indices), indices))
         x0 = self.representation.encode(gaze)
         level = self.process.draw(len(x0), self.generator)
-        eps = self._normal(x0.shape)
+        eps = self._normal((len(x0), self.recipe.network.channels, x0.shape[-1]))
+        given = (self.task[indices], self._statistics_of(indices), augmentation)
+        dropout = self.recipe.condition_dropout
+        if self._steering is None:
+            condition = self.conditioning.of_training_windows(*given, dropout, self._uniform)
+            return x0, level, eps, *condition
+        flips = augmentation[:, :2]
+        steered = self._steering.steer(x0, eps, self._samples(indices), flips, self._uniform)
         condition = self.conditioning.of_training_windows(
-            self.task[indices],
-            self._statistics_of(indices),
-            augmentation,
-            self.recipe.condition_dropout,
-            self._uniform,
+            *given, dropout, self._uniform, steered.is_steered
         )
-        return x0, level, eps, *condition
+        return steered.x0, level, steered.eps, *condition, steered.sequences, steered.counts
+
+    def validation(self, indices: Tensor, level: Tensor, eps: Tensor) -> Batch:
+        """Windows as they were recorded, without augmentation or dropout, with this noise.
+
+        What a steerable recipe's windows are given is drawn anew, always the same for one first
+        window.
+        """
+        x0, condition = self.representation.encode(self.clean(indices)), self.condition(indices)
+        if self._steering is None:
+            return x0, level, eps, *condition
+        self.generator.manual_seed(seed_for(self.seed, _MASKS, int(indices[0])))
+        flips = torch.zeros((len(x0), 2), dtype=torch.bool, device=self.device)
+        steered = self._steering.steer(x0, eps, self._samples(indices), flips, self._uniform)
+        return steered.x0, level, steered.eps, *condition, steered.sequences, steered.counts
 
     def condition(self, indices: Tensor) -> Condition:
         """The condition of windows as they were recorded, without augmentation or dropout."""
@@ -141,10 +168,10 @@ def fixed_validation(
     result: list[Batch] = []
     for first in range(0, n, _VALIDATION_BATCH):
         indices = torch.arange(first, min(first + _VALIDATION_BATCH, n), device=device)
-        x0 = config.representation.encode(batches.clean(indices))
+        shape = (len(indices), config.recipe.network.channels, config.length)
         noise = torch.Generator().manual_seed(seed_for(0, _STEP, first))
-        eps = torch.randn(x0.shape, generator=noise).to(device)
-        result.append((x0, level[indices], eps, *batches.condition(indices)))
+        eps = torch.randn(shape, generator=noise).to(device)
+        result.append(batches.validation(indices, level[indices], eps))
     return result
 
 

@@ -8,20 +8,29 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import torch
 from torch import Tensor
 
 from gazediffusion.errors import GazeError
 from gazediffusion.models.checkpoint import Run, RunConfig
 
 _CONDITION = "condition.0.weight"  # (embedding, condition width)
+_STEM, _HEAD, _HEAD_BIAS = "stem.weight", "head.2.weight", "head.2.bias"
 
 
 def initialised_config(source: Run, config: RunConfig) -> RunConfig:
     """The configuration of a run initialised from `source`; a run that cannot be is refused."""
     there, here = source.config, config
-    network = there.recipe.with_condition_width(here.recipe.network.condition_width).network
+    asked = here.recipe.network
+    # Channels that the model does not have start at zero.
+    network = replace(
+        there.recipe.network,
+        condition_width=asked.condition_width,
+        channels=max(asked.channels, there.recipe.network.channels),
+        sequence_channels=max(asked.sequence_channels, there.recipe.network.sequence_channels),
+    )
     is_alike = there.recipe.has_statistics == here.recipe.has_statistics
-    if not is_alike or network != here.recipe.network:
+    if not is_alike or network != asked:
         raise GazeError(
             f"the initial model has another network than recipe {here.recipe.name}",
             path=source.path,
@@ -50,9 +59,27 @@ def initialised_config(source: Run, config: RunConfig) -> RunConfig:
 
 
 def initial_weights(source: Run, config: RunConfig) -> dict[str, Tensor]:
-    """The source's weights for the network of a run with other tasks."""
+    """The source's weights for the network of a run with other tasks or more channels."""
     weights = {name: tensor.clone() for name, tensor in source.network.state_dict().items()}
     if _CONDITION in weights:
         old = weights[_CONDITION]
         weights[_CONDITION] = config.conditioning.transfer(old, source.config.conditioning)
+    had, has = source.config.recipe.network, config.recipe.network
+    if (had.channels, had.sequence_channels) != (has.channels, has.sequence_channels):
+        patch = has.patch
+        stem = weights[_STEM]
+        x, sequences = stem.split((had.channels * patch, had.sequence_channels * patch), dim=1)
+        n_more = (has.channels - had.channels) * patch
+        parts = [x, _zeros(x, 1, n_more), sequences]
+        more = (has.sequence_channels - had.sequence_channels) * patch
+        weights[_STEM] = torch.cat([*parts, _zeros(x, 1, more)], dim=1)
+        for name in (_HEAD, _HEAD_BIAS):
+            weights[name] = torch.cat([weights[name], _zeros(weights[name], 0, n_more)])
     return weights
+
+
+def _zeros(like: Tensor, dim: int, n: int) -> Tensor:
+    """Zeros of a tensor's shape but for n entries along one dimension."""
+    shape = list(like.shape)
+    shape[dim] = n
+    return like.new_zeros(shape)

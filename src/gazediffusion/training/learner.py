@@ -114,8 +114,11 @@ class Learner:
 
     def _losses(self, denoiser: Any, batch: Batch) -> Tensor:
         """Each sample's loss, (batch,)."""
+        is_counted = self.recipe.is_steerable
+        counts = {"counts": batch[-1]} if is_counted else {}
+        inputs = batch[:-1] if is_counted else batch
         with self._autocast():
-            losses: Tensor = self.process.losses(denoiser, *batch)
+            losses: Tensor = self.process.losses(denoiser, *inputs, **counts)
         return losses
 
     def _capture(self, inputs: Batch) -> None:

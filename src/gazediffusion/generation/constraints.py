@@ -1,0 +1,90 @@
+"""Constraints: what generated gaze must keep to, sample by sample, in normalized units.
+
+Arrays (entry, 2, time) are NaN where nothing is given. Window k takes entry k, and again the first
+after the last. Long gaze is generated in windows, each given the end of the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazediffusion.errors import GazeError
+
+Floats = NDArray[np.float32]
+OVERLAP_S = 1.5  # of successive windows of long gaze
+_DECAY_S = 0.2  # within which generated gaze is free of an offset at its known end
+
+
+@dataclass(frozen=True, eq=False)
+class Constraints:
+    """What windows keep to; None is nothing.
+
+    known: gaze that is given, kept to the bit. fixations: where a fixation is to be. targets: where
+    a target on the screen is.
+    """
+
+    known: Floats | None = None
+    fixations: Floats | None = None
+    targets: Floats | None = None
+
+    def __post_init__(self) -> None:
+        shapes = {array.shape for _, array in self.given()}
+        if len(shapes) > 1 or any(len(one) != 3 or one[1] != 2 for one in shapes):
+            raise GazeError(f"constraints must share a shape (window, 2, time), not {shapes}")
+        if any(np.isinf(array).any() for _, array in self.given()):
+            raise GazeError("constraints must be numbers, or NaN where nothing is given")
+
+    def given(self) -> Iterator[tuple[str, Floats]]:
+        """Name and array of each constraint."""
+        for field in fields(self):
+            array = getattr(self, field.name)
+            if array is not None:
+                yield field.name, array
+
+    @property
+    def n_samples(self) -> int:
+        """Samples of each entry."""
+        return max((array.shape[2] for _, array in self.given()), default=0)
+
+    def of(self, first: int, stop: int, n_samples: int) -> dict[str, Floats]:
+        """The constraints of windows first..stop-1, with NaN appended up to `n_samples`."""
+        found = {}
+        for name, array in self.given():
+            entries = array[np.arange(first, stop) % len(array)]
+            missing = max(0, n_samples - entries.shape[2])
+            padding = ((0, 0), (0, 0), (0, missing))
+            found[name] = np.pad(entries, padding, constant_values=np.nan)[..., :n_samples]
+        return found
+
+
+def window_starts(n_samples: int, length: int, rate_hz: float) -> list[int]:
+    """Where the windows of `length` samples begin that together give so many samples.
+
+    Each overlaps the one before by OVERLAP_S; the last ends with the gaze and may overlap more.
+    """
+    step = length - round(OVERLAP_S * rate_hz)
+    starts = list(range(0, max(n_samples - length, 0), step))
+    return [*starts, max(n_samples - length, 0)]
+
+
+def joined(generated: Floats, known: Floats, rate_hz: float) -> Floats:
+    """Generated gaze (window, 2, time) with the known samples in their places.
+
+    Where generated gaze does not meet them exactly, the offset is added to it: between two known
+    samples it goes linearly from one to the other, and beyond the last it decays.
+    """
+    result = generated.copy()
+    time = np.arange(generated.shape[2])
+    for row, given in zip(result.reshape(-1, len(time)), known.reshape(-1, len(time)), strict=True):
+        at = np.flatnonzero(np.isfinite(given))
+        if not len(at):
+            continue
+        beyond = np.maximum(at[0] - time, 0) + np.maximum(time - at[-1], 0)
+        offset = np.interp(time, at, (given - row)[at]) * np.exp(-beyond / (_DECAY_S * rate_hz))
+        row += offset.astype(np.float32)
+        row[at] = given[at]
+    return result

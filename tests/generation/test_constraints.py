@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gazediffusion.errors import GazeError
+from gazediffusion.generation.constraints import OVERLAP_S, Constraints, joined, window_starts
+
+
+def test_windows_of_long_gaze_overlap_and_reach_its_end() -> None:
+    assert window_starts(1500, 2000, 250.0) == [0]
+    assert window_starts(2000, 2000, 250.0) == [0]
+    starts = window_starts(15_000, 2000, 250.0)
+    steps = np.diff(starts)
+    assert starts[0] == 0
+    assert starts[-1] == 13_000
+    assert (steps <= 2000 - round(OVERLAP_S * 250)).all()
+    # A minute takes at most 1.3 times its windows.
+    assert len(starts) * 8 <= 1.3 * 60
+
+
+def test_constraints_repeat_and_are_padded() -> None:
+    known = np.arange(12, dtype=np.float32).reshape(3, 2, 2)
+    found = Constraints(known=known).of(2, 5, 3)["known"]
+    assert found[:, 0, 0].tolist() == [8.0, 0.0, 4.0]
+    assert np.isnan(found[:, :, 2]).all()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"known": np.zeros((2, 2, 5), np.float32), "targets": np.zeros((2, 2, 6), np.float32)},
+        {"known": np.zeros((2, 5), np.float32)},
+        {"targets": np.full((1, 2, 5), np.inf, np.float32)},
+    ],
+)
+def test_constraints_that_do_not_fit_are_refused(settings: dict[str, np.ndarray]) -> None:
+    with pytest.raises(GazeError, match="constraints must"):
+        Constraints(**settings)
+
+
+def test_joined_gaze_keeps_known_samples_and_has_no_jump() -> None:
+    time = np.arange(200)
+    true = np.stack([np.sin(time / 30), np.cos(time / 30)])[None].astype(np.float32)
+    known = true.copy()
+    known[:, :, 80:110] = np.nan
+    known[:, :, 180:] = np.nan
+    offset = np.where(time < 95, 0.05, -0.02).astype(np.float32)
+    found = joined(true + offset, known, 250.0)
+    is_known = np.isfinite(known)
+    np.testing.assert_array_equal(found[is_known], known[is_known])
+    # The offset goes linearly over the gap: only its own jump at 95 is left.
+    steps = np.abs(np.diff(found - true, axis=2))[0, 0]
+    assert np.delete(steps, 94).max() < 0.01
+    # Beyond the last known sample it decays, and the generated gaze is kept.
+    np.testing.assert_allclose(found[:, :, 180], true[:, :, 180], atol=2e-3)
+    assert np.abs(found - true - offset)[:, :, -1].max() < 0.02
+
+
+def test_gaze_of_which_nothing_is_known_stays() -> None:
+    gaze = np.ones((1, 2, 5), np.float32)
+    np.testing.assert_array_equal(joined(gaze, np.full_like(gaze, np.nan), 250.0), gaze)

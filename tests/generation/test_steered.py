@@ -1,0 +1,83 @@
+"""Steered generation: long windows, known samples, fixations and targets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gazediffusion.errors import GazeError
+from gazediffusion.generation.constraints import Constraints
+from gazediffusion.generation.generator import DiffusionGenerator
+from gazediffusion.models.checkpoint import Run, load_run
+from gazediffusion.training.loop import train_epochs
+from tests.runs import trained_run
+from tests.training.test_steering import STEERABLE, labelled_windows
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("steered") / "run"
+    # Twenty samples a second, so that the overlap of long windows is shorter than a window.
+    windows = replace(labelled_windows(), rate_hz=20.0)
+    list(train_epochs(windows, folder, STEERABLE, seed=0, device="cpu"))
+    return load_run(folder)
+
+
+def gaze_of(generator: DiffusionGenerator, n: int = 3, seed: int = 0) -> np.ndarray:
+    return np.concatenate(list(generator.pieces(0, n, seed)))
+
+
+def test_long_windows_begin_with_the_short_ones_and_are_the_same_for_every_batch_size(
+    run: Run,
+) -> None:
+    short = gaze_of(DiffusionGenerator(run))
+    long = gaze_of(DiffusionGenerator(run, length=300))
+    assert long.shape == (3, 2, 300)
+    np.testing.assert_array_equal(long[:, :, :64], short)
+    alone = gaze_of(DiffusionGenerator(run, length=300, batch_size=1))
+    np.testing.assert_allclose(alone, long, atol=2e-3, rtol=2e-3)
+    # What follows is new, and does not repeat.
+    assert np.abs(long[:, :, 64:128] - short).max() > 1e-3
+    windows = DiffusionGenerator(run, length=300).as_windows(long, 0)
+    assert windows.length == 300
+
+
+def test_progress_of_long_windows_goes_to_their_number(run: Run) -> None:
+    seen: list[float] = []
+    list(DiffusionGenerator(run, length=200).pieces(0, 2, 0, seen.append))
+    assert seen == sorted(seen)
+    assert seen[-1] == 2
+
+
+@pytest.mark.parametrize("sampler", ["unipc", "multistep", "heun"])
+def test_known_samples_are_kept_to_the_bit_by_every_sampler(run: Run, sampler: str) -> None:
+    known = np.full((2, 2, 64), np.nan, np.float32)
+    known[:, :, :20] = labelled_windows().cut()[:2, :, :20]
+    known[:, :, 40:50] = labelled_windows().cut()[:2, :, 40:50]
+    generator = DiffusionGenerator(run, sampler=sampler, constraints=Constraints(known=known))  # type: ignore[arg-type]
+    gaze = gaze_of(generator, 4)
+    is_known = np.isfinite(known)
+    for first in (0, 2):
+        np.testing.assert_array_equal(gaze[first : first + 2][is_known], known[is_known])
+    assert np.isfinite(gaze).all()
+    # Two draws for one entry differ where nothing is known.
+    assert np.abs(gaze[0] - gaze[2])[:, 25:35].max() > 1e-3
+
+
+def test_fixations_and_targets_reach_the_network(run: Run) -> None:
+    free = gaze_of(DiffusionGenerator(run, constraints=Constraints()))
+    for name in ("fixations", "targets"):
+        given = np.full((1, 2, 64), 0.5, np.float32)
+        steered = DiffusionGenerator(run, constraints=Constraints(**{name: given}))
+        assert np.abs(gaze_of(steered) - free).max() > 1e-4
+
+
+def test_a_model_that_is_not_steerable_refuses(tmp_path: Path) -> None:
+    plain = load_run(trained_run(tmp_path / "run"))
+    with pytest.raises(GazeError, match="not steerable"):
+        DiffusionGenerator(plain, length=1000)
+    with pytest.raises(GazeError, match="not steerable"):
+        DiffusionGenerator(plain, constraints=Constraints())

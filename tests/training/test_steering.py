@@ -1,0 +1,104 @@
+"""Steerable training: what windows are given, where errors count, and that it is learned."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from gazediffusion.conditioning.sequences import N_CHANNELS
+from gazediffusion.data.windows import Windows
+from gazediffusion.models.checkpoint import RunConfig, load_run
+from gazediffusion.models.recipes import RECIPES, Recipe
+from gazediffusion.models.representations import JOINT_STD
+from gazediffusion.models.unet import UNetConfig
+from gazediffusion.training.batches import Batches, fixed_validation
+from gazediffusion.training.loop import train_epochs
+from gazediffusion.training.steering import encode_labels
+from tests.runs import short_windows
+
+CPU = torch.device("cpu")
+NETWORK = UNetConfig(
+    channels=8, sequence_channels=N_CHANNELS, widths=(8, 16, 16), embedding=16, rotary=True
+)
+STEERABLE: Recipe = replace(
+    RECIPES["steerable-tiny"], network=NETWORK, epochs=2, batch_size=6, sampling_steps=5
+)
+
+
+def labelled_windows() -> Windows:
+    """Short windows, half of whose samples are labelled, with targets at a tenth of the screen."""
+    windows = short_windows()
+    n = windows.gaze.shape[1]
+    labels = np.where(np.arange(n) < n // 2, 1 + np.arange(n) % 4, 0).astype(np.uint8)
+    targets = np.round(windows.gaze, 1)
+    targets[:, n // 2 :] = np.nan
+    return replace(windows, labels=labels, targets=targets.astype(np.float32))
+
+
+@pytest.fixture(scope="module")
+def batches() -> Batches:
+    windows = labelled_windows()
+    config = RunConfig.of([windows], STEERABLE, 0, "fp32", "cpu")
+    return Batches([windows.train], config, 0, CPU)
+
+
+def test_labels_are_one_hot_channels_and_zero_where_there_is_none() -> None:
+    channels = encode_labels(torch.tensor([[0, 1, 4]]))
+    expected = [[0, 1, -1], [0, -1, -1], [0, -1, -1], [0, -1, 1]]
+    np.testing.assert_allclose(channels[0], JOINT_STD * np.array(expected, dtype=float))
+
+
+def test_errors_count_where_nothing_is_given(batches: Batches) -> None:
+    for step in range(20):
+        x0, _, eps, _, sequences, counts = batches.at(step)
+        assert x0.shape == eps.shape == counts.shape == (6, 8, 64)
+        assert sequences.shape == (6, N_CHANNELS, 64)
+        known, mask = sequences[:, :4], sequences[:, 4]
+        is_known = mask.bool()
+        # Known channels are those of the window itself, and do not count.
+        assert torch.equal(known[:, 0][is_known], x0[:, 0][is_known])
+        assert not counts[:, 0][is_known].any()
+        assert counts[:, 0][~is_known].all()
+        # Where there is no label there is neither signal nor noise.
+        unlabelled = counts[:, 4] == 0
+        assert not x0[:, 4][unlabelled].any()
+        assert not eps[:, 4][unlabelled].any()
+        assert counts.flatten(1).any(dim=1).all()
+
+
+def test_batches_are_a_function_of_the_step(batches: Batches) -> None:
+    again = [tensor.clone() for tensor in batches.at(3)]
+    batches.at(11)
+    for one, other in zip(again, batches.at(3), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_validation_is_given_the_same_every_time() -> None:
+    windows = labelled_windows()
+    config = RunConfig.of([windows], STEERABLE, 0, "fp32", "cpu")
+    first, second = (fixed_validation([windows.held_out], config, CPU) for _ in range(2))
+    for one, other in zip(first[0], second[0], strict=True):
+        assert torch.equal(one, other)
+
+
+def test_a_steerable_model_starts_as_the_model_it_is_initialised_from(tmp_path: Path) -> None:
+    windows = labelled_windows()
+    plain = replace(NETWORK, channels=4, sequence_channels=0)
+    joint = replace(RECIPES["joint-tiny"], network=plain, epochs=1, batch_size=6)
+    list(train_epochs(windows, tmp_path / "joint", joint, seed=0, device="cpu"))
+    source = load_run(tmp_path / "joint")
+    still = replace(STEERABLE, epochs=1, learning_rate=0.0)
+    list(train_epochs(windows, tmp_path / "run", still, seed=0, device="cpu", initial=source))
+    run = load_run(tmp_path / "run")
+    x, t = torch.randn(2, 4, 64), torch.tensor([100.0, 700.0])
+    condition = torch.randn(2, run.config.conditioning.width)
+    padded = torch.nn.functional.pad(x, (0, 0, 0, 4))
+    with torch.no_grad():
+        expected = source.network(x, t, condition)
+        found = run.network(padded, t, condition, torch.randn(2, N_CHANNELS, 64))
+    torch.testing.assert_close(found[:, :4], expected)
+    assert not found[:, 4:].any()
