@@ -118,7 +118,7 @@ def inspection_table(one: TaskSummary, seconds: float) -> Table:
     add("trials", f"{one.n_trials}, {one.minutes:.1f} minutes")
     add("rate", f"{shortened(one.rates) or 'unknown'} Hz")
     add("eye", f"{shortened(one.eyes_used)} of {shortened(one.eyes)}")
-    for name in ("columns", "unit", "origin", "screen"):
+    for name in ("columns", "labels", "unit", "origin", "screen"):
         if name in one.facts:
             add(name, *found(name))
     add("samples", f"{counts.total:,}, {counts.valid / total:.1%} valid")

@@ -23,7 +23,13 @@ from gazediffusion.data.quantization import is_on_grid
 from gazediffusion.data.readers import Source
 from gazediffusion.data.reading import Recordings, sources_of
 from gazediffusion.data.recordings import Recording
-from gazediffusion.data.resampling import Clock, read_clock, resample_segment, thinning_factor
+from gazediffusion.data.resampling import (
+    Clock,
+    read_clock,
+    resample_segment,
+    source_samples,
+    thinning_factor,
+)
 from gazediffusion.data.splits import require_fraction, split_participants
 from gazediffusion.data.windows import CLIP, VELOCITY_QUANTILE, Protocol, Windows, numbered
 from gazediffusion.errors import GazeError, suggestion
@@ -98,11 +104,16 @@ class PrepareConfig:
 
 @dataclass(frozen=True)
 class Segment:
-    """A gap-free stretch of clean gaze at the target rate: gaze_px (2, time)."""
+    """A gap-free stretch of clean gaze at the target rate.
+
+    gaze_px, targets_px: (2, time); labels: (time,). The last two as in `Recording`.
+    """
 
     onset_ms: float
     gaze_px: NDArray[np.float32]
     is_filtered: bool
+    labels: NDArray[np.uint8] | None = None
+    targets_px: NDArray[np.float32] | None = None
 
 
 def clean_segments(
@@ -113,12 +124,19 @@ def clean_segments(
     for start, stop in cleaned.valid_segments():
         if stop - start < (at_least - 1) * clock.rate_hz / rate_hz:
             continue
-        gaze_px = resample_segment(
-            cleaned.time_ms[start:stop], cleaned.gaze_px[:, start:stop], clock, rate_hz
+        time_ms, labels, targets_px = cleaned.time_ms[start:stop], cleaned.labels, cleaned.targets_px
+        gaze_px = resample_segment(time_ms, cleaned.gaze_px[:, start:stop], clock, rate_hz)
+        if gaze_px.shape[1] < at_least:
+            continue
+        nearest, held = source_samples(time_ms, clock, rate_hz, gaze_px.shape[1])
+        # Copies, so that the recording it was cut from can be forgotten.
+        yield Segment(
+            float(time_ms[0]),
+            gaze_px.copy(),
+            is_filtered,
+            None if labels is None else labels[start + nearest],
+            None if targets_px is None else targets_px[:, start + held],
         )
-        if gaze_px.shape[1] >= at_least:
-            # A copy, so that the recording it was cut from can be forgotten.
-            yield Segment(float(cleaned.time_ms[start]), gaze_px.copy(), is_filtered)
 
 
 def window_starts(
@@ -274,6 +292,8 @@ class _Builder:
             validation=frozenset(validation),
             grid_px=self.grids[0] if self.grids else None,
             provenance=self._provenance(sources, participants, selection),
+            labels=self._labels(),
+            targets=self._targets(),
         )
         if config.protocol != "velocity":
             return windows
@@ -304,6 +324,28 @@ class _Builder:
             step = (2.0 * self.grids[0] / cut.screen.size_px).astype(np.float32)
             gaze = np.rint(gaze / step).astype(np.float32) * step
         return gaze.astype(np.float32, copy=False)
+
+    def _labels(self) -> NDArray[np.uint8] | None:
+        """The event classes of all segments (sample,); None where none is labelled."""
+        labels = [cut.segment.labels for cut in self.cuts]
+        if not any(one is not None and one.any() for one in labels):
+            return None
+        return np.concatenate([
+            np.zeros(cut.segment.gaze_px.shape[1], np.uint8) if one is None else one
+            for cut, one in zip(self.cuts, labels, strict=True)
+        ])
+
+    def _targets(self) -> NDArray[np.float32] | None:
+        """The targets of all segments (2, sample), normalized; None where there are none."""
+        segments = [cut.segment for cut in self.cuts]
+        if all(one.targets_px is None or np.isnan(one.targets_px).all() for one in segments):
+            return None
+        return np.concatenate([
+            np.full_like(cut.segment.gaze_px, np.nan)
+            if cut.segment.targets_px is None
+            else cut.screen.to_normalized(cut.segment.targets_px)
+            for cut in self.cuts
+        ], axis=1)
 
     def _provenance(
         self, sources: Sequence[Source], with_windows: tuple[str, ...], selection: Selection

@@ -28,6 +28,7 @@ CLIP = 1.2  # paper: "clipped to [-1.2, +1.2]"
 Protocol = Literal["position", "velocity"]
 Unit = Literal["normalized", "px", "deg"]
 Convert = Callable[[Screen, Any], Any]
+Indices = NDArray[np.integer[Any]] | slice
 _FROM_NORMALIZED: dict[str, Convert] = {
     "normalized": lambda screen, gaze: gaze,
     "px": Screen.to_pixels,
@@ -56,6 +57,10 @@ class Windows:
     segment_step: (segment, 2) normalized step in which a tracker reported positions, 0 where it is
         not coarser than the grid; None for recorded windows, where the gaze itself tells.
     velocity_scale: c_v in normalized units per second, None for the position protocol.
+    labels: (sample,) uint8, the event class of each sample of `gaze` (`recordings.EVENT_CLASSES`),
+        0 where it has none; None where nothing is labelled.
+    targets: (2, sample) float32, where the target on the screen was, normalized, NaN where there
+        was none; None where nothing is known of targets.
     """
 
     gaze: NDArray[np.float32]
@@ -77,6 +82,8 @@ class Windows:
     segment_step: NDArray[np.float64] | None = None
     velocity_scale: float | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    labels: NDArray[np.uint8] | None = None
+    targets: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -94,11 +101,25 @@ class Windows:
         start = int(self.starts[index])
         return self.gaze[:, start : start + self.length]
 
-    def cut(self, indices: NDArray[np.integer[Any]] | slice = slice(None)) -> NDArray[np.float32]:
+    def cut(self, indices: Indices = slice(None)) -> NDArray[np.float32]:
         """Many windows at once: (window, 2, time) float32, a copy."""
+        return self._cut(self.gaze, indices)
+
+    def cut_labels(self, indices: Indices = slice(None)) -> NDArray[np.uint8]:
+        """Event classes of many windows, (window, time) uint8, 0 where there is no label."""
+        labels = np.broadcast_to(np.uint8(0), self.gaze[0].shape)
+        return self._cut((labels if self.labels is None else self.labels)[None], indices)[:, 0]
+
+    def cut_targets(self, indices: Indices = slice(None)) -> NDArray[np.float32]:
+        """Targets of many windows, (window, 2, time) float32, NaN where there is none."""
+        targets = np.broadcast_to(np.float32(np.nan), self.gaze.shape)
+        return self._cut(targets if self.targets is None else self.targets, indices)
+
+    def _cut(self, values: NDArray[Any], indices: Indices) -> NDArray[Any]:
+        """Windows of values (channel, sample): (window, channel, time), a copy."""
         if len(self) == 0:
-            return np.empty((0, 2, self.length), dtype=np.float32)
-        views = np.lib.stride_tricks.sliding_window_view(self.gaze, self.length, axis=1)
+            return np.empty((0, len(values), self.length), dtype=values.dtype)
+        views = np.lib.stride_tricks.sliding_window_view(values, self.length, axis=1)
         return np.ascontiguousarray(views[:, self.starts[indices]].transpose(1, 0, 2))
 
     @property
@@ -156,7 +177,7 @@ class Windows:
         return self.select(self.task == self.tasks.index(name))
 
     def select(self, chosen: NDArray[np.bool_] | NDArray[np.integer[Any]]) -> Windows:
-        """The chosen windows over the same segments (no gaze is copied)."""
+        """The chosen windows over the same segments (nothing is copied)."""
         return replace(self, starts=self.starts[chosen])
 
     def subsample(self, at_most: int) -> Windows:
@@ -275,7 +296,7 @@ class Windows:
         array = _by_screen(array, screens, of_screen, _convert(_TO_NORMALIZED, unit))
         starts = np.arange(n, dtype=np.int64) * length
         return cls(
-            gaze=np.ascontiguousarray(array.transpose(1, 0, 2)).reshape(2, n * length),
+            gaze=joined(array),
             starts=starts,
             length=length,
             rate_hz=float(rate_hz),
@@ -341,6 +362,11 @@ class Windows:
     to_pymovements = conversions.to_pymovements
     to_mne = conversions.to_mne
     to_torch = conversions.to_torch
+
+
+def joined(gaze: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Windows (window, 2, time) end to end, (2, sample)."""
+    return np.ascontiguousarray(gaze.transpose(1, 0, 2)).reshape(2, -1)
 
 
 def _convert(conversion_of: Mapping[str, Convert], unit: str) -> Convert:

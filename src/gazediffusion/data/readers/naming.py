@@ -65,9 +65,13 @@ _VOCABULARY: tuple[tuple[str, Mapping[str, str]], ...] = (
         r"gaze|recording|sample|device|eye|tracker",
         dict.fromkeys(("t", "time", "timestamp", "ts"), "t"),
     ),
+    (
+        r"hand|final|manual|expert|sample|type|class|\d$",
+        _by_form(label="label labels labeller labeler event events eventlabel eventlabels"),
+    ),
     (r"(?:id|name|number|nr|no|num|index|idx|code)$", _IDENTITY),
 )
-WORDS = ["x", "y", "t", "blink", *dict.fromkeys([*_SIDED.values(), *_IDENTITY.values()])]
+WORDS = ["x", "y", "t", "blink", "label", *dict.fromkeys([*_SIDED.values(), *_IDENTITY.values()])]
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,7 @@ class Columns:
 
     time: None where samples are evenly spaced and no column holds their times.
     origin: of the gaze, where the format or the names state it.
+    label: columns that may hold event labels; their content tells.
     """
 
     time: Column | None
@@ -93,6 +98,7 @@ class Columns:
     trial: Sequence[str] = ()
     blink: Mapping[Eye, str] = field(default_factory=dict)
     origin: Origin | None = None
+    label: Sequence[str] = ()
 
     @property
     def unit(self) -> str | None:
@@ -163,6 +169,7 @@ def find_columns(names: Sequence[str], options: ReadOptions, path: Path) -> Colu
         blink={eye: name for eye, name in blinks.items() if name is not None},
         # Pupil Core's norm_pos counts from the bottom left.
         origin="bottom-left" if is_up else None,
+        label=[column.name for column in found["label"]],
     )
 
 

@@ -52,7 +52,9 @@ def recordings(
     with naming_damage(table.path):
         path = table.path
         blinks = list(set(columns.blink.values()))
-        values, flags, stretches = table.samples(columns.numeric, blinks, columns.identity)
+        values, flags, labels, stretches = table.samples(
+            columns.numeric, blinks, columns.identity, columns.label
+        )
         groups = _groups(stretches)
         times_ms = _clock(values, columns.time, max((r for _, r in groups), key=len), options, path)
         unit, origin, facts = _gaze_facts(columns, options)
@@ -75,6 +77,7 @@ def recordings(
                     gaze_px[eye][:, part] = _to_pixels(gaze, unit, origin, screen, path)
             if rows is groups[-1][1]:
                 values.clear()  # a file may be one long recording
+            own_labels, label_facts = _labels_of(labels, rows)
             yield Recording(
                 participant=named.participant,
                 task=named.task,
@@ -86,7 +89,8 @@ def recordings(
                 screen=screen,
                 rate_hz=rate_hz,
                 is_blink={eye: flags[name][_index(rows)] for eye, name in columns.blink.items()},
-                facts=recording_facts(named, screen, source, **facts),
+                facts=recording_facts(named, screen, source, **facts, **label_facts),
+                labels=own_labels,
             )
 
 
@@ -108,6 +112,16 @@ def _gaze_facts(columns: Columns, options: ReadOptions) -> tuple[Unit, Origin, d
             "origin": Fact(origin, GIVEN if options.origin else STATED if implied else ASSUMED),
         },
     )
+
+
+def _labels_of(
+    labels: Mapping[str, NDArray[np.uint8]], rows: Rows
+) -> tuple[NDArray[np.uint8] | None, dict[str, Fact]]:
+    """The event classes of a recording's rows, of the first column that labels any of them."""
+    for name, classes in labels.items():
+        if (own := classes[_index(rows)]).any():
+            return own, {"labels": Fact(f"column {name}", "column names")}
+    return None, {}
 
 
 def _clock(
