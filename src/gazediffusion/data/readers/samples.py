@@ -55,7 +55,7 @@ def recordings(
         values, flags, labels, stretches = table.samples(
             columns.numeric, blinks, columns.identity, columns.label
         )
-        groups = _groups(stretches)
+        groups = grouped(stretches)
         times_ms = _clock(values, columns.time, max((r for _, r in groups), key=len), options, path)
         unit, origin, facts = _gaze_facts(columns, options)
         for identity, rows in groups:
@@ -66,7 +66,7 @@ def recordings(
             require_forward_time(
                 time_ms,
                 path,
-                _places(table, rows),
+                places_of(table, rows),
                 remedy="name the column that separates trials with `columns` trial=...",
             )
             gaze_px = {}
@@ -88,7 +88,7 @@ def recordings(
                 format=format,
                 screen=screen,
                 rate_hz=rate_hz,
-                is_blink={eye: flags[name][_index(rows)] for eye, name in columns.blink.items()},
+                is_blink={eye: flags[name][index_of(rows)] for eye, name in columns.blink.items()},
                 facts=recording_facts(named, screen, source, **facts, **label_facts),
                 labels=own_labels,
             )
@@ -119,7 +119,7 @@ def _labels_of(
 ) -> tuple[NDArray[np.uint8] | None, dict[str, Fact]]:
     """The event classes of a recording's rows, of the first column that labels any of them."""
     for name, classes in labels.items():
-        if (own := classes[_index(rows)]).any():
+        if (own := classes[index_of(rows)]).any():
             return own, {"labels": Fact(f"column {name}", "column names")}
     return None, {}
 
@@ -163,7 +163,7 @@ def _identity(
     return replace(by_column, participant=by_name.participant, task=task, source=by_name.source)
 
 
-def _groups(stretches: pl.DataFrame) -> list[tuple[dict[str | None, str], Rows]]:
+def grouped(stretches: pl.DataFrame) -> list[tuple[dict[str | None, str], Rows]]:
     """Each identity with its rows: a range, or an array where it comes in several pieces."""
     pieces = (
         stretches.with_columns(start=pl.col("len").cum_sum() - pl.col("len"))
@@ -186,17 +186,19 @@ def _rows(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Rows:
     return rows
 
 
-def _places(table: Table, rows: Rows) -> Callable[[int], str]:
+def places_of(table: Table, rows: Rows) -> Callable[[int], str]:
+    """What names the place of the k-th of these rows."""
     return lambda sample: table.place(int(rows[sample]))
 
 
-def _index(rows: Rows) -> slice | NDArray[np.int64]:
+def index_of(rows: Rows) -> slice | NDArray[np.int64]:
+    """What selects these rows of an array."""
     return slice(rows.start, rows.stop) if isinstance(rows, range) else rows
 
 
 def _floats(values: Values, column: Column, rows: Rows) -> NDArray[np.float64]:
     """The column's numbers in these rows, NaN where missing."""
-    return values[column.name][_index(rows)].astype(np.float64, copy=False)
+    return values[column.name][index_of(rows)].astype(np.float64, copy=False)
 
 
 def _ms_by_step(times: NDArray[np.float64], column: Column, path: Path) -> float:
