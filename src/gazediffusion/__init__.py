@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gazediffusion.data.inspection import inspect
     from gazediffusion.data.preparing import PrepareConfig, prepare
     from gazediffusion.data.reading import Recordings, read
-    from gazediffusion.data.recordings import Recording
+    from gazediffusion.data.recordings import EVENT_CLASSES, Recording
     from gazediffusion.data.scanpaths import (
         Scanpath,
         parse_position,
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Baseline": "generation.baselines",
     "CleaningConfig": "data.cleaning",
+    "EVENT_CLASSES": "data.recordings",
     "Evaluation": "evaluation.result",
     "EvaluationConfig": "evaluation.result",
     "GazeError": "errors",
@@ -93,6 +94,7 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "StoppedError",
     "Screen",
     "Recording",
+    "EVENT_CLASSES",
     "Recordings",
     "read",
     "CleaningConfig",

@@ -153,7 +153,7 @@ def windows_at(windows: Windows, rate_hz: float, thins: bool = False) -> Windows
     starts = np.arange(len(windows), dtype=np.int64) * length
     onset_ms = (windows.starts - windows.segment_starts[of_window]) * 1000.0 / windows.rate_hz
     step = windows.segment_step
-    times_ms = np.arange(windows.length) * (1000.0 / windows.rate_hz)
+    times_ms = np.arange(windows.length, dtype=np.float64) * (1000.0 / windows.rate_hz)
     nearest, held = source_samples(times_ms, clock, rate_hz, length)
     labels, targets = windows.labels, windows.targets
     how = {"from_hz": windows.rate_hz, "how": "thinned" if is_thinned else "low-passed"}

@@ -7,7 +7,7 @@ participant, task, trial, screen and resolution. Loading needs numpy and safeten
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gazediffusion.data import conversions
 from gazediffusion.data.subsampling import evenly_spaced
+from gazediffusion.data.units import Convert, Unit, by_screen, conversions_of
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.geometry import Floats, Screen
 
@@ -26,19 +27,7 @@ if TYPE_CHECKING:
 VELOCITY_QUANTILE = 0.995  # paper: "the joint training-set 99.5th percentile"
 CLIP = 1.2  # paper: "clipped to [-1.2, +1.2]"
 Protocol = Literal["position", "velocity"]
-Unit = Literal["normalized", "px", "deg"]
-Convert = Callable[[Screen, Any], Any]
 Indices = NDArray[np.integer[Any]] | slice
-_FROM_NORMALIZED: dict[str, Convert] = {
-    "normalized": lambda screen, gaze: gaze,
-    "px": Screen.to_pixels,
-    "deg": lambda screen, gaze: screen.to_degrees(screen.to_pixels(gaze)),
-}
-_TO_NORMALIZED: dict[str, Convert] = {
-    "normalized": lambda screen, gaze: gaze,
-    "px": Screen.to_normalized,
-    "deg": lambda screen, gaze: screen.to_normalized(screen.from_degrees(gaze)),
-}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -235,11 +224,11 @@ class Windows:
         >>> windows.to_numpy("px")[0, :, 0]
         array([640., 360.], dtype=float32)
         """
-        return self.on_screens(self.cut(), _convert(_FROM_NORMALIZED, unit))
+        return self.on_screens(self.cut(), conversions_of(unit)[0])
 
     def on_screens(self, gaze: Floats, convert: Convert) -> NDArray[np.float32]:
         """Gaze (window, 2, time) through `convert(screen, gaze)` of each window's own screen."""
-        return _by_screen(gaze, self.screens, self.screen_index, convert)
+        return by_screen(gaze, self.screens, self.screen_index, convert)
 
     @property
     def identity(self) -> dict[str, NDArray[Any]]:
@@ -293,7 +282,7 @@ class Windows:
         of_screen, screens = numbered(screen, n, "screen", keeps_order=True)
         of_participant, names = numbered(participants, n, "participants")
         of_task, task_names = numbered(tasks, n, "tasks", keeps_order=True)
-        array = _by_screen(array, screens, of_screen, _convert(_TO_NORMALIZED, unit))
+        array = by_screen(array, screens, of_screen, conversions_of(unit)[1])
         starts = np.arange(n, dtype=np.int64) * length
         return cls(
             gaze=joined(array),
@@ -367,22 +356,6 @@ class Windows:
 def joined(gaze: NDArray[np.float32]) -> NDArray[np.float32]:
     """Windows (window, 2, time) end to end, (2, sample)."""
     return np.ascontiguousarray(gaze.transpose(1, 0, 2)).reshape(2, -1)
-
-
-def _convert(conversion_of: Mapping[str, Convert], unit: str) -> Convert:
-    if unit not in conversion_of:
-        raise GazeError(f"unit must be normalized, px or deg, not {unit!r}")
-    return conversion_of[unit]
-
-
-def _by_screen(
-    gaze: Floats, screens: Sequence[Screen], of_window: NDArray[np.int32], convert: Convert
-) -> NDArray[np.float32]:
-    converted = np.empty_like(gaze)
-    for number in np.unique(of_window):
-        chosen = of_window == number
-        converted[chosen] = convert(screens[number], gaze[chosen])
-    return np.asarray(converted, dtype=np.float32)
 
 
 def numbered(

@@ -30,6 +30,8 @@ _OTHER = 255  # a cell that is no label
 
 def event_classes(series: pl.Series) -> NDArray[np.uint8]:
     """The event class of each cell: 0 where it is empty, 255 where it holds something else."""
+    if not isinstance(series.dtype, pl.String | pl.Categorical | pl.Enum | pl.Null):
+        return np.full(len(series), _OTHER, dtype=np.uint8)
     words = series.cast(pl.String).str.strip_chars().str.to_lowercase().fill_null("")
     words = words.str.replace_all(r"\b[ -]\b", "_")
     classes = words.replace_strict(_CLASS, default=_OTHER, return_dtype=pl.UInt8)

@@ -164,7 +164,7 @@ def read_positions(
                 origin,
                 _times_ms(chosen, numeric.get("onset"), path, is_onset=True),
                 _times_ms(chosen, numeric.get("duration"), path),
-                chosen[numeric["order"].name] if "order" in numeric else None,
+                chosen[numeric["order"].name].astype(np.float64) if "order" in numeric else None,
             )
         )
     return positions

@@ -55,6 +55,9 @@ def recordings(
         values, flags, labels, stretches = table.samples(
             columns.numeric, blinks, columns.identity, columns.label
         )
+        if "label" in options.columns and not labels:
+            words = f"column {options.columns['label']!r} holds no event labels"
+            raise GazeError(words, path=path, remedy="labels are F, S, P, B, N or words for these")
         groups = grouped(stretches)
         times_ms = _clock(values, columns.time, max((r for _, r in groups), key=len), options, path)
         unit, origin, facts = _gaze_facts(columns, options)
