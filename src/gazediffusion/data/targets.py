@@ -110,7 +110,7 @@ def _read_jumps(path: Path, unit: Unit | None, origin: Origin | None) -> list[Po
             raise jumps.error(
                 "the time is missing, or not after the one before",
                 row,
-                "sort by time, and name a column `trial` if there are several",
+                "sort by time, and tell several targets apart by a column named trial",
             )
     return found
 
