@@ -164,7 +164,7 @@ def test_thinned_windows_are_every_second_sample() -> None:
 
 
 def test_labels_take_the_nearest_sample_and_targets_the_last_one_before() -> None:
-    time_ms = np.arange(300) * (1000.0 / 300)
+    time_ms = np.arange(300, dtype=np.float64) * (1000.0 / 300)
     nearest, held = source_samples(time_ms, Clock(300.0, True), 250.0, 250)
     wanted_ms = np.arange(250) * 4.0
     np.testing.assert_array_equal(nearest, np.abs(time_ms[:, None] - wanted_ms).argmin(axis=0))
@@ -181,11 +181,10 @@ def test_windows_at_a_lower_rate_keep_their_labels_and_targets(rate_hz: float) -
     assert windows_at(windows, rate_hz).labels is None
     assert windows_at(windows, rate_hz).targets is None
     labels = np.repeat(np.arange(4, dtype=np.uint8), 250)
-    targets = np.stack([np.repeat(np.float32([0.1, 0.2, 0.3, np.nan]), 250)] * 2)
+    places = np.array([0.1, 0.2, 0.3, np.nan], dtype=np.float32)
+    targets = np.stack([np.repeat(places, 250)] * 2)
     lower = windows_at(replace(windows, labels=labels, targets=targets), rate_hz)
     n = round(rate_hz)
     expected = np.repeat(np.arange(4).reshape(2, 2), n, axis=1)
     np.testing.assert_array_equal(lower.cut_labels(), expected)
-    np.testing.assert_array_equal(
-        lower.cut_targets()[:, 1], np.float32([0.1, 0.2, 0.3, np.nan])[expected]
-    )
+    np.testing.assert_array_equal(lower.cut_targets()[:, 1], places[expected])

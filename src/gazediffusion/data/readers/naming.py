@@ -76,11 +76,11 @@ _VOCABULARY: Vocabulary = (
 # Of tables whose rows are no samples but fixations, or places to which a target jumps.
 POSITIONS: Vocabulary = (
     (
-        r"^current|fixations?|fix|target|mean|gaze|position|pos|points?|coordinates?|coords?",
+        r"^current|fixation|fix|target|mean|gaze|position|pos|points?|coordinates?|coords?",
         {"x": "x", "y": "y"},
     ),
     (
-        r"^current|fixations?|fix|target|jump",
+        r"^current|fixation|fix|target|jump",
         _by_form(
             onset="t time timestamp onset onsettime start starttime tstart", duration="duration dur"
         ),

@@ -24,7 +24,7 @@ from gazediffusion.data.readers.naming import (
     pair_of,
 )
 from gazediffusion.data.readers.samples import Values, grouped, index_of, places_of
-from gazediffusion.data.readers.tabular import open_table
+from gazediffusion.data.readers.tabular import naming_damage, open_table
 from gazediffusion.data.windows import CLIP
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Origin, Screen, Unit, top_left_pixels
@@ -152,7 +152,9 @@ def read_positions(
         list(dict.fromkeys(names)), identity=list(dict.fromkeys(identity.values()))
     )
     positions = []
-    for cells, rows in grouped(stretches):
+    with naming_damage(path):
+        groups = grouped(stretches)
+    for cells, rows in groups:
         chosen = {name: array[index_of(rows)] for name, array in values.items()}
         positions.append(
             Positions(
