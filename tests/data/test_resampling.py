@@ -166,10 +166,10 @@ def test_thinned_windows_are_every_second_sample() -> None:
 def test_labels_take_the_nearest_sample_and_targets_the_last_one_before() -> None:
     time_ms = np.arange(300, dtype=np.float64) * (1000.0 / 300)
     nearest, held = source_samples(time_ms, Clock(300.0, True), 250.0, 250)
-    wanted_ms = np.arange(250) * 4.0
-    np.testing.assert_array_equal(nearest, np.abs(time_ms[:, None] - wanted_ms).argmin(axis=0))
-    assert (time_ms[held] <= wanted_ms + 1e-6).all()
-    assert (time_ms[held] > wanted_ms - 1000 / 300).all()
+    at_ms = np.arange(250) * 4.0
+    np.testing.assert_array_equal(nearest, np.abs(time_ms[:, None] - at_ms).argmin(axis=0))
+    assert (time_ms[held] <= at_ms + 1e-6).all()
+    assert (time_ms[held] > at_ms - 1000 / 300).all()
     thinned = source_samples(np.arange(100.0), Clock(1000.0, True), 250.0, 25)
     np.testing.assert_array_equal(thinned, [np.arange(0, 100, 4)] * 2)
 

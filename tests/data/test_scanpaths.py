@@ -18,7 +18,7 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
-def test_scanpaths_are_told_apart_by_id_and_normalized(tmp_path: Path) -> None:
+def test_scanpaths_are_distinguished_by_id_and_normalized(tmp_path: Path) -> None:
     text = "id,onset_ms,x_px,y_px,duration_ms\na,0,640,360,250\na,300,960,180,200\nb,,0,720,\n"
     first, second = read_scanpaths(written(tmp_path, text), SCREEN)
     assert (first.name, second.name) == ("a", "b")
@@ -26,7 +26,8 @@ def test_scanpaths_are_told_apart_by_id_and_normalized(tmp_path: Path) -> None:
     assert (first.onset_ms.tolist(), first.duration_ms.tolist()) == ([0, 300], [250, 200])
     assert (second.x.tolist(), second.y.tolist()) == ([-1.0], [1.0])
     assert np.isnan([second.onset_ms, second.duration_ms]).all()
-    assert (first.x.dtype, first.onset_ms.dtype) == (np.float32, np.float64)
+    assert first.x.dtype == np.float32
+    assert first.onset_ms.dtype == np.float64
 
 
 def test_times_that_are_not_given_are_free(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def read_scanpaths(
 ) -> list[Scanpath]:
     """Scanpaths in a table with a row per fixation: x and y, and onset, order or duration if known.
 
-    Several scanpaths are told apart by the columns scanpath, id, participant, trial or stimulus.
+    Several scanpaths are distinguished by the columns scanpath, id, participant, trial or stimulus.
     unit, origin: of x and y where the column names state none, as for recordings.
 
     >>> import tempfile
