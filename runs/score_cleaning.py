@@ -19,8 +19,9 @@ import polars as pl
 import gazediffusion as gd
 from gazediffusion import CleaningConfig, PrepareConfig, Recording, Screen
 from gazediffusion.data.cleaning import clean
-from gazediffusion.data.preparing import clean_segments, window_starts
+from gazediffusion.data.preparing import window_starts
 from gazediffusion.data.resampling import read_clock
+from gazediffusion.data.segments import clean_segments
 
 SCREEN = Screen(1280, 720, 40.0, 22.5, 45.0)
 SETTINGS = {

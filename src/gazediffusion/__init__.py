@@ -22,8 +22,15 @@ if TYPE_CHECKING:
     from gazediffusion.data.inspection import inspect
     from gazediffusion.data.preparing import PrepareConfig, prepare
     from gazediffusion.data.reading import Recordings, read
-    from gazediffusion.data.recordings import Recording
+    from gazediffusion.data.recordings import EVENT_CLASSES, Recording
+    from gazediffusion.data.scanpaths import (
+        Scanpath,
+        parse_position,
+        parse_waypoint,
+        read_scanpaths,
+    )
     from gazediffusion.data.simulation import SimulationConfig, simulate, write_simulation
+    from gazediffusion.data.targets import Targets, read_targets
     from gazediffusion.data.windows import Windows
     from gazediffusion.description import describe
     from gazediffusion.errors import GazeError, StoppedError
@@ -43,6 +50,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Baseline": "generation.baselines",
     "CleaningConfig": "data.cleaning",
+    "EVENT_CLASSES": "data.recordings",
     "Evaluation": "evaluation.result",
     "EvaluationConfig": "evaluation.result",
     "GazeError": "errors",
@@ -52,9 +60,11 @@ _HOME = {
     "Recipe": "models.recipes",
     "Recording": "data.recordings",
     "Recordings": "data.reading",
+    "Scanpath": "data.scanpaths",
     "Screen": "geometry",
     "SimulationConfig": "data.simulation",
     "StoppedError": "errors",
+    "Targets": "data.targets",
     "Windows": "data.windows",
     "describe": "description",
     "evaluate": "evaluation.evaluation",
@@ -63,10 +73,14 @@ _HOME = {
     "inspect": "data.inspection",
     "list_models": "models.listing",
     "load": "model",
+    "parse_position": "data.scanpaths",
+    "parse_waypoint": "data.scanpaths",
     "plot_recording": "plotting.overview",
     "plot_windows": "plotting.gallery",
     "prepare": "data.preparing",
     "read": "data.reading",
+    "read_scanpaths": "data.scanpaths",
+    "read_targets": "data.targets",
     "real_windows": "evaluation.recorded_sets",
     "reproduce": "reproduction.reproduction",
     "simulate": "data.simulation",
@@ -80,6 +94,7 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "StoppedError",
     "Screen",
     "Recording",
+    "EVENT_CLASSES",
     "Recordings",
     "read",
     "CleaningConfig",
@@ -87,6 +102,12 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "PrepareConfig",
     "prepare",
     "Windows",
+    "Scanpath",
+    "read_scanpaths",
+    "Targets",
+    "read_targets",
+    "parse_waypoint",
+    "parse_position",
     "SimulationConfig",
     "simulate",
     "write_simulation",

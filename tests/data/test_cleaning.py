@@ -220,3 +220,16 @@ def test_no_moment_of_a_simulated_blink_or_loss_passes_and_little_else_is_lost()
         n_good_lost += int((~near & ~cleaned.is_valid).sum())
     assert n_good > 10_000
     assert n_good_lost == 0
+
+
+def test_labels_and_targets_follow_the_samples_that_are_kept(make_recording: MakeRecording) -> None:
+    time_ms = np.arange(200) * 4.0
+    time_ms[50] = time_ms[49]
+    labels = (np.arange(200) % 5).astype(np.uint8)
+    targets_px = np.arange(400, dtype=np.float32).reshape(2, 200)
+    recording = replace(
+        make_recording(n=200, time_ms=time_ms), labels=labels, targets_px=targets_px
+    )
+    cleaned = clean(recording, CleaningConfig())
+    np.testing.assert_array_equal(cleaned.labels, np.delete(labels, 50))
+    np.testing.assert_array_equal(cleaned.targets_px, np.delete(targets_px, 50, axis=1))

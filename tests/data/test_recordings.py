@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -39,3 +40,13 @@ def test_trials_are_split_at_time_jumps(make_recording: MakeRecording) -> None:
 def test_a_recording_without_jumps_stays_whole(make_recording: MakeRecording) -> None:
     recording = make_recording(n=8)
     assert list(split_at_jumps(recording)) == [recording]
+
+
+def test_a_part_has_its_labels_and_targets(make_recording: MakeRecording) -> None:
+    labels = (np.arange(100) % 5).astype(np.uint8)
+    targets_px = np.arange(200, dtype=np.float32).reshape(2, 100)
+    whole = replace(make_recording(n=100), labels=labels, targets_px=targets_px)
+    part = whole.part(10, 30)
+    np.testing.assert_array_equal(part.labels, labels[10:30])
+    np.testing.assert_array_equal(part.targets_px, targets_px[:, 10:30])
+    assert make_recording(n=100).part(10, 30).labels is None

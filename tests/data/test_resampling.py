@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import signal
@@ -8,6 +10,7 @@ from gazediffusion.data.resampling import (
     Clock,
     read_clock,
     resample_segment,
+    source_samples,
     thinning_factor,
     windows_at,
 )
@@ -158,3 +161,30 @@ def test_thinned_windows_are_every_second_sample() -> None:
     assert windows_at(windows, 250) is windows
     with pytest.raises(GazeError, match="250 Hz is below the target of 500 Hz"):
         windows_at(windows, 500)
+
+
+def test_labels_take_the_nearest_sample_and_targets_the_last_one_before() -> None:
+    time_ms = np.arange(300, dtype=np.float64) * (1000.0 / 300)
+    nearest, held = source_samples(time_ms, Clock(300.0, True), 250.0, 250)
+    at_ms = np.arange(250) * 4.0
+    np.testing.assert_array_equal(nearest, np.abs(time_ms[:, None] - at_ms).argmin(axis=0))
+    assert (time_ms[held] <= at_ms + 1e-6).all()
+    assert (time_ms[held] > at_ms - 1000 / 300).all()
+    thinned = source_samples(np.arange(100.0), Clock(1000.0, True), 250.0, 25)
+    np.testing.assert_array_equal(thinned, [np.arange(0, 100, 4)] * 2)
+
+
+@pytest.mark.parametrize("rate_hz", [125.0, 60.0])
+def test_windows_at_a_lower_rate_keep_their_labels_and_targets(rate_hz: float) -> None:
+    gaze = np.zeros((2, 2, 500))
+    windows = Windows.from_array(gaze, 250, SCREEN)
+    assert windows_at(windows, rate_hz).labels is None
+    assert windows_at(windows, rate_hz).targets is None
+    labels = np.repeat(np.arange(4, dtype=np.uint8), 250)
+    places = np.array([0.1, 0.2, 0.3, np.nan], dtype=np.float32)
+    targets = np.stack([np.repeat(places, 250)] * 2)
+    lower = windows_at(replace(windows, labels=labels, targets=targets), rate_hz)
+    n = round(rate_hz)
+    expected = np.repeat(np.arange(4).reshape(2, 2), n, axis=1)
+    np.testing.assert_array_equal(lower.cut_labels(), expected)
+    np.testing.assert_array_equal(lower.cut_targets()[:, 1], places[expected])

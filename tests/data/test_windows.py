@@ -130,3 +130,27 @@ def test_events_of_a_window_are_those_on_its_own_screen() -> None:
         expected = detect_events(pixels, time_ms, screen)
         assert repr(windows.events(index)) == repr(expected)  # NaN equals NaN
         assert {event.event for event in expected} == {"fixation", "saccade"}
+
+
+def test_labels_and_targets_are_cut_with_the_gaze() -> None:
+    labels = (np.arange(750) % 5).astype(np.uint8)
+    targets = np.arange(1500, dtype=np.float32).reshape(2, 750)
+    windows = replace(make_windows(), labels=labels, targets=targets)
+    held_out, number = windows.held_out, np.array([3, 1])
+    for some in (windows, held_out, windows.train, windows.subsample(4), windows.dequantized(0)):
+        cut = [slice(start, start + LENGTH) for start in some.starts]
+        np.testing.assert_array_equal(some.cut_labels(), [labels[one] for one in cut])
+        np.testing.assert_array_equal(some.cut_targets(), [targets[:, one] for one in cut])
+    np.testing.assert_array_equal(held_out.cut_labels(number), held_out.cut_labels()[number])
+    np.testing.assert_array_equal(held_out.cut_targets(number), held_out.cut_targets()[number])
+
+
+def test_windows_without_labels_and_targets_are_cut_as_unlabelled() -> None:
+    windows = make_windows()
+    assert windows.cut_labels().shape == (18, LENGTH)
+    assert not windows.cut_labels().any()
+    assert windows.cut_targets().shape == (18, 2, LENGTH)
+    assert np.isnan(windows.cut_targets()).all()
+    none = windows.select(np.zeros(18, dtype=bool))
+    assert none.cut_labels().shape == (0, LENGTH)
+    assert none.cut_targets().shape == (0, 2, LENGTH)

@@ -74,6 +74,39 @@ def test_settings_of_older_files_have_their_present_names(tmp_path: Path) -> Non
     assert loaded == {"protocol": "position", "same_participant": [["a", "b"]], "seconds": 8.0}
 
 
+def labelled_windows() -> Windows:
+    """Labels that change every 10 samples, and targets that jump, vanish and come back."""
+    targets = np.full((2, 750), np.nan, np.float32)
+    targets[:, 40:300], targets[:, 300:500], targets[:, 600:] = 0.1, 0.7, -0.3
+    return replace(
+        make_windows(), labels=(np.arange(750) // 10 % 5).astype(np.uint8), targets=targets
+    )
+
+
+def test_labels_and_targets_are_kept_exactly_and_targets_are_small(tmp_path: Path) -> None:
+    windows = labelled_windows()
+    windows.save(tmp_path / "w.safetensors")
+    loaded = Windows.load(tmp_path / "w.safetensors")
+    np.testing.assert_array_equal(loaded.labels, windows.labels)
+    np.testing.assert_array_equal(loaded.targets, windows.targets)
+    with safe_open(tmp_path / "w.safetensors", "np") as file:
+        assert file.get_tensor("target_places").shape == (2, 5)
+        header = json.loads(file.metadata()["gazediffusion"])
+    assert header["format_version"] == 3
+    replace(windows, targets=None).save(tmp_path / "labels.safetensors")
+    assert Windows.load(tmp_path / "labels.safetensors").targets is None
+
+
+def test_files_without_labels_and_targets_are_those_of_earlier_versions(tmp_path: Path) -> None:
+    make_windows().save(tmp_path / "w.safetensors")
+    with safe_open(tmp_path / "w.safetensors", "np") as file:
+        names, header = set(file.keys()), json.loads(file.metadata()["gazediffusion"])
+    assert header["format_version"] == 1
+    assert names == {
+        "gaze", "starts", "run_starts", "run_participant", "run_task", "run_onset_ms",
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
@@ -121,7 +154,7 @@ def test_a_flipped_bit_is_found_by_the_checksum(tmp_path: Path) -> None:
 
 def _rewritten(path: Path, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> None:
     """Windows whose tensors and header were changed, with the checksum of what they are now."""
-    make_windows().save(path, overwrite=True)
+    labelled_windows().save(path, overwrite=True)
     with safe_open(path, "np") as stream:
         tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
         header = json.loads(stream.metadata()["gazediffusion"])
@@ -174,6 +207,18 @@ def _field(name: str, value: Any) -> Callable[[Any, Any], None]:
         (_field("provenance", []), "its provenance"),
         (_field("recipe", ["position"]), "its protocol"),
         (_field("data_sha256", ""), "does not match its checksum"),
+        (_replaced("labels", np.zeros(3, np.uint8)), "labels is damaged"),
+        (_replaced("labels", np.zeros(750, np.int64)), "labels is damaged"),
+        (_tensor("labels", 7, 5), "labels is damaged"),
+        (_tensor("target_starts", 0, 1), "target_starts is out of order"),
+        (_tensor("target_starts", -1, 10**6), "target_starts is out of order"),
+        (_tensor("target_starts", 1, 400), "target_starts is out of order"),
+        (_replaced("target_starts", np.zeros(5)), "target_starts is no list"),
+        (_replaced("target_places", np.zeros((2, 5))), "target_places is damaged"),
+        (_replaced("target_places", np.zeros((2, 4), np.float32)), "target_places is damaged"),
+        (_tensor("target_places", (0, 1), np.nan), "target_places holds numbers"),
+        (_tensor("target_places", (0, 1), np.inf), "target_places holds numbers"),
+        (lambda tensors, header: tensors.pop("target_places"), "lacks 'target_places'"),
         (lambda tensors, header: header.pop("run_trial"), "lacks 'run_trial'"),
         (lambda tensors, header: tensors.pop("run_onset_ms"), "lacks 'run_onset_ms'"),
     ],

@@ -32,7 +32,7 @@ Columns = Annotated[
     str | None,
     typer.Option(
         help="Names of a table's columns where they are not recognised, as "
-        "[bold]x=GazeX,y=GazeY,t=Time[/bold]; also participant, task, trial, blink, "
+        "[bold]x=GazeX,y=GazeY,t=Time[/bold]; also participant, task, trial, blink, label, "
         "x_left, y_left, x_right, y_right.",
         show_default=False,
     ),

@@ -154,6 +154,14 @@ def prepare(
             show_default=False,
         ),
     ] = None,
+    targets: Annotated[
+        Path | None,
+        typer.Option(
+            help="Table of when the target on the screen jumped where: participant, trial, t_ms, "
+            "x_px, y_px.",
+            show_default=False,
+        ),
+    ] = None,
     overwrite: Overwrite = False,
     *,
     reading: dict[str, Any],
@@ -189,7 +197,7 @@ def prepare(
     require_writable(output)
     recordings = gd.read(paths, format=format, **reading)
     with progress.recording_bar("preparing", len(recordings.sources)) as bar:
-        windows = gd.prepare(recordings, config, bar)
+        windows = gd.prepare(recordings, config, bar, targets=targets)
     windows.save(output, overwrite=overwrite)
     tables.print_windows(windows)
     out.print(

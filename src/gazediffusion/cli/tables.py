@@ -118,7 +118,7 @@ def inspection_table(one: TaskSummary, seconds: float) -> Table:
     add("trials", f"{one.n_trials}, {one.minutes:.1f} minutes")
     add("rate", f"{shortened(one.rates) or 'unknown'} Hz")
     add("eye", f"{shortened(one.eyes_used)} of {shortened(one.eyes)}")
-    for name in ("columns", "unit", "origin", "screen"):
+    for name in ("columns", "labels", "unit", "origin", "screen"):
         if name in one.facts:
             add(name, *found(name))
     add("samples", f"{counts.total:,}, {counts.valid / total:.1%} valid")
@@ -165,6 +165,8 @@ def print_windows(windows: Windows) -> None:
     """What the windows are, how many by task and split, and what cleaning dropped."""
     import numpy as np
 
+    import gazediffusion as gd
+
     grid = f"grid {windows.grid_px:g} px" if windows.grid_px else "no grid"
     scale = f", c_v {windows.velocity_scale:.4f}/s" if windows.velocity_scale else ""
     out.print(
@@ -191,6 +193,14 @@ def print_windows(windows: Windows) -> None:
         )
         table.add_row(plain(name), *map(str, cells))
     out.print(table)
+    if windows.labels is not None:
+        shares = np.bincount(windows.labels, minlength=5) / len(windows.labels)
+        words = zip(("no label", *gd.EVENT_CLASSES), shares, strict=True)
+        out.print(f"labels: {', '.join(f'{share:.1%} {word}' for word, share in words)}")
+    if windows.targets is not None:
+        share = 1 - np.isnan(windows.targets[0]).mean()
+        others = windows.provenance.get("targets", {}).get("rows_without_gaze", 0)
+        out.print(f"targets: known for {share:.1%} of the samples; {others} rows without gaze")
     _print_cleaning(windows.provenance)
 
 

@@ -90,6 +90,7 @@ class CleanRecording:
 
     time_ms: (time,); gaze_px: (2, time), NaN where nothing was seen; is_valid: (time,).
     gaps: indices after which the clock skips.
+    labels: (time,) and targets_px: (2, time), as in the recording.
     """
 
     eye: Eye
@@ -98,6 +99,8 @@ class CleanRecording:
     is_valid: Bools
     gaps: NDArray[np.int64]
     counts: CleaningCounts
+    labels: NDArray[np.uint8] | None = None
+    targets_px: NDArray[np.float32] | None = None
 
     def valid_segments(self) -> NDArray[np.int64]:
         """Segments (segment, 2) as [start, stop) that are valid and cross no gap of the clock."""
@@ -122,11 +125,14 @@ def clean(
     time_ms = recording.time_ms
     gaze = recording.gaze_px[eye]
     labelled = recording.is_blink.get(eye)
+    labels, targets_px = recording.labels, recording.targets_px
 
     is_new = np.diff(time_ms, prepend=-np.inf) > 0
     if not is_new.all():
         time_ms, gaze = time_ms[is_new], gaze[:, is_new]
         labelled = None if labelled is None else labelled[is_new]
+        labels = None if labels is None else labels[is_new]
+        targets_px = None if targets_px is None else targets_px[:, is_new]
 
     gaps = gaps_after(time_ms)
     # One comparison finds NaN, infinities and sentinels: a NaN compares as False.
@@ -158,7 +164,7 @@ def clean(
         off_screen=_count_off_screen(gaze, is_valid, screen),
         gaps=len(gaps),
     )
-    return CleanRecording(eye, time_ms, gaze, is_valid, gaps, counts)
+    return CleanRecording(eye, time_ms, gaze, is_valid, gaps, counts, labels, targets_px)
 
 
 def choose_eye(recording: Recording, choice: EyeChoice) -> Eye:

@@ -13,16 +13,13 @@ from dataclasses import dataclass, field, replace
 
 from gazediffusion.data.cleaning import CleaningCounts, clean
 from gazediffusion.data.plausibility import ImplausibleError, Plausibility
-from gazediffusion.data.preparing import (
-    PrepareConfig,
-    clean_segments,
-    window_starts,
-)
+from gazediffusion.data.preparing import PrepareConfig, window_starts
 from gazediffusion.data.quality import Quality
 from gazediffusion.data.readers import Source
 from gazediffusion.data.reading import Recordings, sources_of
 from gazediffusion.data.recordings import Fact, Recording
 from gazediffusion.data.resampling import read_clock
+from gazediffusion.data.segments import clean_segments
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
 

@@ -9,22 +9,25 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.data.cleaning import CleaningConfig, CleaningCounts, CleanRecording, clean
+from gazediffusion.data.cleaning import CleaningConfig, CleaningCounts, clean
 from gazediffusion.data.plausibility import Plausibility
 from gazediffusion.data.quality import Quality, Selection, select_participants
 from gazediffusion.data.quantization import is_on_grid
 from gazediffusion.data.readers import Source
 from gazediffusion.data.reading import Recordings, sources_of
 from gazediffusion.data.recordings import Recording
-from gazediffusion.data.resampling import Clock, read_clock, resample_segment, thinning_factor
+from gazediffusion.data.resampling import read_clock
+from gazediffusion.data.segments import Segment, clean_segments, joined_labels, joined_targets
 from gazediffusion.data.splits import require_fraction, split_participants
+from gazediffusion.data.targets import RecordedTargets
 from gazediffusion.data.windows import CLIP, VELOCITY_QUANTILE, Protocol, Windows, numbered
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.files import sha256_of
@@ -96,31 +99,6 @@ class PrepareConfig:
         return max(1, round(POSITION_STRIDE_S * self.rate_hz)) if is_sliding else self.length
 
 
-@dataclass(frozen=True)
-class Segment:
-    """A gap-free stretch of clean gaze at the target rate: gaze_px (2, time)."""
-
-    onset_ms: float
-    gaze_px: NDArray[np.float32]
-    is_filtered: bool
-
-
-def clean_segments(
-    cleaned: CleanRecording, clock: Clock, rate_hz: float, at_least: int
-) -> Iterator[Segment]:
-    """The valid segments that give `at_least` samples at the target rate."""
-    is_filtered = thinning_factor(clock, rate_hz) is None
-    for start, stop in cleaned.valid_segments():
-        if stop - start < (at_least - 1) * clock.rate_hz / rate_hz:
-            continue
-        gaze_px = resample_segment(
-            cleaned.time_ms[start:stop], cleaned.gaze_px[:, start:stop], clock, rate_hz
-        )
-        if gaze_px.shape[1] >= at_least:
-            # A copy, so that the recording it was cut from can be forgotten.
-            yield Segment(float(cleaned.time_ms[start]), gaze_px.copy(), is_filtered)
-
-
 def window_starts(
     gaze: NDArray[np.float32], length: int, stride: int, off_screen_share: float = OFF_SCREEN_SHARE
 ) -> tuple[NDArray[np.int64], int]:
@@ -137,8 +115,13 @@ def prepare(
     recordings: Recordings | Sequence[Source],
     config: PrepareConfig | None = None,
     progress: Callable[[Recording], None] = lambda recording: None,
+    *,
+    targets: Path | str | None = None,
 ) -> Windows:
     """Read, clean, cut and split; `progress` is called after each recording.
+
+    targets: a table of the columns participant, trial, time, x and y: when the target on the screen
+    jumped where. Unit and origin are those of the recordings where its column names state none.
 
     >>> import tempfile
     >>> from gazediffusion.data.reading import read
@@ -149,8 +132,12 @@ def prepare(
     ...     prepare(read(f"{folder}/study"), PrepareConfig(seconds=2))
     Windows(54 of 2 s at 250 Hz, participants: 3, tasks: free_viewing)
     """
-    builder = _Builder(config or PrepareConfig())
     sources = sources_of(recordings)
+    given = None
+    if targets is not None:
+        options = sources[0].options
+        given = RecordedTargets(targets, options.unit, options.origin)
+    builder = _Builder(config or PrepareConfig(), given)
     for source in sources:
         for recording in source.read():
             builder.add(recording)
@@ -172,8 +159,9 @@ class _Cut(NamedTuple):
 class _Builder:
     """Collects segments and counts, recording by recording."""
 
-    def __init__(self, config: PrepareConfig) -> None:
+    def __init__(self, config: PrepareConfig, targets: RecordedTargets | None) -> None:
         self.config = config
+        self.targets = targets
         self.cuts: list[_Cut] = []
         self.grids = list(_GRIDS_PX)
         self.counts: defaultdict[str, CleaningCounts] = defaultdict(CleaningCounts)
@@ -194,12 +182,15 @@ class _Builder:
         if self.config.tasks and task not in self.config.tasks:
             return
         where = f"participant {recording.participant}, trial {recording.trial}"
-        if recording.screen is None:
+        screen = recording.screen
+        if screen is None:
             problem = "the file does not say how large the screen was"
             raise GazeError(problem, path=recording.path, remedy="give `screen`")
+        if self.targets is not None:
+            recording = self.targets.given_to(recording)
         self.plausibility.add(recording)
         try:
-            self._add(replace(recording, task=task), recording.screen, where)
+            self._add(replace(recording, task=task), screen, where)
         except GazeError as error:
             if error.path is not None:
                 raise
@@ -246,7 +237,7 @@ class _Builder:
         with_windows: defaultdict[str, set[str]] = defaultdict(set)
         for cut in self.cuts:
             with_windows[cut.participant].add(cut.task)
-        who, which, _, on, _, _ = zip(*self.cuts, strict=True)
+        who, which, _, on, segments, _ = zip(*self.cuts, strict=True)
         of_participant, participants = numbered(who, len(who), "participants")
         of_task, tasks = numbered(which, len(which), "tasks")
         of_screen, screens = numbered(on, len(on), "screens", keeps_order=True)
@@ -274,6 +265,8 @@ class _Builder:
             validation=frozenset(validation),
             grid_px=self.grids[0] if self.grids else None,
             provenance=self._provenance(sources, participants, selection),
+            labels=joined_labels(segments),
+            targets=joined_targets(segments, on),
         )
         if config.protocol != "velocity":
             return windows
@@ -309,6 +302,7 @@ class _Builder:
         self, sources: Sequence[Source], with_windows: tuple[str, ...], selection: Selection
     ) -> dict[str, Any]:
         total = sum(self.counts.values(), CleaningCounts())
+        targets = {} if self.targets is None else {"targets": self.targets.described()}
         asked_for = set(self.config.tasks)
         return {
             "gazediffusion_version": __version__,
@@ -322,6 +316,7 @@ class _Builder:
                 }
                 for source in sources
             ],
+            **targets,
             "cleaning": {
                 "all": asdict(total),
                 **{task: asdict(counts) for task, counts in sorted(self.counts.items())},

@@ -22,6 +22,8 @@ Eye = Literal["left", "right", "cyclopean"]
 Bools = NDArray[np.bool_]
 
 UNKNOWN_TASK = "unknown"
+# The class k of a labelled sample is EVENT_CLASSES[k - 1]; 0 is a sample without a label.
+EVENT_CLASSES = ("fixation", "saccade", "pursuit", "noise")
 
 
 class Fact(NamedTuple):
@@ -43,6 +45,9 @@ class Recording:
     calibration_error_deg: eye -> the mean error of the validation before the trial, in degrees of
         visual angle; empty where the file states none.
     facts: participant, columns, unit, origin and screen, as the reader found them.
+    labels: (time,) uint8, the event class of each sample (`EVENT_CLASSES`); None without labels.
+    targets_px: (2, time) float32, where the target on the screen was, NaN where there was none;
+        None where nothing is known of targets.
     """
 
     participant: str
@@ -57,6 +62,8 @@ class Recording:
     is_blink: Mapping[Eye, Bools] = field(default_factory=dict)
     calibration_error_deg: Mapping[Eye, float] = field(default_factory=dict)
     facts: Mapping[str, Fact] = field(default_factory=dict)
+    labels: NDArray[np.uint8] | None = None
+    targets_px: NDArray[np.float32] | None = None
 
     def __post_init__(self) -> None:
         n = len(self.time_ms)
@@ -64,6 +71,8 @@ class Recording:
             assert gaze.shape == (2, n), f"gaze {gaze.shape} beside {n} times"
         for blink in self.is_blink.values():
             assert blink.shape == (n,), f"blink labels {blink.shape} beside {n} times"
+        assert self.labels is None or self.labels.shape == (n,)
+        assert self.targets_px is None or self.targets_px.shape == (2, n)
 
     def __len__(self) -> int:
         return len(self.time_ms)
@@ -76,6 +85,8 @@ class Recording:
             time_ms=self.time_ms[start:stop],
             gaze_px={eye: gaze[:, start:stop] for eye, gaze in self.gaze_px.items()},
             is_blink={eye: blink[start:stop] for eye, blink in self.is_blink.items()},
+            labels=None if self.labels is None else self.labels[start:stop],
+            targets_px=None if self.targets_px is None else self.targets_px[:, start:stop],
         )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.cleaning import gaps_after, is_steady
-from gazediffusion.data.windows import CLIP, Windows
+from gazediffusion.data.windows import CLIP, Windows, joined
 from gazediffusion.errors import GazeError
 
 
@@ -100,6 +100,21 @@ def resample_segment(
     return low_passed(even, clock.rate_hz, target_hz)
 
 
+def source_samples(
+    time_ms: NDArray[np.float64], clock: Clock, target_hz: float, n: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For each of n samples that `resample_segment` gives: the nearest and the last sample before.
+
+    Labels follow the nearest; a target stays where the last sample had it.
+    """
+    factor = thinning_factor(clock, target_hz)
+    if factor is not None:
+        return np.arange(n) * factor, np.arange(n) * factor
+    at_ms = time_ms[0] + np.arange(n) * (1000.0 / target_hz)
+    nearest = np.searchsorted((time_ms[1:] + time_ms[:-1]) / 2, at_ms, side="right")
+    return nearest, np.searchsorted(time_ms, at_ms + 1e-6, side="right") - 1
+
+
 def low_passed(gaze: NDArray[Any], rate_hz: float, target_hz: float) -> NDArray[np.float32]:
     """Even gaze (..., time) at a rate, through the anti-alias filter, at the target rate."""
     from scipy.signal import resample_poly
@@ -116,7 +131,7 @@ def windows_at(windows: Windows, rate_hz: float, thins: bool = False) -> Windows
     """Windows at a lower rate, each filtered as a whole, so that none depends on the others.
 
     thins: keep every k-th sample instead, where that gives the rate, as `prepare` does. The
-    tracker's grid and resolution do not survive the filter.
+    tracker's grid and resolution do not survive the filter; labels and targets do.
 
     >>> from gazediffusion.geometry import Screen
     >>> windows = Windows.from_array(np.zeros((3, 2, 2000)), 250, Screen(1280, 720))
@@ -125,7 +140,8 @@ def windows_at(windows: Windows, rate_hz: float, thins: bool = False) -> Windows
     """
     if rate_hz == windows.rate_hz:
         return windows
-    factor = thinning_factor(Clock(windows.rate_hz, True), rate_hz)
+    clock = Clock(windows.rate_hz, True)
+    factor = thinning_factor(clock, rate_hz)
     is_thinned = thins and factor is not None
     gaze = windows.cut()
     if is_thinned:
@@ -137,10 +153,15 @@ def windows_at(windows: Windows, rate_hz: float, thins: bool = False) -> Windows
     starts = np.arange(len(windows), dtype=np.int64) * length
     onset_ms = (windows.starts - windows.segment_starts[of_window]) * 1000.0 / windows.rate_hz
     step = windows.segment_step
+    times_ms = np.arange(windows.length, dtype=np.float64) * (1000.0 / windows.rate_hz)
+    nearest, held = source_samples(times_ms, clock, rate_hz, length)
+    labels, targets = windows.labels, windows.targets
     how = {"from_hz": windows.rate_hz, "how": "thinned" if is_thinned else "low-passed"}
     return replace(
         windows,
-        gaze=np.ascontiguousarray(gaze[:, :, :length].transpose(1, 0, 2)).reshape(2, -1),
+        gaze=joined(gaze[:, :, :length]),
+        labels=None if labels is None else windows.cut_labels()[:, nearest].ravel(),
+        targets=None if targets is None else joined(windows.cut_targets()[:, :, held]),
         starts=starts,
         length=length,
         rate_hz=float(rate_hz),

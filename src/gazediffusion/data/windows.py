@@ -7,7 +7,7 @@ participant, task, trial, screen and resolution. Loading needs numpy and safeten
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gazediffusion.data import conversions
 from gazediffusion.data.subsampling import evenly_spaced
+from gazediffusion.data.units import Convert, Unit, by_screen, conversions_of
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.geometry import Floats, Screen
 
@@ -26,18 +27,7 @@ if TYPE_CHECKING:
 VELOCITY_QUANTILE = 0.995  # paper: "the joint training-set 99.5th percentile"
 CLIP = 1.2  # paper: "clipped to [-1.2, +1.2]"
 Protocol = Literal["position", "velocity"]
-Unit = Literal["normalized", "px", "deg"]
-Convert = Callable[[Screen, Any], Any]
-_FROM_NORMALIZED: dict[str, Convert] = {
-    "normalized": lambda screen, gaze: gaze,
-    "px": Screen.to_pixels,
-    "deg": lambda screen, gaze: screen.to_degrees(screen.to_pixels(gaze)),
-}
-_TO_NORMALIZED: dict[str, Convert] = {
-    "normalized": lambda screen, gaze: gaze,
-    "px": Screen.to_normalized,
-    "deg": lambda screen, gaze: screen.to_normalized(screen.from_degrees(gaze)),
-}
+Indices = NDArray[np.integer[Any]] | slice
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,6 +46,10 @@ class Windows:
     segment_step: (segment, 2) normalized step in which a tracker reported positions, 0 where it is
         not coarser than the grid; None for recorded windows, where the gaze itself tells.
     velocity_scale: c_v in normalized units per second, None for the position protocol.
+    labels: (sample,) uint8, the event class of each sample of `gaze` (`recordings.EVENT_CLASSES`),
+        0 where it has none; None where nothing is labelled.
+    targets: (2, sample) float32, where the target on the screen was, normalized, NaN where there
+        was none; None where nothing is known of targets.
     """
 
     gaze: NDArray[np.float32]
@@ -77,6 +71,8 @@ class Windows:
     segment_step: NDArray[np.float64] | None = None
     velocity_scale: float | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    labels: NDArray[np.uint8] | None = None
+    targets: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -94,11 +90,25 @@ class Windows:
         start = int(self.starts[index])
         return self.gaze[:, start : start + self.length]
 
-    def cut(self, indices: NDArray[np.integer[Any]] | slice = slice(None)) -> NDArray[np.float32]:
+    def cut(self, indices: Indices = slice(None)) -> NDArray[np.float32]:
         """Many windows at once: (window, 2, time) float32, a copy."""
+        return self._cut(self.gaze, indices)
+
+    def cut_labels(self, indices: Indices = slice(None)) -> NDArray[np.uint8]:
+        """Event classes of many windows, (window, time) uint8, 0 where there is no label."""
+        labels = np.broadcast_to(np.uint8(0), self.gaze[0].shape)
+        return self._cut((labels if self.labels is None else self.labels)[None], indices)[:, 0]
+
+    def cut_targets(self, indices: Indices = slice(None)) -> NDArray[np.float32]:
+        """Targets of many windows, (window, 2, time) float32, NaN where there is none."""
+        targets = np.broadcast_to(np.float32(np.nan), self.gaze.shape)
+        return self._cut(targets if self.targets is None else self.targets, indices)
+
+    def _cut(self, values: NDArray[Any], indices: Indices) -> NDArray[Any]:
+        """Windows of values (channel, sample): (window, channel, time), a copy."""
         if len(self) == 0:
-            return np.empty((0, 2, self.length), dtype=np.float32)
-        views = np.lib.stride_tricks.sliding_window_view(self.gaze, self.length, axis=1)
+            return np.empty((0, len(values), self.length), dtype=values.dtype)
+        views = np.lib.stride_tricks.sliding_window_view(values, self.length, axis=1)
         return np.ascontiguousarray(views[:, self.starts[indices]].transpose(1, 0, 2))
 
     @property
@@ -156,7 +166,7 @@ class Windows:
         return self.select(self.task == self.tasks.index(name))
 
     def select(self, chosen: NDArray[np.bool_] | NDArray[np.integer[Any]]) -> Windows:
-        """The chosen windows over the same segments (no gaze is copied)."""
+        """The chosen windows over the same segments (nothing is copied)."""
         return replace(self, starts=self.starts[chosen])
 
     def subsample(self, at_most: int) -> Windows:
@@ -214,11 +224,11 @@ class Windows:
         >>> windows.to_numpy("px")[0, :, 0]
         array([640., 360.], dtype=float32)
         """
-        return self.on_screens(self.cut(), _convert(_FROM_NORMALIZED, unit))
+        return self.on_screens(self.cut(), conversions_of(unit)[0])
 
     def on_screens(self, gaze: Floats, convert: Convert) -> NDArray[np.float32]:
         """Gaze (window, 2, time) through `convert(screen, gaze)` of each window's own screen."""
-        return _by_screen(gaze, self.screens, self.screen_index, convert)
+        return by_screen(gaze, self.screens, self.screen_index, convert)
 
     @property
     def identity(self) -> dict[str, NDArray[Any]]:
@@ -272,10 +282,10 @@ class Windows:
         of_screen, screens = numbered(screen, n, "screen", keeps_order=True)
         of_participant, names = numbered(participants, n, "participants")
         of_task, task_names = numbered(tasks, n, "tasks", keeps_order=True)
-        array = _by_screen(array, screens, of_screen, _convert(_TO_NORMALIZED, unit))
+        array = by_screen(array, screens, of_screen, conversions_of(unit)[1])
         starts = np.arange(n, dtype=np.int64) * length
         return cls(
-            gaze=np.ascontiguousarray(array.transpose(1, 0, 2)).reshape(2, n * length),
+            gaze=joined(array),
             starts=starts,
             length=length,
             rate_hz=float(rate_hz),
@@ -343,20 +353,9 @@ class Windows:
     to_torch = conversions.to_torch
 
 
-def _convert(conversion_of: Mapping[str, Convert], unit: str) -> Convert:
-    if unit not in conversion_of:
-        raise GazeError(f"unit must be normalized, px or deg, not {unit!r}")
-    return conversion_of[unit]
-
-
-def _by_screen(
-    gaze: Floats, screens: Sequence[Screen], of_window: NDArray[np.int32], convert: Convert
-) -> NDArray[np.float32]:
-    converted = np.empty_like(gaze)
-    for number in np.unique(of_window):
-        chosen = of_window == number
-        converted[chosen] = convert(screens[number], gaze[chosen])
-    return np.asarray(converted, dtype=np.float32)
+def joined(gaze: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Windows (window, 2, time) end to end, (2, sample)."""
+    return np.ascontiguousarray(gaze.transpose(1, 0, 2)).reshape(2, -1)
 
 
 def numbered(

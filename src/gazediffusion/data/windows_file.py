@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gazediffusion.data.recordings import EVENT_CLASSES
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.files import read_safetensors, written_whole
@@ -24,7 +25,9 @@ from gazediffusion.geometry import Screen
 
 FORMAT = "gazediffusion-windows"
 # Version 2 adds `run_screen` and `run_step`; files of one screen without steps stay version 1.
-FORMAT_VERSION = 2
+# Version 3 adds `labels`, and `target_starts` and `target_places`: the samples at which the target
+# changes and where it then is. Files without labels and targets stay version 1 or 2.
+FORMAT_VERSION = 3
 # Names of tensors in the file -> fields of `Windows`.
 _TENSORS = {
     "starts": "starts",
@@ -52,9 +55,11 @@ def save_windows(windows: Windows, path: Path, overwrite: bool = False) -> None:
         steps = windows.segment_step
         tensors["run_screen"] = windows.segment_screen
         tensors["run_step"] = np.zeros((0, 2)) if steps is None else steps
+    further = _stored_labels_and_targets(windows)
+    tensors |= further
     header = {
         "format": FORMAT,
-        "format_version": 1 if is_plain else FORMAT_VERSION,
+        "format_version": 3 if further else 1 if is_plain else 2,
         "recipe": windows.protocol,
         "length": windows.length,
         "rate_hz": windows.rate_hz,
@@ -172,6 +177,25 @@ def _require_tensors(tensors: Mapping[str, NDArray[Any]], header: Mapping[str, A
         numbers = tensors.get(f"run_{name}", np.zeros(n, dtype=np.int32))
         is_known = (numbers >= 0) & (numbers < len(names))
         _require(is_known.all(), f"a segment has an unknown {name}")
+    _require_labels_and_targets(tensors, gaze.shape[1])
+
+
+def _require_labels_and_targets(tensors: Mapping[str, NDArray[Any]], n_samples: int) -> None:
+    labels = tensors.get("labels", np.zeros(n_samples, dtype=np.uint8))
+    is_classes = labels.dtype == np.uint8 and labels.shape == (n_samples,)
+    _require(is_classes and labels.max(initial=0) <= len(EVENT_CLASSES), "labels is damaged")
+    if not tensors.keys() & {"target_starts", "target_places"}:
+        return
+    starts, places = tensors["target_starts"], tensors["target_places"]
+    is_listed = starts.dtype.kind in "iu" and starts.shape == (starts.size,)
+    _require(is_listed, "target_starts is no list of whole numbers")
+    edges = np.append(starts.astype(np.float64), n_samples)
+    _require(edges[0] == 0 and (np.diff(edges) > 0).all(), "target_starts is out of order")
+    is_places = places.dtype == np.float32 and places.shape == (2, starts.size)
+    _require(is_places, "target_places is damaged")
+    # NaN is a time without a target.
+    is_place = np.isfinite(places) | np.isnan(places).all(axis=0)
+    _require(is_place.all(), "target_places holds numbers that are not finite")
 
 
 def _screens(header: Mapping[str, Any]) -> tuple[Screen, ...]:
@@ -204,6 +228,8 @@ def _assembled(tensors: Mapping[str, NDArray[Any]], header: Mapping[str, Any]) -
         segment_step=steps if len(steps) else None,
         velocity_scale=header["velocity_scale"],
         provenance={**provenance, "data_sha256": header["data_sha256"]},
+        labels=tensors.get("labels"),
+        targets=_targets(tensors),
     )
 
 
@@ -223,6 +249,27 @@ def _stored_gaze(windows: Windows) -> NDArray[np.int16] | NDArray[np.float32]:
     if np.abs(steps).max(initial=0) > _INT16_MAX:
         return np.ascontiguousarray(windows.gaze)
     return np.asarray(steps, dtype=np.int16)
+
+
+def _stored_labels_and_targets(windows: Windows) -> dict[str, NDArray[Any]]:
+    """Tensors of labels and targets where there are any; the target is stored at its changes."""
+    tensors: dict[str, NDArray[Any]] = {}
+    if windows.labels is not None:
+        tensors["labels"] = np.ascontiguousarray(windows.labels)
+    if windows.targets is not None:
+        before, after = windows.targets[:, :-1], windows.targets[:, 1:]
+        is_same = (after == before) | (np.isnan(after) & np.isnan(before))
+        starts = np.append(0, np.flatnonzero(~is_same.all(axis=0)) + 1)
+        tensors["target_starts"] = starts
+        tensors["target_places"] = np.ascontiguousarray(windows.targets[:, starts])
+    return tensors
+
+
+def _targets(tensors: Mapping[str, NDArray[Any]]) -> NDArray[np.float32] | None:
+    if "target_starts" not in tensors:
+        return None
+    lengths = np.diff(np.append(tensors["target_starts"], tensors["gaze"].shape[1]))
+    return np.repeat(tensors["target_places"], lengths, axis=1)
 
 
 def _hash(tensors: Mapping[str, NDArray[Any]]) -> str:

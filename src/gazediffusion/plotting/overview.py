@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.cleaning import clean
-from gazediffusion.data.preparing import PrepareConfig, clean_segments
+from gazediffusion.data.preparing import PrepareConfig
 from gazediffusion.data.readers import Source
 from gazediffusion.data.reading import Recordings, sources_of
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.resampling import read_clock
+from gazediffusion.data.segments import clean_segments
 from gazediffusion.errors import GazeError
 from gazediffusion.files import require_free
 from gazediffusion.geometry import Screen

@@ -54,9 +54,11 @@ _IDENTITY = _by_form(
     recording="recording",
     trial="trial",
 )
-_TRIAL_WORDS = ("session", "run", "block", "stimulus", "recording", "trial")
+TRIAL_WORDS = ("session", "run", "block", "stimulus", "recording", "trial")
 # What a name may hold beside the word that counts, and the words that count then.
-_VOCABULARY: tuple[tuple[str, Mapping[str, str]], ...] = (
+Vocabulary = tuple[tuple[str, Mapping[str, str]], ...]
+_BESIDE_IDENTITY = r"(?:id|name|number|nr|no|num|index|idx|code)$"
+_VOCABULARY: Vocabulary = (
     (
         r"gaze|position|pos|points?|coordinates?|coords?|eye|por|^is|^in|flag$",
         {"x": "x", "y": "y", "blink": "blink", "blinkid": "blink"} | _SIDED,
@@ -65,9 +67,35 @@ _VOCABULARY: tuple[tuple[str, Mapping[str, str]], ...] = (
         r"gaze|recording|sample|device|eye|tracker",
         dict.fromkeys(("t", "time", "timestamp", "ts"), "t"),
     ),
-    (r"(?:id|name|number|nr|no|num|index|idx|code)$", _IDENTITY),
+    (
+        r"hand|final|manual|expert|sample|type|class|\d$",
+        _by_form(label="label labels labeller labeler event events eventlabel eventlabels"),
+    ),
+    (_BESIDE_IDENTITY, _IDENTITY),
 )
-WORDS = ["x", "y", "t", "blink", *dict.fromkeys([*_SIDED.values(), *_IDENTITY.values()])]
+# Of tables whose rows are no samples but fixations, or places to which a target jumps.
+POSITIONS: Vocabulary = (
+    (
+        r"^current|fixation|fix|target|mean|gaze|position|pos|points?|coordinates?|coords?",
+        {"x": "x", "y": "y"},
+    ),
+    (
+        r"^current|fixation|fix|target|jump",
+        _by_form(
+            onset="t time timestamp onset onsettime start starttime tstart", duration="duration dur"
+        ),
+    ),
+    (
+        "^current",
+        _by_form(
+            order="order index idx rank number nr n fixation fix fixationindex fixindex "
+            "fixationnumber fixationid fixid",
+            scanpath="id name",
+        ),
+    ),
+    (_BESIDE_IDENTITY, _IDENTITY | {"scanpath": "scanpath", "image": "stimulus"}),
+)
+WORDS = ["x", "y", "t", "blink", "label", *dict.fromkeys([*_SIDED.values(), *_IDENTITY.values()])]
 
 
 @dataclass(frozen=True)
@@ -84,6 +112,7 @@ class Columns:
 
     time: None where samples are evenly spaced and no column holds their times.
     origin: of the gaze, where the format or the names state it.
+    label: columns that may hold event labels; their content tells.
     """
 
     time: Column | None
@@ -93,6 +122,7 @@ class Columns:
     trial: Sequence[str] = ()
     blink: Mapping[Eye, str] = field(default_factory=dict)
     origin: Origin | None = None
+    label: Sequence[str] = ()
 
     @property
     def unit(self) -> str | None:
@@ -132,12 +162,12 @@ def find_columns(names: Sequence[str], options: ReadOptions, path: Path) -> Colu
     if {"x", "y"} & options.columns.keys():
         eyes = {}
     pairs: dict[Eye, tuple[Column, Column] | None] = {
-        eye: _pair(found[f"x{ending}"], found[f"y{ending}"], options.unit)
+        eye: pair_of(found[f"x{ending}"], found[f"y{ending}"], options.unit)
         for eye, ending in eyes.items()
     }
     # The mean of both eyes jumps when one is lost, so it is read only where it is all there is.
     if not any(pairs.values()):
-        pairs = {"cyclopean": _pair(found["x"], found["y"], options.unit)}
+        pairs = {"cyclopean": pair_of(found["x"], found["y"], options.unit)}
     gaze = {eye: pair for eye, pair in pairs.items() if pair is not None}
     times = sorted(found["t"], key=lambda column: column.unit is None)
     if not gaze or not (times or options.source_rate_hz):
@@ -151,7 +181,7 @@ def find_columns(names: Sequence[str], options: ReadOptions, path: Path) -> Colu
         return next((column.name for column in found.get(word, [])), None)
 
     blinks = {eye: first(f"blink_{eye}") or first("blink") for eye in gaze}
-    trials = [name for name in map(first, _TRIAL_WORDS) if name is not None]
+    trials = [name for name in map(first, TRIAL_WORDS) if name is not None]
     stated = {unit for pair in gaze.values() for unit in [pair[0].unit]}
     is_up = stated == {"norm"} and all("pos" in words_in(x.name) for x, _ in gaze.values())
     return Columns(
@@ -163,6 +193,7 @@ def find_columns(names: Sequence[str], options: ReadOptions, path: Path) -> Colu
         blink={eye: name for eye, name in blinks.items() if name is not None},
         # Pupil Core's norm_pos counts from the bottom left.
         origin="bottom-left" if is_up else None,
+        label=[column.name for column in found["label"]],
     )
 
 
@@ -182,13 +213,13 @@ def _named(given: str, names: Sequence[str], path: Path) -> str:
     raise GazeError(f"there is no column {given!r}", path=path, remedy=remedy)
 
 
-def meaning(name: str) -> tuple[str | None, str | None]:
+def meaning(name: str, vocabulary: Vocabulary = _VOCABULARY) -> tuple[str | None, str | None]:
     """Our word for a column and the unit that its name states, None where it tells neither."""
     unit = unit_in(name)
     joined = "".join(word for word in words_in(name) if word not in _UNITS)
     if _EYE_IN_SPACE.fullmatch(joined):
         return None, unit
-    for beside, known in _VOCABULARY:
+    for beside, known in vocabulary:
         word = known.get(re.sub(beside, "", joined))
         if word is not None and (word != "t" or unit is None or unit in MS_PER):
             return word, unit
@@ -212,7 +243,7 @@ def words_in(name: str) -> list[str]:
     return re.findall(r"[a-zµμ]+|\d+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
 
 
-def _pair(
+def pair_of(
     xs: Sequence[Column], ys: Sequence[Column], preferred: Unit | None
 ) -> tuple[Column, Column] | None:
     """The first x and y in the same unit; the one asked for first, then pixels.

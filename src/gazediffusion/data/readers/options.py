@@ -24,7 +24,7 @@ ASSUMED, GIVEN, STATED = "assumed", "given", "stated by the file"
 class ReadOptions:
     """What the user says of files.
 
-    columns: our word (x, y, t, participant, task, trial, blink, x_left, ...) -> column name.
+    columns: our word (x, y, t, participant, task, trial, blink, label, ...) -> column name.
     participant_pattern: a regular expression searched in each path, with a group named
         `participant` (or one plain group) and, optionally, groups named `task` and `trial`.
     screen: of files that do not state one. A file that states another is an error, unless

@@ -52,8 +52,13 @@ def recordings(
     with naming_damage(table.path):
         path = table.path
         blinks = list(set(columns.blink.values()))
-        values, flags, stretches = table.samples(columns.numeric, blinks, columns.identity)
-        groups = _groups(stretches)
+        values, flags, labels, stretches = table.samples(
+            columns.numeric, blinks, columns.identity, columns.label
+        )
+        if "label" in options.columns and not labels:
+            words = f"column {options.columns['label']!r} holds no event labels"
+            raise GazeError(words, path=path, remedy="labels are F, S, P, B, N or words for these")
+        groups = grouped(stretches)
         times_ms = _clock(values, columns.time, max((r for _, r in groups), key=len), options, path)
         unit, origin, facts = _gaze_facts(columns, options)
         for identity, rows in groups:
@@ -64,7 +69,7 @@ def recordings(
             require_forward_time(
                 time_ms,
                 path,
-                _places(table, rows),
+                places_of(table, rows),
                 remedy="name the column that separates trials with `columns` trial=...",
             )
             gaze_px = {}
@@ -75,6 +80,7 @@ def recordings(
                     gaze_px[eye][:, part] = _to_pixels(gaze, unit, origin, screen, path)
             if rows is groups[-1][1]:
                 values.clear()  # a file may be one long recording
+            own_labels, label_facts = _labels_of(labels, rows)
             yield Recording(
                 participant=named.participant,
                 task=named.task,
@@ -85,8 +91,9 @@ def recordings(
                 format=format,
                 screen=screen,
                 rate_hz=rate_hz,
-                is_blink={eye: flags[name][_index(rows)] for eye, name in columns.blink.items()},
-                facts=recording_facts(named, screen, source, **facts),
+                is_blink={eye: flags[name][index_of(rows)] for eye, name in columns.blink.items()},
+                facts=recording_facts(named, screen, source, **facts, **label_facts),
+                labels=own_labels,
             )
 
 
@@ -108,6 +115,16 @@ def _gaze_facts(columns: Columns, options: ReadOptions) -> tuple[Unit, Origin, d
             "origin": Fact(origin, GIVEN if options.origin else STATED if implied else ASSUMED),
         },
     )
+
+
+def _labels_of(
+    labels: Mapping[str, NDArray[np.uint8]], rows: Rows
+) -> tuple[NDArray[np.uint8] | None, dict[str, Fact]]:
+    """The event classes of a recording's rows, of the first column that labels any of them."""
+    for name, classes in labels.items():
+        if (own := classes[index_of(rows)]).any():
+            return own, {"labels": Fact(f"column {name}", "column names")}
+    return None, {}
 
 
 def _clock(
@@ -149,7 +166,7 @@ def _identity(
     return replace(by_column, participant=by_name.participant, task=task, source=by_name.source)
 
 
-def _groups(stretches: pl.DataFrame) -> list[tuple[dict[str | None, str], Rows]]:
+def grouped(stretches: pl.DataFrame) -> list[tuple[dict[str | None, str], Rows]]:
     """Each identity with its rows: a range, or an array where it comes in several pieces."""
     pieces = (
         stretches.with_columns(start=pl.col("len").cum_sum() - pl.col("len"))
@@ -172,17 +189,19 @@ def _rows(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Rows:
     return rows
 
 
-def _places(table: Table, rows: Rows) -> Callable[[int], str]:
+def places_of(table: Table, rows: Rows) -> Callable[[int], str]:
+    """What names the place of the k-th of these rows."""
     return lambda sample: table.place(int(rows[sample]))
 
 
-def _index(rows: Rows) -> slice | NDArray[np.int64]:
+def index_of(rows: Rows) -> slice | NDArray[np.int64]:
+    """What selects these rows of an array."""
     return slice(rows.start, rows.stop) if isinstance(rows, range) else rows
 
 
 def _floats(values: Values, column: Column, rows: Rows) -> NDArray[np.float64]:
     """The column's numbers in these rows, NaN where missing."""
-    return values[column.name][_index(rows)].astype(np.float64, copy=False)
+    return values[column.name][index_of(rows)].astype(np.float64, copy=False)
 
 
 def _ms_by_step(times: NDArray[np.float64], column: Column, path: Path) -> float:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gazediffusion.data.readers import arrow
+from gazediffusion.data.readers.labels import event_classes, labels_among
 from gazediffusion.data.readers.naming import words_in
 from gazediffusion.data.readers.text import (
     MISSING,
@@ -48,14 +49,16 @@ _GROWTH = 1 << 20  # rows
 
 
 class Samples(NamedTuple):
-    """Columns in memory: numbers (NaN where missing), flags, and whose the rows are.
+    """Columns in memory: numbers (NaN where missing), flags, labels, and whose the rows are.
 
+    labels: the event class of each row, by column; columns of anything else are left out.
     stretches: rows that follow one another and share their `identity` (a struct of cells), with
         their number `len`.
     """
 
     values: dict[str, NDArray[np.floating[Any]]]
     flags: dict[str, NDArray[np.bool_]]
+    labels: dict[str, NDArray[np.uint8]]
     stretches: pl.DataFrame
 
 
@@ -85,12 +88,17 @@ class Table:
         return raw.with_columns(self._parsed(raw[name], 0) for name in names)
 
     def samples(
-        self, numeric: Sequence[str], flags: Sequence[str] = (), identity: Sequence[str] = ()
+        self,
+        numeric: Sequence[str],
+        flags: Sequence[str] = (),
+        identity: Sequence[str] = (),
+        labels: Sequence[str] = (),
     ) -> Samples:
-        """Columns of numbers, of yes or no, and of identities, read in one pass."""
-        names = dict.fromkeys([*numeric, *flags, *identity])
+        """Columns of numbers, of yes or no, of identities and of events, read in one pass."""
+        names = dict.fromkeys([*numeric, *flags, *identity, *labels])
         values = {name: _GrowingArray() for name in numeric}
         is_set = {name: _GrowingArray() for name in flags}
+        classes = {name: _GrowingArray() for name in labels}
         stretches = []
         n_rows = 0
         with naming_damage(self.path):
@@ -99,6 +107,8 @@ class Table:
                     array.extend(_floats(self._parsed(batch[name], n_rows)))
                 for name, array in is_set.items():
                     array.extend(_flags(batch[name]))
+                for name, array in classes.items():
+                    array.extend(event_classes(batch[name]))
                 stretches.append(_stretches(batch, identity))
                 n_rows += batch.height
         if n_rows == 0:
@@ -106,6 +116,7 @@ class Table:
         return Samples(
             {name: array.filled for name, array in values.items()},
             {name: array.filled for name, array in is_set.items()},
+            labels_among({name: array.filled for name, array in classes.items()}),
             pl.concat(stretches),
         )
 
