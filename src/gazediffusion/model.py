@@ -11,6 +11,7 @@ Windows(2 of 8 s at 250 Hz, participants: 1, tasks: reading)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -18,12 +19,16 @@ import numpy as np
 import torch
 
 from gazediffusion.data.export.windows import format_of
+from gazediffusion.data.scanpaths import Scanpath
+from gazediffusion.data.targets import Targets
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
 from gazediffusion.diffusion.likelihood import Bound
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.generator import DiffusionGenerator, Progress
+from gazediffusion.generation.rendering import MOST_SECONDS, Waypoint
 from gazediffusion.generation.sets import Sampling, SetConfig, write_set
+from gazediffusion.generation.steering import Steering
 from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import Run, RunConfig, WeightsName
 from gazediffusion.models.pretrained import load_model, pretrained_folder
@@ -34,7 +39,20 @@ from gazediffusion.training.loop import Epoch, held_out_bound
 from gazediffusion.training.training import train as train_run
 
 
-class SamplingSettings(TypedDict, total=False):
+class SteeringSettings(TypedDict, total=False):
+    """What windows of a steerable model keep to, in normalized units.
+
+    scanpath, targets: of `read_scanpaths` and `read_targets`, one for all windows or several in
+    turn. at: waypoints (seconds, x, y). start: (x, y) at the beginning.
+    """
+
+    scanpath: Sequence[Scanpath]
+    targets: Sequence[Targets]
+    at: Sequence[Waypoint]
+    start: tuple[float, float] | None
+
+
+class SamplingSettings(SteeringSettings, total=False):
     """How windows are sampled.
 
     task: of all windows; None draws the training mixture. quality: fast, default or best. sampler,
@@ -136,6 +154,22 @@ class Model:
         """The tasks that the model is conditioned on."""
         return self.config.conditioning.tasks
 
+    def screen_of(self, task: str | None = None) -> Screen:
+        """The screen that windows of a task are generated for.
+
+        task: may be None where all tasks have one screen.
+        """
+        conditioning = self.config.conditioning
+        if task is not None:
+            return conditioning.task_screens[conditioning.task_number(task)]
+        screens = set(conditioning.task_screens or (self.config.screen,))
+        if len(screens) > 1:
+            raise GazeError(
+                "the tasks of this model have different screens",
+                remedy=f"give `task` ({', '.join(self.tasks)}) or `screen`",
+            )
+        return screens.pop()
+
     @property
     def device(self) -> torch.device:
         """The device that the network is on."""
@@ -146,10 +180,30 @@ class Model:
         """Whether the conditioning is calibrated, or needs no calibration."""
         return self.config.conditioning.is_calibrated
 
-    def generator(self, **settings: Unpack[SamplingSettings]) -> DiffusionGenerator:
-        """The generator with these settings; see `sample`."""
+    @property
+    def is_steerable(self) -> bool:
+        """Whether windows may be of any length and keep to scanpaths, targets and known samples."""
+        return bool(self.config.conditioning.sequences)
+
+    def generator(
+        self,
+        n: int = 1,
+        seed: int = 0,
+        seconds: float | None = None,
+        **settings: Unpack[SamplingSettings],
+    ) -> DiffusionGenerator:
+        """The generator of n windows of a seed with these settings; see `sample`."""
         given: dict[str, Any] = {"quality": "default", **settings}
-        return DiffusionGenerator.of_quality(self.run, **given)
+        steering = {name: given.pop(name, None) for name in SteeringSettings.__annotations__}
+        made = DiffusionGenerator.of_quality(self.run, **given)
+        steered = {name: value for name, value in steering.items() if value}
+        if steered:
+            return Steering(**steered).applied_to(made, n, seed, seconds)
+        if seconds is not None and seconds > MOST_SECONDS:
+            raise GazeError(f"`seconds` must be {MOST_SECONDS:g} or less, not {seconds:g}")
+        n_samples = 0 if seconds is None else round(seconds * self.config.rate_hz)
+        is_long = self.is_steerable and n_samples > self.config.length
+        return replace(made, length=n_samples) if is_long else made
 
     def sample(
         self,
@@ -163,7 +217,8 @@ class Model:
     ) -> Windows:
         """The first n windows of a seed, each with its task, screen and resolution.
 
-        seconds: length kept of every window. rate_hz: low-pass the windows and bring them to this
+        seconds: length of every window; a steerable model generates any, others up to that of its
+        windows. rate_hz: low-pass the windows and bring them to this
         rate, at most the model's, as of a 60 Hz tracker. progress: called with the number of
         windows done. Settings: `SamplingSettings`. Window k of a seed is always the same window.
         """
@@ -187,7 +242,7 @@ class Model:
         Windows(2 of 8 s at 250 Hz, participants: 1, tasks: reading)
         """
         config = SetConfig(n=n, seed=seed, seconds=seconds, rate_hz=rate_hz, format=format)
-        return Sampling(self.generator(**settings), config)
+        return Sampling(self.generator(n, seed, seconds, **settings), config)
 
     def sample_to(
         self,
@@ -222,7 +277,8 @@ class Model:
             seconds=seconds,
             rate_hz=rate_hz,
         )
-        return write_set(self.generator(**settings), config, path, progress, say, overwrite)
+        generator = self.generator(n, seed, seconds, **settings)
+        return write_set(generator, config, path, progress, say, overwrite)
 
     def fine_tune(
         self,

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gazediffusion.cli import progress, tables
 from gazediffusion.cli.console import exit_stopped, out, plain, warn
-from gazediffusion.cli.options import DistanceCm, Overwrite, ScreenCm, ScreenPx, screen_of
+from gazediffusion.cli.options import (
+    DistanceCm,
+    Origin,
+    Overwrite,
+    ScreenCm,
+    ScreenPx,
+    Unit,
+    screen_of,
+)
 from gazediffusion.errors import StoppedError
 
 if TYPE_CHECKING:
@@ -166,7 +174,14 @@ def generate(
             "position and velocity."
         ),
     ] = "default",
-    n: Annotated[int, typer.Option("-n", help="How many windows.")] = 100,
+    n: Annotated[
+        int | None,
+        typer.Option(
+            "-n",
+            help="How many windows; by default 100, or one for each scanpath or target.",
+            show_default=False,
+        ),
+    ] = None,
     quality: Annotated[
         str, typer.Option(help="fast, default or best; --steps and --sampler override it.")
     ] = "default",
@@ -208,8 +223,39 @@ def generate(
     ] = None,
     seconds: Annotated[
         float | None,
-        typer.Option(help="Length kept of every window, from its start.", show_default=False),
+        typer.Option(
+            help="Length of every window: any for a steerable model, else up to the model's 8 s.",
+            show_default=False,
+        ),
     ] = None,
+    scanpath: Annotated[
+        Path | None,
+        typer.Option(
+            help="A table of fixations that the gaze makes: x, y, and onset or duration where they "
+            "are given.",
+            show_default=False,
+        ),
+    ] = None,
+    targets: Annotated[
+        Path | None,
+        typer.Option(
+            help="A table of when a target jumps where, which the gaze follows: time, x, y.",
+            show_default=False,
+        ),
+    ] = None,
+    at: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A waypoint SECONDS:X,Y in pixels, as 2.0:640,360; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(help="Where the gaze begins, X,Y in pixels.", show_default=False),
+    ] = None,
+    unit: Unit = None,
+    origin: Origin = None,
     rate: Annotated[
         float | None,
         typer.Option(
@@ -244,6 +290,18 @@ def generate(
         warn(
             f"{model} is not calibrated: run gazediffusion calibrate {model} for better statistics"
         )
+    given = screen_of(screen, screen_cm, distance_cm)
+    steering: dict[str, Any] = {}
+    if scanpath or targets or at or start:
+        on, place = given or loaded.screen_of(task), {"unit": unit, "origin": origin}
+        steering = {
+            "scanpath": gd.read_scanpaths(scanpath, on, **place) if scanpath else [],  # type: ignore[arg-type]  # checked there
+            "targets": gd.read_targets(targets, on, **place) if targets else [],  # type: ignore[arg-type]
+            "at": [gd.parse_waypoint(one, on) for one in at or []],
+            "start": gd.parse_position(start, on) if start else None,
+        }
+    if n is None:
+        n = max(*(len(steering.get(name, ())) for name in ("scanpath", "targets")), 0) or 100
     with progress.windows_bar("generating", n) as bar:
         try:
             written = loaded.sample_to(
@@ -251,7 +309,7 @@ def generate(
                 n,
                 seed=seed,
                 format=format,
-                screen=screen_of(screen, screen_cm, distance_cm),
+                screen=given,
                 grid_px=grid,
                 seconds=seconds,
                 rate_hz=rate,
@@ -266,6 +324,7 @@ def generate(
                 guidance=guidance,
                 precision=precision,
                 batch_size=batch_size,
+                **steering,
             )
         except KeyboardInterrupt:
             done = f"{bar.done:.0f} of {n} windows are generated and kept beside {output}"

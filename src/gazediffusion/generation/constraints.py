@@ -6,8 +6,10 @@ after the last. Long gaze is generated in windows, each given the end of the one
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,10 +47,12 @@ class Constraints:
             if array is not None:
                 yield field.name, array
 
-    @property
-    def n_samples(self) -> int:
-        """Samples of each entry."""
-        return max((array.shape[2] for _, array in self.given()), default=0)
+    def describe(self) -> dict[str, Any]:
+        """What a card says of them: entries and a hash of each; no gaze."""
+        return {
+            name: {"entries": len(array), "sha256": hashlib.sha256(array.tobytes()).hexdigest()}
+            for name, array in self.given()
+        }
 
     def of(self, first: int, stop: int, n_samples: int) -> dict[str, Floats]:
         """The constraints of windows first..stop-1, with NaN appended up to `n_samples`."""

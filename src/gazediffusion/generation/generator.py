@@ -172,7 +172,9 @@ class DiffusionGenerator:
         sampler = _SAMPLERS[recipe.process][0] if self.sampler == "auto" else self.sampler
         steps = recipe.sampling_steps if self.steps is None else self.steps
         if recipe.process == "edm":
-            condition = {"task": self.task, "guidance": self.guidance}
+            condition: dict[str, Any] = {"task": self.task, "guidance": self.guidance}
+            if self.constraints is not None:
+                condition["constraints"] = self.constraints.describe()
             return {"sampler": sampler, "steps": steps, "bf16": self.bf16, **condition}
         if sampler == "ancestral":
             return {"sampler": "ancestral", "steps": recipe.diffusion_steps, "eta": 1.0}
