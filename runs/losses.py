@@ -5,9 +5,9 @@
 The split is that of the packaged model: recordings are prepared as for its training (docs/joint.md)
 and the counts are compared with its configuration. With --fit the tables are written into its
 folder. Then, for each task, losses are drawn for as many recordings as the held-out participants
-have, four times, each as long as theirs, on generated windows joined end to end. All sets are
-measured by `data.losses.find_losses`. Prints a Markdown table (-o: also writes it); intervals are
-95 % over held-out participants by bootstrap.
+have, each as long as theirs, on generated windows joined end to end, again and again for 300 min.
+All sets are measured by `data.losses.find_losses`. Prints a Markdown table (-o: also writes it);
+intervals are 95 % over held-out participants by bootstrap.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ TASKS = {
     "bioeye": {"reading_text": "reading", "random_dot_saccades": "dots"},
 }
 SAME = {"gazecom": (("R_K1B1", "K1B"),), "bioeye": ()}
-N_DRAWS, N_BOOTSTRAP = 4, 500
+N_WINDOWS, MINUTES, N_BOOTSTRAP = 100, 300, 500
 COLUMNS = (
     "losses per min",
     "time lost (%)",
@@ -87,19 +87,18 @@ def observed(folder: Path) -> tuple[list[Losses], list[Losses]]:
     return sides
 
 
-def generated(losses: LossModel, task: str, like: Sequence[Losses], seed: int) -> Iterator[Losses]:
+def generated(losses: LossModel, task: str, like: list[Losses], seed: int) -> Iterator[Losses]:
     """Losses of generated recordings of a task, as long as these."""
     model = gd.load("joint")
-    lengths = [round(one.duration_ms * model.config.rate_hz / 1000) for one in like]
-    n = math.ceil(sum(lengths) / model.config.length)
-    windows = model.sample(n, task=task, seed=seed, quality="fast")
-    joined, ends = np.concatenate(list(windows.cut()), axis=1), np.cumsum(lengths)
-    for draw in range(N_DRAWS):
-        for number, (end, length) in enumerate(zip(ends.tolist(), lengths, strict=True)):
-            one = gd.Windows.from_array(
-                joined[None, :, end - length : end], windows.rate_hz, windows.screen, tasks=task
-            )
-            yield find_losses(recording_of(losses.add_to(one, seed + draw, number)))
+    windows = model.sample(N_WINDOWS, task=task, seed=seed, quality="fast")
+    joined = np.concatenate(list(windows.cut()), axis=1)
+    n_draws = math.ceil(MINUTES * 60_000 / sum(one.duration_ms for one in like))
+    for number, one in enumerate(like * n_draws):
+        n_samples = round(one.duration_ms * model.config.rate_hz / 1000)
+        first = number * model.config.length % (joined.shape[1] - n_samples)
+        gaze = joined[None, :, first : first + n_samples]
+        cut = gd.Windows.from_array(gaze, windows.rate_hz, windows.screen, tasks=task)
+        yield find_losses(recording_of(losses.add_to(cut, seed, number)))
 
 
 def recording_of(windows: gd.Windows, number: int = 0) -> gd.Recording:

@@ -24,7 +24,8 @@ from gazediffusion.geometry import Screen
 
 FORMAT = "gazediffusion-windows"
 # Version 2 adds `run_screen` and `run_step`; files of one screen without steps stay version 1.
-FORMAT_VERSION = 2
+# Version 3 has windows with losses, NaN in gaze.
+FORMAT_VERSION = 3
 # Names of tensors in the file -> fields of `Windows`.
 _TENSORS = {
     "starts": "starts",
@@ -48,13 +49,14 @@ def save_windows(windows: Windows, path: Path, overwrite: bool = False) -> None:
     tensors = {name: getattr(windows, field) for name, field in _TENSORS.items()}
     tensors["gaze"] = _stored_gaze(windows)
     is_plain = len(windows.screens) == 1 and windows.segment_step is None
+    has_losses = bool(np.isnan(windows.gaze).any())
     if not is_plain:
         steps = windows.segment_step
         tensors["run_screen"] = windows.segment_screen
         tensors["run_step"] = np.zeros((0, 2)) if steps is None else steps
     header = {
         "format": FORMAT,
-        "format_version": 1 if is_plain else FORMAT_VERSION,
+        "format_version": 3 if has_losses else 1 if is_plain else 2,
         "recipe": windows.protocol,
         "length": windows.length,
         "rate_hz": windows.rate_hz,
@@ -146,7 +148,8 @@ def _require_tensors(tensors: Mapping[str, NDArray[Any]], header: Mapping[str, A
     is_grid = gaze.dtype == np.int16 and header["grid_px"] is not None
     _require(is_grid or gaze.dtype == np.float32, f"gaze holds {gaze.dtype}")
     _require(gaze.shape == (2, gaze.size // 2), f"gaze has the shape {gaze.shape}")
-    _require(np.isfinite(gaze).all(), "gaze holds numbers that are not finite")
+    is_number = ~np.isinf(gaze) if header["format_version"] >= 3 else np.isfinite(gaze)
+    _require(is_number.all(), "gaze holds numbers that are not finite")
     steps = tensors.get("run_step", np.zeros((0, 2)))
     _require(steps.dtype.kind == "f" and steps.shape in ((0, 2), (n, 2)), "run_step is damaged")
     _require(np.isfinite(steps).all(), "run_step holds numbers that are not finite")
@@ -217,7 +220,7 @@ def _in_present_names(provenance: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _stored_gaze(windows: Windows) -> NDArray[np.int16] | NDArray[np.float32]:
-    if windows.grid_px is None:
+    if windows.grid_px is None or np.isnan(windows.gaze).any():
         return np.ascontiguousarray(windows.gaze)
     steps = np.rint(windows.gaze / windows.grid_of_sample)
     if np.abs(steps).max(initial=0) > _INT16_MAX:

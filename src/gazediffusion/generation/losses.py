@@ -3,9 +3,10 @@
 Short losses (below 50 ms) and long ones are two classes. In a recording, losses of a class begin at
 a rate that depends on the time since the last loss, times a factor of the recording. The factor is
 gamma distributed with mean 1 (a shared frailty), so that recordings differ and losses come in
-groups. Durations have the recordings' quantiles. Flanks (data/losses.py) are sums of a few courses,
-found by singular value decomposition, whose weights have the recordings' quantiles and correlations
-of ranks (a Gaussian copula). A fitted model contains these tables and no row of a recording.
+groups. Durations have the recordings' quantiles. The flank of either side (data/losses.py) is a sum
+of a few courses, found by singular value decomposition. The size of its vector of weights has the
+recordings' quantiles, correlated with that of the other side; its direction is Gaussian, apart for
+small and for large flanks. A fitted model contains these tables and no row of a recording.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Floats = NDArray[np.float64]
 FILE = "losses.json"
 FORMAT = "gazediffusion-losses"
 CLASSES = ("short", "long")
-N_COURSES = 5
+N_COURSES = 6
 # Edges of the bins of time since the last loss; the last bin is open.
 EDGES_MS = np.array([0.0, 60.0, 120.0, 250.0, 500.0, 1000.0, 2000.0, 5000.0])
 LEVELS = np.concatenate([[0.005], np.arange(1, 40) / 40, [0.995]])
@@ -45,41 +46,77 @@ _NORMAL = NormalDist()
 
 
 @dataclass(frozen=True, eq=False)
+class Flank:
+    """Weights of the courses on one side of the losses of a class.
+
+    log_size: (level,) quantiles of the logarithm of the size of the vector of weights, in degrees.
+    means: (half, course), covariances: (half, course, course) of its direction, a unit vector, for
+        sizes below and above the median.
+    """
+
+    log_size: Floats
+    means: Floats
+    covariances: Floats
+
+    @classmethod
+    def fit(cls, weights: Floats) -> Flank:
+        """The distribution of weights (flank, course)."""
+        size = np.maximum(np.linalg.norm(weights, axis=1), 1e-6)
+        halves = np.array_split((weights / size[:, None])[size.argsort()], 2)
+        return cls(
+            np.quantile(np.log(size), LEVELS),
+            np.array([half.mean(axis=0) for half in halves]),
+            np.array([np.cov(half.T) for half in halves]),
+        )
+
+    def draw(self, rank: float, rng: np.random.Generator) -> Floats:
+        """Weights (course,) whose size has this rank, from 0 to 1."""
+        half = int(rank >= 0.5)
+        way = rng.multivariate_normal(self.means[half], self.covariances[half], method="eigh")
+        size = math.exp(np.interp(rank, LEVELS, self.log_size))
+        return np.asarray(size * way / np.linalg.norm(way))
+
+
+@dataclass(frozen=True, eq=False)
 class LossClass:
     """Short or long losses of a task.
 
     per_minute: (bin,) onsets per minute of seen time, by the time since the last loss (EDGES_MS).
     shape: of the gamma distribution of a recording's factor; small where recordings differ much.
     log_ms: (level,) quantiles of the logarithm of durations in ms.
-    weights: (course, level) quantiles of the flanks' weights; ranks: (course, course) correlation
-        of their normal scores.
+    before, after: the flanks; coupling: correlation of the normal scores of their sizes.
     """
 
     per_minute: Floats
     shape: float
     log_ms: Floats
-    weights: Floats
-    ranks: Floats
+    before: Flank
+    after: Flank
+    coupling: float
 
-    def draw_flank(self, courses: Floats, rng: np.random.Generator) -> Floats:
+    def draw_flank(self, courses: Sequence[Floats], rng: np.random.Generator) -> Floats:
         """Deviations (2, time) in degrees at BEFORE_MS and AFTER_MS."""
-        normal = rng.multivariate_normal(np.zeros(len(courses)), self.ranks, method="eigh")
-        weights = [
-            np.interp(_NORMAL.cdf(score), LEVELS, quantiles)
-            for score, quantiles in zip(normal.tolist(), self.weights, strict=True)
+        one, other = rng.standard_normal(2).tolist()
+        other = self.coupling * one + math.sqrt(1 - self.coupling**2) * other
+        sides = [
+            np.tensordot(flank.draw(_NORMAL.cdf(score), rng), of_side, axes=1)
+            for flank, score, of_side in zip(
+                (self.before, self.after), (one, other), courses, strict=True
+            )
         ]
-        return np.asarray(np.tensordot(weights, courses, axes=1))
+        return np.concatenate(sides, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
 class LossModel:
     """The losses of each task: short and long ones, and the courses of all flanks.
 
-    courses: (course, 2, time) in degrees. fitted_on: what the card says of the recordings.
+    courses: (course, 2, time) in degrees, before and after a loss. fitted_on: what the card says of
+        the recordings.
     """
 
     tasks: Mapping[str, tuple[LossClass, LossClass]]
-    courses: Floats
+    courses: tuple[Floats, Floats]
     fitted_on: Mapping[str, Any]
 
     @classmethod
@@ -88,12 +125,13 @@ class LossModel:
         found = list(recordings)
         tasks = list(dict.fromkeys(one.task for one in found))
         every = [loss for one in found for loss in one.losses]
-        flanks = [loss.flank_deg.ravel() for loss in every if loss.flank_deg is not None]
+        flanks = [loss.flank_deg for loss in every if loss.flank_deg is not None]
         if len(flanks) < _FEWEST:
             raise GazeError(
                 f"only {len(flanks)} losses have flanks, and a model of losses needs {_FEWEST}"
             )
-        courses = np.linalg.svd(np.array(flanks), full_matrices=False)[2][:N_COURSES]
+        before, after = (_courses(side) for side in _sides(flanks))
+        courses = before, after
         shared = [_tables(_of_class(every, is_long), courses) for is_long in (False, True)]
         fitted = {}
         for task in tasks:
@@ -112,8 +150,7 @@ class LossModel:
             "minutes": round(sum(one.duration_ms for one in found) / 60_000, 1),
             "n_losses": len(every),
         }
-        shape = (-1, 2, len(BEFORE_MS) + len(AFTER_MS))
-        return cls(fitted, courses.reshape(shape), {**fitted_on, **about})
+        return cls(fitted, courses, {**fitted_on, **about})
 
     def add_to(self, windows: Windows, seed: int, first: int = 0) -> Windows:
         """Windows first.. of a seed with losses: NaN where the eye is lost, moved beside.
@@ -163,17 +200,12 @@ class LossModel:
 
     def save(self, path: Path) -> None:
         """Write the tables as JSON, to five digits."""
+        classes = {task: dict(zip(CLASSES, two, strict=True)) for task, two in self.tasks.items()}
         values = {
             "format": FORMAT,
             "fitted_on": dict(self.fitted_on),
-            "courses": _rounded(self.courses),
-            "tasks": {
-                task: {
-                    name: {key: _rounded(value) for key, value in vars(one).items()}
-                    for name, one in zip(CLASSES, classes, strict=True)
-                }
-                for task, classes in self.tasks.items()
-            },
+            "courses": _plain(self.courses),
+            "tasks": _plain(classes),
         }
         with written_whole(path) as temporary:
             temporary.write_text(json.dumps(values, separators=(",", ":")) + "\n", encoding="utf-8")
@@ -193,31 +225,68 @@ class LossModel:
             if values["format"] != FORMAT:
                 raise ValueError("another format")
             tasks = {
-                task: tuple(
-                    LossClass(**{key: np.array(value) for key, value in classes[name].items()})
-                    for name in CLASSES
-                )
+                task: (_class(classes["short"]), _class(classes["long"]))
                 for task, classes in values["tasks"].items()
             }
-            return cls(tasks, np.array(values["courses"]), values["fitted_on"])
+            before, after = (np.array(side) for side in values["courses"])
+            return cls(tasks, (before, after), values["fitted_on"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise GazeError(f"the model of losses is damaged ({error})", path=path) from error
+
+
+def _plain(value: Any) -> Any:
+    """Tables as plain values, numbers to five significant digits."""
+    if isinstance(value, Flank | LossClass):
+        return _plain(vars(value))
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, np.ndarray | tuple):
+        return [_plain(one) for one in value]
+    return float(f"{float(value):.5g}")
+
+
+def _class(values: Mapping[str, Any]) -> LossClass:
+    sides = {
+        side: Flank(**{key: np.array(one) for key, one in values[side].items()})
+        for side in ("before", "after")
+    }
+    tables = {key: np.array(values[key]) for key in ("per_minute", "log_ms")}
+    numbers = {key: float(values[key]) for key in ("shape", "coupling")}
+    return LossClass(**tables, **numbers, **sides)
 
 
 def _of_class(losses: Iterable[Loss], is_long: bool) -> list[Loss]:
     return [one for one in losses if one.is_long == is_long and one.is_whole]
 
 
-def _tables(losses: Sequence[Loss], courses: Floats) -> tuple[Floats, Floats, Floats] | None:
-    """Durations, weights and ranks of a class; None where it has too few losses."""
-    flanks = [one.flank_deg.ravel() for one in losses if one.flank_deg is not None]
+def _sides(flanks: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """Flanks (flank, 2, time) before and after the losses."""
+    before, after = np.split(np.array(flanks), [len(BEFORE_MS)], axis=2)
+    return before, after
+
+
+def _courses(flanks: Floats) -> Floats:
+    """The courses (course, 2, time) that span most of the flanks (flank, 2, time) of a side."""
+    rows = np.linalg.svd(flanks.reshape(len(flanks), -1), full_matrices=False)[2]
+    return np.asarray(rows[:N_COURSES].reshape(-1, *flanks.shape[1:]))
+
+
+def _tables(
+    losses: Sequence[Loss], courses: Sequence[Floats]
+) -> tuple[Floats, Flank, Flank, float] | None:
+    """Durations, flanks and their coupling of a class; None where it has too few losses."""
+    flanks = [one.flank_deg for one in losses if one.flank_deg is not None]
     if len(flanks) < _FEWEST:
         return None
     log_ms = np.quantile(np.log([one.duration_ms for one in losses]), LEVELS)
-    weights = courses @ np.array(flanks).T
-    places = (weights.argsort(axis=1).argsort(axis=1) + 0.5) / len(flanks)
-    ranks = np.corrcoef(np.vectorize(_NORMAL.inv_cdf)(places))
-    return log_ms, np.quantile(weights, LEVELS, axis=1).T, ranks
+    before, after = (
+        np.tensordot(side, of_side, axes=((1, 2), (1, 2)))
+        for side, of_side in zip(_sides(flanks), courses, strict=True)
+    )
+    sizes = np.array([np.linalg.norm(side, axis=1) for side in (before, after)])
+    ranks = (sizes.argsort(axis=1).argsort(axis=1) + 0.5) / len(flanks)
+    coupling = float(np.corrcoef(np.vectorize(_NORMAL.inv_cdf)(ranks))[0, 1])
+    return log_ms, Flank.fit(before), Flank.fit(after), coupling
 
 
 def _rates(recordings: Sequence[Losses], is_long: bool) -> tuple[Floats, float]:
@@ -296,10 +365,3 @@ def _add(
         window[:, is_moved] = screen.to_normalized(pixels)
     for first, stop, _ in losses:
         window[:, first:stop] = np.nan
-
-
-def _rounded(values: Any) -> Any:
-    """Numbers to five significant digits, as plain lists."""
-    if isinstance(values, np.ndarray):
-        return [_rounded(one) for one in values]
-    return float(f"{float(values):.5g}")
