@@ -131,9 +131,11 @@ def _flank(time_ms: Floats, degrees: Floats, onset_ms: float, end_ms: float) -> 
 
     far_ms, late_ms = onset_ms + BEFORE_MS[0], end_ms + AFTER_MS[-1] + STEP_MS
     before, after = place(far_ms - _REST_MS, far_ms), place(late_ms, late_ms + _REST_MS)
-    is_seen = ~np.isnan(degrees).any(axis=0)
+    first, stop = np.searchsorted(time_ms, [far_ms - _REST_MS, late_ms + _REST_MS])
+    near_ms, near = time_ms[first:stop], degrees[:, first:stop]
+    is_seen = ~np.isnan(near).any(axis=0)
     at_ms = np.concatenate([onset_ms + BEFORE_MS, end_ms + AFTER_MS])
-    gaze = np.stack([np.interp(at_ms, time_ms[is_seen], axis[is_seen]) for axis in degrees])
+    gaze = np.stack([np.interp(at_ms, near_ms[is_seen], axis[is_seen]) for axis in near])
     way = after - before
     share = ((gaze - before) * way).sum(axis=0) / max(float((way * way).sum()), 1e-12)
     return np.asarray(gaze - before - share.clip(0, 1) * way)

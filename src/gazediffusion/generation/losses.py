@@ -1,12 +1,13 @@
 """Losses added to generated gaze: blinks and dropouts, drawn by a model fitted to recordings.
 
-Short losses (below 50 ms) and long ones are two classes. In a recording, losses of a class begin at
-a rate that depends on the time since the last loss, times a factor of the recording. The factor is
-gamma distributed with mean 1 (a shared frailty), so that recordings differ and losses come in
-groups. Durations have the recordings' quantiles. The flank of either side (data/losses.py) is a sum
-of a few courses, found by singular value decomposition. The size of its vector of weights has the
-recordings' quantiles, correlated with that of the other side; its direction is Gaussian, apart for
-small and for large flanks. A fitted model contains these tables and no row of a recording.
+Short losses (below 50 ms) and long ones are two classes. Losses of a class begin at a rate that
+depends on the time since the last loss, so that they come in groups. From half a second on, the
+rate is multiplied by a factor of the recording, gamma distributed with mean 1 (a shared frailty),
+so that recordings differ. Durations have the recordings' quantiles. The flank of either side
+(data/losses.py) is a sum of a few courses, found by singular value decomposition. The size of its
+vector of weights has the recordings' quantiles, correlated with that of the other side; its
+direction is Gaussian, apart for small and for large flanks. A fitted model contains these tables
+and no row of a recording.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ CLASSES = ("short", "long")
 N_COURSES = 6
 # Edges of the bins of time since the last loss; the last bin is open.
 EDGES_MS = np.array([0.0, 60.0, 120.0, 250.0, 500.0, 1000.0, 2000.0, 5000.0])
+_FIRST_OWN = 4  # the bin from which on recordings differ, 500 ms
 LEVELS = np.concatenate([[0.005], np.arange(1, 40) / 40, [0.995]])
 _SHAPES = np.geomspace(0.05, 20.0, 40)
 _FEWEST = 20  # losses of a class in a task; with fewer, tables of all tasks stand for them
@@ -175,10 +177,8 @@ class LossModel:
                 remedy=suggestion(task, list(self.tasks)),
             )
         classes = self.tasks[task]
-        factors = [rng.gamma(one.shape) / one.shape for one in classes]
-        per_ms = np.array(
-            [factor * one.per_minute / 60_000 for factor, one in zip(factors, classes, strict=True)]
-        )
+        per_ms = np.array([one.per_minute / 60_000 for one in classes])
+        per_ms[:, _FIRST_OWN:] *= [[rng.gamma(one.shape) / one.shape] for one in classes]
         step_ms = 1000.0 / rate_hz
         begin_ms = -_WARM_UP_MS
         seen_ms = _draw_seen(per_ms.sum(axis=0), rng, is_first=True)
@@ -187,16 +187,17 @@ class LossModel:
             is_long = rng.random() * per_ms[:, bin].sum() >= per_ms[0, bin]
             chosen = classes[int(is_long)]
             end_ms = begin_ms + math.exp(np.interp(rng.random(), LEVELS, chosen.log_ms))
-            flank = chosen.draw_flank(self.courses, rng)
-            lost = [min(max(math.ceil(ms / step_ms), 0), n_samples) for ms in (begin_ms, end_ms)]
-            if lost[0] < lost[1]:
-                yield lost[0], lost[1], flank
+            if end_ms > 0:
+                flank = chosen.draw_flank(self.courses, rng)
+                first, stop = (math.ceil(max(ms, 0.0) / step_ms) for ms in (begin_ms, end_ms))
+                if first < min(stop, n_samples):
+                    yield first, min(stop, n_samples), flank
             begin_ms = end_ms
             seen_ms = _draw_seen(per_ms.sum(axis=0), rng)
 
     def describe(self) -> dict[str, Any]:
-        """What a card says: what it was fitted on, and onsets per minute long after a loss."""
-        return {"model": "gamma frailty, quantiles of durations, flanks", **self.fitted_on}
+        """What a card says: the kind of model, and what it was fitted on."""
+        return {"model": "rates with gamma frailty, durations, flanks", **self.fitted_on}
 
     def save(self, path: Path) -> None:
         """Write the tables as JSON, to five digits."""
@@ -216,9 +217,8 @@ class LossModel:
         path = folder / FILE
         if not path.is_file():
             raise GazeError(
-                "this model has no model of losses",
-                path=folder,
-                remedy="leave out `losses`, or take the packaged model joint",
+                f"`losses` cannot be added: the model {folder.name} has no table of losses",
+                remedy="leave it out, or take the packaged model joint",
             )
         try:
             values = read_json(path)
@@ -292,7 +292,7 @@ def _tables(
 def _rates(recordings: Sequence[Losses], is_long: bool) -> tuple[Floats, float]:
     """`per_minute` and `shape` of a class with the largest likelihood.
 
-    With factors of a given shape, the rates are found by expectation maximisation.
+    With factors of a given shape, rates long after a loss are found by expectation maximisation.
     """
     seen = np.array([_seen_in_bins(one) for one in recordings]) / 60_000
     counts = np.zeros_like(seen)
@@ -301,9 +301,11 @@ def _rates(recordings: Sequence[Losses], is_long: bool) -> tuple[Floats, float]:
             if loss.is_long == is_long and not math.isnan(loss.seen_before_ms):
                 bin = np.searchsorted(EDGES_MS, loss.seen_before_ms, side="right") - 1
                 counts[number, bin] += 1
+    in_group = counts.sum(axis=0) / np.maximum(seen.sum(axis=0), 1e-9)
+    seen, counts = seen[:, _FIRST_OWN:], counts[:, _FIRST_OWN:]
     n_of, n_in = counts.sum(axis=1), counts.sum(axis=0)
-    best: tuple[float, Floats, float] = (-math.inf, np.zeros(len(EDGES_MS)), 1.0)
-    rates = n_in / np.maximum(seen.sum(axis=0), 1e-9)
+    rates = in_group[_FIRST_OWN:]
+    best: tuple[float, Floats, float] = (-math.inf, rates, 1.0)
     for shape in _SHAPES.tolist():
         for _ in range(30):
             expected = (shape + n_of) / (shape + seen @ rates)
@@ -316,7 +318,7 @@ def _rates(recordings: Sequence[Losses], is_long: bool) -> tuple[Floats, float]:
         )
         if likelihood > best[0]:
             best = likelihood, rates, shape
-    return best[1], best[2]
+    return np.append(in_group[:_FIRST_OWN], best[1]), best[2]
 
 
 def _seen_in_bins(one: Losses) -> Floats:
