@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 import gazediffusion as gd
 from gazediffusion.data.losses import Losses, find_losses
 from gazediffusion.files import read_json
-from gazediffusion.generation.losses import FILE, LossModel
-from gazediffusion.models.pretrained import find_model
+from gazediffusion.generation.losses import LossModel
+from gazediffusion.models.pretrained import LOSSES, find_model
 
 Floats = NDArray[np.float64]
 
@@ -178,8 +178,8 @@ def main() -> None:
     model = find_model("joint")
     if given.fit:
         sources: Any = [f"{name}.parquet" for name in SCREENS]
-        LossModel.fit(sides[0], sources=sources).save(model / FILE)
-        print(f"wrote {model / FILE}: {(model / FILE).stat().st_size / 1000:.0f} kB")
+        LossModel.fit(sides[0], sources=sources).save(model / LOSSES)
+        print(f"wrote {model / LOSSES}: {(model / LOSSES).stat().st_size / 1000:.0f} kB")
     lines = []
     for line in table(LossModel.load(model), sides, given.seed):
         lines.append(line)

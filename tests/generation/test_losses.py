@@ -17,9 +17,9 @@ from gazediffusion.data.recordings import Recording
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.generator import DiffusionGenerator
-from gazediffusion.generation.losses import FILE, LossModel
+from gazediffusion.generation.losses import LossModel
 from gazediffusion.generation.sets import FORMATS, Sampling, SetConfig, write_set
-from gazediffusion.models.pretrained import find_model, load_model
+from gazediffusion.models.pretrained import LOSSES, find_model, load_model
 from tests.conftest import SCREEN, RunCommand
 
 N = 9  # as many as one digit numbers, so that files of runs are in order
@@ -187,13 +187,13 @@ def test_sets_without_losses_are_as_before(generator: DiffusionGenerator, tmp_pa
 
 def test_the_packaged_tables_are_small_and_of_every_task(model: LossModel) -> None:
     folder = find_model("joint")
-    assert (folder / FILE).stat().st_size < 50_000
+    assert (folder / LOSSES).stat().st_size < 50_000
     assert sorted(model.tasks) == sorted(gd.load("joint").tasks)
-    assert json.loads((folder / FILE).read_text())["fitted_on"]["n_losses"] > 5_000
+    assert json.loads((folder / LOSSES).read_text())["fitted_on"]["n_losses"] > 5_000
 
 
 def test_a_saved_model_draws_the_same_losses(tmp_path: Path, model: LossModel) -> None:
-    model.save(tmp_path / FILE)
+    model.save(tmp_path / LOSSES)
     windows = still(4)
     again = LossModel.load(tmp_path).add_to(windows, seed=0)
     np.testing.assert_array_equal(again.cut(), model.add_to(windows, seed=0).cut())
@@ -201,7 +201,7 @@ def test_a_saved_model_draws_the_same_losses(tmp_path: Path, model: LossModel) -
 
 @pytest.mark.parametrize("content", ["{}", "[]", '{"format": "gazediffusion-losses", "tasks": {}}'])
 def test_damaged_tables_are_refused_in_one_line(tmp_path: Path, content: str) -> None:
-    (tmp_path / FILE).write_text(content)
+    (tmp_path / LOSSES).write_text(content)
     with pytest.raises(GazeError, match="damaged"):
         LossModel.load(tmp_path)
 

@@ -28,11 +28,11 @@ from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.files import read_json, written_whole
 from gazediffusion.geometry import Screen
+from gazediffusion.models.pretrained import LOSSES
 from gazediffusion.seeds import seed_for
 
 Floats = NDArray[np.float64]
 
-FILE = "losses.json"
 FORMAT = "gazediffusion-losses"
 CLASSES = ("short", "long")
 N_COURSES = 6
@@ -214,7 +214,7 @@ class LossModel:
     @classmethod
     def load(cls, folder: Path) -> LossModel:
         """The model of losses in the folder of a model."""
-        path = folder / FILE
+        path = folder / LOSSES
         if not path.is_file():
             raise GazeError(
                 f"`losses` cannot be added: the model {folder.name} has no table of losses",

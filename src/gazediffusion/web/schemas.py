@@ -168,6 +168,7 @@ class ModelResponse(BaseModel):
     screen: ScreenResponse = Field(description="Of the first training windows.")
     task_screens: dict[str, ScreenResponse]
     qualities: list[str]
+    has_losses: bool = Field(description="Whether `losses` can be added to its windows.")
     trained_on: dict[str, Any]
 
 
