@@ -9,6 +9,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
 import gazediffusion as gd
 from gazediffusion.data.recordings import true_segments
@@ -46,8 +47,10 @@ def main() -> None:
             column[1].set_xlabel("time (s)")
         for axis, name in zip(axes[:, 0], ("x (deg)", "y, down (deg)"), strict=True):
             axis.set_ylabel(name)
-        axes[0, 1].legend(loc="upper right")
+        axes[0, 1].legend(loc="lower right", bbox_to_anchor=(1, 0.98), ncols=2)
         save_figure(figure, given.output)
+    picture = Image.open(given.output).convert("RGB")
+    picture.quantize(colors=64, dither=Image.Dither.NONE).save(given.output, optimize=True)
     print(f"wrote {given.output}")
 
 
