@@ -50,7 +50,7 @@ N_WINDOWS, MINUTES, N_BOOTSTRAP = 100, 300, 500
 COLUMNS = (
     "losses per min",
     "time lost (%)",
-    "recordings without (%)",
+    "without losses (%)",
     "duration (ms)",
     "90 %",
     "seen between (s)",
@@ -104,11 +104,18 @@ def generated(losses: LossModel, task: str, like: list[Losses], seed: int) -> It
 def recording_of(windows: gd.Windows, number: int = 0) -> gd.Recording:
     """A window as a recording."""
     pixels = windows.to_numpy("px")[number]
-    time_ms = np.arange(windows.length) * 1000.0 / windows.rate_hz
+    time_ms = np.arange(windows.length, dtype=np.float64) * 1000.0 / windows.rate_hz
     task = windows.tasks[windows.task[number]]
-    eyes = {"cyclopean": pixels}
-    screen = windows.screens[windows.screen_index[number]]
-    return gd.Recording("synthetic", task, str(number), time_ms, eyes, Path(), "windows", screen)
+    return gd.Recording(
+        participant="synthetic",
+        task=task,
+        trial=str(number),
+        time_ms=time_ms,
+        gaze_px={"cyclopean": pixels},
+        path=Path("windows"),
+        format="windows",
+        screen=windows.screens[windows.screen_index[number]],
+    )
 
 
 def measured(recordings: Sequence[Losses]) -> Floats:
@@ -161,7 +168,7 @@ def table(losses: LossModel, sides: tuple[list[Losses], list[Losses]], seed: int
         low, high = interval(held_out)
         value = measured(held_out)
         cells = [f"{a:.3g} [{b:.3g}, {c:.3g}]" for a, b, c in zip(value, low, high, strict=True)]
-        yield row(task, f"{n} held-out participants", held_out, cells)
+        yield row(task, f"{n} held-out participant{'s' if n > 1 else ''}", held_out, cells)
         for name, recordings in (("training", training), ("generated", drawn)):
             yield row("", name, recordings, [f"{one:.3g}" for one in measured(recordings)])
 

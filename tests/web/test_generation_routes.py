@@ -230,7 +230,7 @@ def test_losses_are_null_in_json_and_stated_by_command_and_program(
     (lossy / "losses.json").write_text(json.dumps(packaged))
     client = start(model=str(lossy))
     assert client.get("/api/models").json()["models"][0]["has_losses"] is True
-    fields = {"n": 6, "seed": 4, "quality": "fast", "losses": True}
+    fields: dict[str, Any] = {"n": 6, "seed": 4, "quality": "fast", "losses": True}
     windows = gd.load(lossy).sample(6, batch_size=BATCH_CPU, seed=4, quality="fast", losses=True)
     sent = client.post("/api/generate", json=fields).json()["windows"]
     assert [[x is None for x in one["x"]] for one in sent] == windows.is_lost.tolist()

@@ -82,7 +82,7 @@ def find_losses(recording: Recording, cleaning: CleaningConfig | None = None) ->
     [(1600.0, 120.0, True)]
     """
     cleaned = clean(recording, cleaning or CleaningConfig())
-    is_lost = np.isnan(cleaned.gaze_px).any(axis=0)
+    is_lost = np.asarray(np.isnan(cleaned.gaze_px).any(axis=0))
     time_ms = cleaned.time_ms
     step_ms = float(np.median(np.diff(time_ms))) if len(time_ms) > 1 else 0.0
     edges_ms = np.append(time_ms, time_ms[-1:] + step_ms)
@@ -103,7 +103,8 @@ def _each(
     if len(lost) == 0:
         return
     assert recording.screen is not None, "losses are measured on a known screen"
-    degrees = recording.screen.to_degrees(gaze_px.astype(np.float64))
+    pixels = gaze_px.astype(np.float64)
+    degrees = np.asarray(recording.screen.to_degrees(pixels), dtype=np.float64)
     onsets, ends = edges_ms[lost[:, 0]], edges_ms[lost[:, 1]]
     first_ms, last_ms = float(edges_ms[0]), float(edges_ms[-1])
     seen_from = np.append(first_ms, ends[:-1])

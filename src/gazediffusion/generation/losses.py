@@ -144,7 +144,8 @@ class LossModel:
                 tables = _tables(losses, courses) or shared[is_long]
                 if tables is None:
                     raise GazeError(f"fewer than {_FEWEST} {CLASSES[is_long]} losses to fit")
-                classes.append(LossClass(*_rates(of_task, is_long), *tables))
+                per_minute, shape = _rates(of_task, is_long)
+                classes.append(LossClass(per_minute, shape, *tables))
             fitted[task] = (classes[0], classes[1])
         about = {
             "n_recordings": len(found),
@@ -246,13 +247,18 @@ def _plain(value: Any) -> Any:
 
 
 def _class(values: Mapping[str, Any]) -> LossClass:
-    sides = {
-        side: Flank(**{key: np.array(one) for key, one in values[side].items()})
+    before, after = (
+        Flank(**{key: np.array(one) for key, one in values[side].items()})
         for side in ("before", "after")
-    }
-    tables = {key: np.array(values[key]) for key in ("per_minute", "log_ms")}
-    numbers = {key: float(values[key]) for key in ("shape", "coupling")}
-    return LossClass(**tables, **numbers, **sides)
+    )
+    return LossClass(
+        np.array(values["per_minute"]),
+        float(values["shape"]),
+        np.array(values["log_ms"]),
+        before,
+        after,
+        float(values["coupling"]),
+    )
 
 
 def _of_class(losses: Iterable[Loss], is_long: bool) -> list[Loss]:

@@ -59,7 +59,7 @@ def write_npz(path: Path, pieces: Pieces, card: dict[str, Any], grid_px: float |
                 np.lib.format.write_array_header_2_0(stream, header)
                 for piece in pieces():
                     stream.write(piece.on_screens(pixels_of(piece, grid_px), convert).tobytes())
-        time_ms = np.arange(piece.length) * (1000.0 / piece.rate_hz)
+        time_ms = np.arange(piece.length, dtype=np.float64) * (1000.0 / piece.rate_hz)
         if "share_lost" in card:
             with _entry(archive, "is_blink") as stream:
                 header = {"descr": "|b1", "fortran_order": False, "shape": (shape[0], shape[2])}
