@@ -26,6 +26,7 @@ from gazediffusion.device import choose_device
 from gazediffusion.diffusion.likelihood import Bound
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.generator import DiffusionGenerator, Progress
+from gazediffusion.generation.losses import LossModel
 from gazediffusion.generation.rendering import MOST_SECONDS, Waypoint
 from gazediffusion.generation.sets import Sampling, SetConfig, write_set
 from gazediffusion.generation.steering import Steering
@@ -212,17 +213,21 @@ class Model:
         seed: int = 0,
         seconds: float | None = None,
         rate_hz: float | None = None,
+        losses: bool = False,
         progress: Progress = lambda done: None,
         **settings: Unpack[SamplingSettings],
     ) -> Windows:
         """The first n windows of a seed, each with its task, screen and resolution.
 
         seconds: length of every window; a steerable model generates any, others up to that of its
-        windows. rate_hz: low-pass the windows and bring them to this
-        rate, at most the model's, as of a 60 Hz tracker. progress: called with the number of
-        windows done. Settings: `SamplingSettings`. Window k of a seed is always the same window.
+        windows. rate_hz: low-pass the windows and bring them to this rate, at most the model's, as
+        of a 60 Hz tracker. losses: add blinks and losses, NaN, as the training participants'
+        recordings have them. progress: called with the number of windows done. Settings:
+        `SamplingSettings`. Window k of a seed is always the same window.
         """
-        sampling = self.sampling(n, seed=seed, seconds=seconds, rate_hz=rate_hz, **settings)
+        sampling = self.sampling(
+            n, seed=seed, seconds=seconds, rate_hz=rate_hz, losses=losses, **settings
+        )
         return sampling.windows(np.concatenate(list(sampling.pieces(progress))))
 
     def sampling(
@@ -232,6 +237,7 @@ class Model:
         seed: int = 0,
         seconds: float | None = None,
         rate_hz: float | None = None,
+        losses: bool = False,
         format: str = "parquet",
         **settings: Unpack[SamplingSettings],
     ) -> Sampling:
@@ -241,7 +247,14 @@ class Model:
         >>> [sampling.windows(piece) for piece in sampling.pieces()][0]
         Windows(2 of 8 s at 250 Hz, participants: 1, tasks: reading)
         """
-        config = SetConfig(n=n, seed=seed, seconds=seconds, rate_hz=rate_hz, format=format)
+        config = SetConfig(
+            n=n,
+            seed=seed,
+            seconds=seconds,
+            rate_hz=rate_hz,
+            losses=LossModel.load(self.run.path) if losses else None,
+            format=format,
+        )
         return Sampling(self.generator(n, seed, seconds, **settings), config)
 
     def sample_to(
@@ -255,6 +268,7 @@ class Model:
         grid_px: float | None = None,
         seconds: float | None = None,
         rate_hz: float | None = None,
+        losses: bool = False,
         progress: Progress = lambda done: None,
         say: Callable[[str], None] = lambda line: None,
         overwrite: bool = False,
@@ -264,7 +278,7 @@ class Model:
 
         path: a .parquet, .csv or .npz file, or a folder. format: parquet, csv, npz, bids or asc; by
         default that of the path's ending, parquet for a folder. screen: of all windows instead of
-        their own. grid_px: round pixels to this grid. seconds, rate_hz: as for `sample`.
+        their own. grid_px: round pixels to this grid. seconds, rate_hz, losses: as for `sample`.
         overwrite: replace a set that is there. Settings are those of `sample`. A stopped call
         resumes from the pieces it has.
         """
@@ -276,6 +290,7 @@ class Model:
             grid_px=grid_px,
             seconds=seconds,
             rate_hz=rate_hz,
+            losses=LossModel.load(self.run.path) if losses else None,
         )
         generator = self.generator(n, seed, seconds, **settings)
         return write_set(generator, config, path, progress, say, overwrite)

@@ -243,6 +243,19 @@ def test_nan_inside_windows_names_the_window(windows: Windows) -> None:
         evaluate(windows.held_out, {"broken": broken}, windows.train, QUICK)
 
 
+def test_windows_generated_with_losses_are_compared_without_those_that_have_some(
+    windows: Windows,
+) -> None:
+    lossy = as_synthetic(windows.train)
+    lossy.gaze[:, lossy.starts[:7] + 100] = np.nan
+    lossy = replace(lossy, provenance={"card": {"losses": {}}})
+    lossy = lossy.select(np.arange(40))
+    found = evaluate(windows.held_out, {"lossy": lossy}, config=QUICK).results
+    (line,) = [one for one in found["about"]["warnings"] if "left out" in one]
+    assert line == "7 of 40 windows of 'lossy' were left out: 7 with missing samples"
+    assert found["sets"]["synthetic"]["lossy"]["n_windows"] == 33
+
+
 def test_nothing_to_evaluate_is_refused(windows: Windows) -> None:
     with pytest.raises(GazeError, match="no synthetic set"):
         evaluate(windows.held_out, {}, windows.train)

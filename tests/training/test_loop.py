@@ -41,6 +41,15 @@ def test_the_loss_falls_on_held_out_participants(tmp_path: Path, recipe: Recipe)
     assert read_metrics(tmp_path / "run") == [vars(epoch) for epoch in epochs]
 
 
+def test_windows_with_losses_are_refused(tmp_path: Path) -> None:
+    windows = short_windows()
+    gaze = windows.gaze.copy()
+    gaze[:, 30] = np.nan
+    with pytest.raises(GazeError, match="these windows have losses"):
+        list(train_epochs(replace(windows, gaze=gaze), tmp_path / "run", TINY, seed=0))
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path) -> None:
     windows = saved_windows(tmp_path / "w.safetensors")
     straight = list(train_epochs(windows, tmp_path / "straight", TINY, seed=0, device="cpu"))

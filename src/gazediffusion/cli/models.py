@@ -264,6 +264,14 @@ def generate(
             show_default=False,
         ),
     ] = None,
+    losses: Annotated[
+        bool,
+        typer.Option(
+            "--losses",
+            help="Add blinks and losses of the eye as the training participants' recordings have "
+            "them: missing samples, and the lid's artefacts beside.",
+        ),
+    ] = False,
     screen: ScreenPx = None,
     screen_cm: ScreenCm = None,
     distance_cm: DistanceCm = None,
@@ -313,6 +321,7 @@ def generate(
                 grid_px=grid,
                 seconds=seconds,
                 rate_hz=rate,
+                losses=losses,
                 progress=bar,
                 say=lambda line: out.print(plain(line)),
                 overwrite=overwrite,

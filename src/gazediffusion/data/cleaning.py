@@ -24,6 +24,7 @@ EyeChoice = Literal["right", "left", "best"]
 
 # EyeLink writes 1e8 or -32768 for "no data" where a converter left it in.
 _SENTINEL_PX = 30_000.0
+BLINK_MS = (50.0, 1000.0)  # how long a loss lasts that is taken for a blink
 _PART = 1 << 20  # samples of a long recording that are worked on at a time, for memory
 
 
@@ -257,12 +258,19 @@ def _too_fast(
     return too_fast
 
 
+def likely_blinks(time_ms: NDArray[np.float64], is_lost: Bools) -> Bools:
+    """Samples (time,) of the losses that last as long as a blink, 50 to 1000 ms."""
+    is_blink = np.zeros(len(time_ms), dtype=bool)
+    for start, stop in true_segments(is_lost).tolist():
+        shortest_ms, longest_ms = BLINK_MS
+        is_blink[start:stop] = shortest_ms <= time_ms[stop - 1] - time_ms[start] <= longest_ms
+    return is_blink
+
+
 def _count_blinks(time_ms: NDArray[np.float64], labelled: Bools | None, lost: Bools) -> int:
     if labelled is not None:
         return len(true_segments(labelled))
-    segments = true_segments(lost)
-    duration_ms = time_ms[segments[:, 1] - 1] - time_ms[segments[:, 0]]
-    return int(np.count_nonzero((duration_ms >= 50) & (duration_ms <= 1000)))
+    return len(true_segments(likely_blinks(time_ms, lost)))
 
 
 def _count_off_screen(gaze_px: NDArray[np.float32], is_valid: Bools, screen: Screen | None) -> int:

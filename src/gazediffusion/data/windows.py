@@ -34,7 +34,8 @@ Indices = NDArray[np.integer[Any]] | slice
 class Windows:
     """Windows of `length` samples at `rate_hz`, positions normalized to their screens.
 
-    gaze: (2, sample) float32, all segments joined end to end, in [-1.2, 1.2].
+    gaze: (2, sample) float32, all segments joined end to end, in [-1.2, 1.2]. NaN where generated
+        windows with losses have lost the eye; beside losses gaze may lie further out.
     starts: (window,) int64, where each window begins in `gaze`; a window lies within one segment.
     protocol: how windows were cut, position (they overlap) or velocity (they do not).
     segment_starts: (segment,) int64, where each gap-free segment begins.
@@ -110,6 +111,11 @@ class Windows:
             return np.empty((0, len(values), self.length), dtype=values.dtype)
         views = np.lib.stride_tricks.sliding_window_view(values, self.length, axis=1)
         return np.ascontiguousarray(views[:, self.starts[indices]].transpose(1, 0, 2))
+
+    @property
+    def is_lost(self) -> NDArray[np.bool_]:
+        """Whether the eye is lost at each sample, (window, time); never in recorded windows."""
+        return np.asarray(np.isnan(self.cut()).any(axis=1))
 
     @property
     def segment_of_window(self) -> NDArray[np.int64]:

@@ -26,7 +26,8 @@ from gazediffusion.geometry import Screen
 FORMAT = "gazediffusion-windows"
 # Version 2 adds `run_screen` and `run_step`; files of one screen without steps stay version 1.
 # Version 3 adds `labels`, and `target_starts` and `target_places`: the samples at which the target
-# changes and where it then is. Files without labels and targets stay version 1 or 2.
+# changes and where it then is. It also has windows with losses, NaN in gaze. Files without any of
+# these stay version 1 or 2.
 FORMAT_VERSION = 3
 # Names of tensors in the file -> fields of `Windows`.
 _TENSORS = {
@@ -51,6 +52,7 @@ def save_windows(windows: Windows, path: Path, overwrite: bool = False) -> None:
     tensors = {name: getattr(windows, field) for name, field in _TENSORS.items()}
     tensors["gaze"] = _stored_gaze(windows)
     is_plain = len(windows.screens) == 1 and windows.segment_step is None
+    has_losses = bool(np.isnan(windows.gaze).any())
     if not is_plain:
         steps = windows.segment_step
         tensors["run_screen"] = windows.segment_screen
@@ -59,7 +61,7 @@ def save_windows(windows: Windows, path: Path, overwrite: bool = False) -> None:
     tensors |= further
     header = {
         "format": FORMAT,
-        "format_version": 3 if further else 1 if is_plain else 2,
+        "format_version": 3 if further or has_losses else 1 if is_plain else 2,
         "recipe": windows.protocol,
         "length": windows.length,
         "rate_hz": windows.rate_hz,
@@ -151,7 +153,9 @@ def _require_tensors(tensors: Mapping[str, NDArray[Any]], header: Mapping[str, A
     is_grid = gaze.dtype == np.int16 and header["grid_px"] is not None
     _require(is_grid or gaze.dtype == np.float32, f"gaze holds {gaze.dtype}")
     _require(gaze.shape == (2, gaze.size // 2), f"gaze has the shape {gaze.shape}")
-    _require(np.isfinite(gaze).all(), "gaze holds numbers that are not finite")
+    # A lost sample has neither coordinate.
+    is_lost = np.isnan(gaze).all(axis=0) & (header["format_version"] >= 3)
+    _require((np.isfinite(gaze) | is_lost).all(), "gaze holds numbers that are not finite")
     steps = tensors.get("run_step", np.zeros((0, 2)))
     _require(steps.dtype.kind == "f" and steps.shape in ((0, 2), (n, 2)), "run_step is damaged")
     _require(np.isfinite(steps).all(), "run_step holds numbers that are not finite")
@@ -243,7 +247,7 @@ def _in_present_names(provenance: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _stored_gaze(windows: Windows) -> NDArray[np.int16] | NDArray[np.float32]:
-    if windows.grid_px is None:
+    if windows.grid_px is None or np.isnan(windows.gaze).any():
         return np.ascontiguousarray(windows.gaze)
     steps = np.rint(windows.gaze / windows.grid_of_sample)
     if np.abs(steps).max(initial=0) > _INT16_MAX:

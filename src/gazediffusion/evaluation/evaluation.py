@@ -17,6 +17,7 @@ from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.comparison import compare
 from gazediffusion.evaluation.gaze_sets import MIN_WINDOWS, at_rate_of, require_comparable
+from gazediffusion.evaluation.recorded_sets import whole_windows
 from gazediffusion.evaluation.result import ALL, Evaluation, EvaluationConfig, Results
 from gazediffusion.evaluation.set_tests import FeatureMap, Progress
 from gazediffusion.evaluation.summary import (
@@ -123,9 +124,9 @@ def _windows(
     screen: Screen | None,
     participants: Sequence[str] | None = None,
 ) -> Windows:
-    """Windows as they are, or of an array (window, 2, time)."""
+    """Windows as they are, those generated with losses without them, or of an array."""
     if isinstance(given, Windows):
-        return given
+        return whole_windows(given) if "losses" in given.provenance.get("card", {}) else given
     if rate_hz is None or screen is None:
         missing = "`rate_hz`" if rate_hz is None else "`screen`"
         raise GazeError(f"{name} is an array, and {missing} is not known", remedy=f"give {missing}")

@@ -32,6 +32,7 @@ from gazediffusion.data.resampling import windows_at
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.files import require_writable, written_whole
+from gazediffusion.generation.losses import LossModel
 from gazediffusion.geometry import Screen
 from gazediffusion.version import __version__
 
@@ -84,6 +85,7 @@ class SetConfig:
     grid_px: round pixels to the tracker's grid; None keeps them as generated.
     seconds: keep so much of every window from its start; None keeps all.
     rate_hz: low-pass every window and bring it to this rate; None keeps the generator's.
+    losses: adds blinks and losses, at the rate of the set; None adds none.
     """
 
     n: int
@@ -93,6 +95,7 @@ class SetConfig:
     grid_px: float | None = None
     seconds: float | None = None
     rate_hz: float | None = None
+    losses: LossModel | None = None
 
     def __post_init__(self) -> None:
         if self.n < 1:
@@ -134,9 +137,11 @@ class SetConfig:
         """
         rate_hz, n_samples = self.rate_of(generator), self.n_samples(generator)
         if rate_hz == generator.describe()["rate_hz"]:
-            return generator.as_windows(gaze[:, :, :n_samples], self.seed, first)
-        windows = windows_at(generator.as_windows(gaze, self.seed, first), rate_hz)
-        return replace(windows, length=n_samples)
+            windows = generator.as_windows(gaze[:, :, :n_samples], self.seed, first)
+        else:
+            windows = windows_at(generator.as_windows(gaze, self.seed, first), rate_hz)
+            windows = replace(windows, length=n_samples)
+        return self.losses.add_to(windows, self.seed, first) if self.losses else windows
 
 
 def write_set(
@@ -204,6 +209,7 @@ def make_card(generator: SetGenerator, config: SetConfig) -> dict[str, Any]:
         **({} if rate_hz == own_hz else {"low_passed_from_hz": own_hz}),
         **screen_fields(screens),
         "grid_px": config.grid_px,
+        **({"losses": config.losses.describe()} if config.losses else {}),
         "sampling": described["sampling"],
         "model": described["model"],
     }

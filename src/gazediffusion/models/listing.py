@@ -13,7 +13,7 @@ from typing import Any
 from gazediffusion.errors import GazeError
 from gazediffusion.files import read_json
 from gazediffusion.geometry import Screen
-from gazediffusion.models.pretrained import DEFAULT, find_model, pretrained_models
+from gazediffusion.models.pretrained import DEFAULT, LOSSES, find_model, pretrained_models
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,8 @@ class ModelDescription:
 
     source: what `load` takes. length: samples of a window.
     screen: of the first training windows; screens: by task, empty without tasks.
-    trained_on: tasks and numbers of participants and windows.
+    trained_on: tasks and numbers of participants and windows. has_losses: whether losses can be
+    added to what it generates.
     """
 
     source: str
@@ -33,6 +34,7 @@ class ModelDescription:
     length: int
     rate_hz: float
     trained_on: Mapping[str, Any]
+    has_losses: bool
 
     @property
     def seconds(self) -> float:
@@ -75,6 +77,7 @@ def _described(source: str, folder: Path) -> ModelDescription:
             length=int(config["length"]),
             rate_hz=float(config["rate_hz"]),
             trained_on=dict(config["data"]),
+            has_losses=(folder / LOSSES).is_file(),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise GazeError(f"the configuration is damaged ({error})", path=path) from error

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -308,7 +309,12 @@ def _checked_config(
 
 
 def _require_fit(windows: Windows, recipe: Recipe) -> None:
-    """Refuse windows of another protocol or of a length the network cannot take."""
+    """Refuse windows with losses, of another protocol or of a length the network cannot take."""
+    if np.isnan(windows.gaze).any():
+        raise GazeError(
+            "these windows have losses, and a model is trained on gaze without",
+            remedy="save the windows as .parquet and prepare them, or generate without `losses`",
+        )
     if windows.protocol != recipe.protocol:
         raise GazeError(
             f"these are {windows.protocol} windows, and recipe {recipe.name} takes "

@@ -30,12 +30,16 @@ def add_names(app: FastAPI, play: Playground) -> None:
     served = play.models.served
     tasks = sorted({task for model in served.values() for task in model.about.tasks})
     most_s = max(model.about.seconds for model in served.values())
+    most_hz = max(model.about.rate_hz for model in served.values())
     facts: dict[str, dict[str, Any]] = {
         "model": {"enum": [*served, None]},
         "task": {"enum": [*tasks, None]},
         "n": {"maximum": play.settings.limits.max_windows},
         "seconds": {"minimum": 1, "maximum": most_s},
+        "rate_hz": {"minimum": 10, "maximum": most_hz},
     }
+    if not any(model.about.has_losses for model in served.values()):
+        facts["losses"] = {"enum": [False]}
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:

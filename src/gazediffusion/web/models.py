@@ -39,6 +39,7 @@ class ServedModel:
             "task_screens": {task: asdict(screen) for task, screen in about.screens.items()},
             "qualities": list(QUALITIES),
             "trained_on": dict(about.trained_on),
+            "has_losses": about.has_losses,
         }
 
 

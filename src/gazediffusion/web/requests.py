@@ -62,6 +62,7 @@ class GenerationRequest:
             "seed": fields.seed,
             "seconds": None if fields.seconds == served.about.seconds else fields.seconds,
             "rate_hz": None if fields.rate_hz == served.about.rate_hz else fields.rate_hz,
+            "losses": fields.losses or None,
             "batch_size": BATCH_GPU if model.device.type == "cuda" else BATCH_CPU,
         }
         settings = {name: value for name, value in given.items() if value is not None}
@@ -88,7 +89,7 @@ class GenerationRequest:
         words += ["-n", str(self.n)]
         for name, value in self.settings.items():
             flag = "rate" if name == "rate_hz" else name.replace("_", "-")
-            words += [f"--{flag}", str(value)]
+            words += [f"--{flag}"] if value is True else [f"--{flag}", str(value)]
         return shlex.join(words)
 
     def python(self) -> str:
@@ -97,7 +98,10 @@ class GenerationRequest:
         def quoted(value: object) -> str:
             return json.dumps(value, ensure_ascii=False)
 
-        given = ", ".join(f"{name}={quoted(value)}" for name, value in self.settings.items())
+        given = ", ".join(
+            f"{name}={value if value is True else quoted(value)}"
+            for name, value in self.settings.items()
+        )
         return (
             "import gazediffusion as gd\n\n"
             f"model = gd.load({quoted(self.served.about.source)})\n"
@@ -107,11 +111,17 @@ class GenerationRequest:
 
 
 def windows_json(windows: gd.Windows, first: int = 0) -> Iterator[dict[str, Any]]:
-    """Each window as JSON: index, task, screen and normalized x and y, to five decimals."""
+    """Each window as JSON: index, task, screen and normalized x and y, to five decimals.
+
+    A sample where the eye is lost is null.
+    """
     screens = [asdict(screen) for screen in windows.screens]
     identity = zip(windows.task, windows.screen_index, windows.cut(), strict=True)
     for index, (task, screen, gaze) in enumerate(identity, start=first):
-        x, y = np.round(gaze.astype(np.float64), _DECIMALS).tolist()
+        x, y = (
+            [None if value != value else value for value in axis]
+            for axis in np.round(gaze.astype(np.float64), _DECIMALS).tolist()
+        )
         yield {
             "index": index,
             "task": windows.tasks[task],

@@ -86,6 +86,13 @@ Rate = Annotated[
     ),
 ]
 
+Losses = Annotated[
+    bool,
+    Field(
+        description="Add blinks and losses of the eye, also in files; lost samples are null.",
+    ),
+]
+
 
 def failures(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The failures of a route, for its OpenAPI description."""
@@ -102,6 +109,7 @@ class GenerationFields(BaseModel):
     quality: Quality
     seconds: Seconds
     rate_hz: Rate = None
+    losses: Losses = False
 
 
 class GenerateRequest(GenerationFields):
@@ -160,6 +168,7 @@ class ModelResponse(BaseModel):
     screen: ScreenResponse = Field(description="Of the first training windows.")
     task_screens: dict[str, ScreenResponse]
     qualities: list[str]
+    has_losses: bool = Field(description="Whether `losses` can be added to its windows.")
     trained_on: dict[str, Any]
 
 
@@ -190,8 +199,8 @@ class Window(BaseModel):
     index: int
     task: str
     screen: ScreenResponse = Field(description="Of this window.")
-    x: list[float]
-    y: list[float]
+    x: list[float | None] = Field(description="null where the eye is lost.")
+    y: list[float | None]
 
 
 class GenerateResponse(BaseModel):

@@ -32,14 +32,17 @@ def complete_card(
 ) -> tuple[dict[str, Any], dict[str, Screen]]:
     """The card of these windows, and the screen of each task in the order of the windows.
 
-    A card that is given says where the windows come from; their number and length, and the
-    tracker's steps in pixels by task where they are known, are those of the windows.
+    A card that is given says where the windows come from; their number and length, the tracker's
+    steps in pixels by task where they are known, and the share of lost samples of windows with
+    losses, are those of the windows.
     """
-    n_windows = 0
+    n_windows, n_samples, n_lost = 0, 0, 0
     screens: dict[str, Screen] = {}
     steps: dict[str, set[tuple[float, ...]]] = {}
     for piece in pieces:
         n_windows += len(piece)
+        is_lost = piece.is_lost
+        n_samples, n_lost = n_samples + is_lost.size, n_lost + int(is_lost.sum())
         tasks, resolution = piece.identity["task"], piece.resolution_px
         for task, number in dict.fromkeys(zip(tasks, piece.screen_index, strict=True)):
             screen = piece.screens[number]
@@ -65,7 +68,10 @@ def complete_card(
             "provenance": dict(piece.provenance),
         }
     resolutions = {task: [list(one) for one in sorted(steps[task])] for task in sorted(steps)}
-    return {**card, **counts} | ({"resolution_px": resolutions} if resolutions else {}), screens
+    complete = {**card, **counts} | ({"resolution_px": resolutions} if resolutions else {})
+    if n_lost or "losses" in card:
+        complete["share_lost"] = round(n_lost / n_samples, 6)
+    return complete, screens
 
 
 def readme_of(card: Mapping[str, Any], format: str) -> str:
@@ -81,7 +87,7 @@ at 0 ms. Fixations and saccades in ASC and BIDS files were found by a velocity t
 30 deg/s; saccades last 12 ms or more, fixations 60 ms or more.
 """
     described = f"""{_screen_lines(card)}
-- written by gazediffusion {card["gazediffusion_version"]} as {format}
+{_losses_line(card)}- written by gazediffusion {card["gazediffusion_version"]} as {format}
 
 {units}"""
     if not card["synthetic"]:
@@ -117,6 +123,23 @@ def _model_line(model: Mapping[str, Any]) -> str:
         f"- model: recipe `{model['recipe']}`, training seed {model['training_seed']}, "
         f"{model['weights']} weights of epoch {model['epoch']}, sha256 `{model['weights_sha256']}`"
     )
+
+
+def _losses_line(card: Mapping[str, Any]) -> str:
+    if "share_lost" not in card:
+        return ""
+    percent = f"{100 * card['share_lost']:.2g} %"
+    line = f"- losses: the eye is lost in {percent} of the samples, which are missing; blinks "
+    line += "(50 to 1,000 ms) are marked"
+    if "losses" in card:
+        fitted = card["losses"]
+        line += (
+            f". They are synthetic too: drawn by a model of {fitted['n_losses']} losses of "
+            f"{fitted['n_participants']} training participants, which also moves the gaze up to "
+            "100 ms before and 150 ms after as the lid does. The same seed without losses gives "
+            "the gaze beneath"
+        )
+    return line + "\n"
 
 
 def _screen_lines(card: Mapping[str, Any]) -> str:

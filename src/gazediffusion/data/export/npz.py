@@ -3,6 +3,7 @@
 gaze (normalized), gaze_px, gaze_deg (window, 2, time); time_ms (time,); participant, task (window,)
 names; screen (window, 5) as width_px, height_px, width_cm, height_cm, distance_cm, NaN where
 unknown; resolution_px (window, 2), the tracker's step, 0 where it is not coarse; card, as JSON.
+Windows with losses: gaze is NaN there, and is_blink (window, time) marks blinks.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gazediffusion.data.cleaning import likely_blinks
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
@@ -57,8 +59,16 @@ def write_npz(path: Path, pieces: Pieces, card: dict[str, Any], grid_px: float |
                 np.lib.format.write_array_header_2_0(stream, header)
                 for piece in pieces():
                     stream.write(piece.on_screens(pixels_of(piece, grid_px), convert).tobytes())
+        time_ms = np.arange(piece.length, dtype=np.float64) * (1000.0 / piece.rate_hz)
+        if "share_lost" in card:
+            with _entry(archive, "is_blink") as stream:
+                header = {"descr": "|b1", "fortran_order": False, "shape": (shape[0], shape[2])}
+                np.lib.format.write_array_header_2_0(stream, header)
+                for piece in pieces():
+                    for is_lost in piece.is_lost:
+                        stream.write(likely_blinks(time_ms, is_lost).tobytes())
         for name, values in {
-            "time_ms": np.arange(piece.length) * (1000.0 / piece.rate_hz),
+            "time_ms": time_ms,
             "participant": np.array(labels["participant"]),
             "task": np.array(labels["task"]),
             "screen": screens,

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from gazediffusion.data.cleaning import likely_blinks
 from gazediffusion.data.events import detect_events
 from gazediffusion.data.export import Labelled, write_into
 from gazediffusion.data.export.card import CARD_KEY, complete_card, readme_of
@@ -121,18 +122,19 @@ def write_windows(
     pixels are rounded to it. The caller sees to the folder being whole.
     """
     complete, screens = complete_card(card, pieces())
+    has_losses = "share_lost" in complete
     if format == "npz":
         write_npz(folder / _SINGLE[format], pieces, complete, grid_px)
     elif format in _SINGLE:
         has_degrees = any(screen.has_degrees for screen in screens.values())
         units: tuple[OtherUnit, ...] = ("deg", "screen") if has_degrees else ("screen",)
         if format == "csv":
-            write_csv(_trials(pieces, grid_px), folder, units)
+            write_csv(_trials(pieces, grid_px, has_losses), folder, units)
         else:
-            write_parquet(_trials(pieces, grid_px), folder, units, complete)
+            write_parquet(_trials(pieces, grid_px, has_losses), folder, units, complete)
     else:
         source = "synthetic" if complete["synthetic"] else "windows"
-        write_into(folder, _recordings(pieces, grid_px, source), format)
+        write_into(folder, _recordings(pieces, grid_px, has_losses, source), format)
     (folder / "README.md").write_text(readme_of(complete, format), encoding="utf-8")
     write_json(folder / "card.json", complete)
     if format == "bids":
@@ -167,13 +169,15 @@ def _put_file(folder: Path, output: Path, format: str) -> list[Path]:
     return [output, sidecar, readme]
 
 
-def _recordings(pieces: Pieces, grid_px: float | None, source: str) -> Iterator[Labelled]:
+def _recordings(
+    pieces: Pieces, grid_px: float | None, has_losses: bool, source: str
+) -> Iterator[Labelled]:
     """Trials with their events, those of one participant and task one after another.
 
     source: the recordings' format: windows, or synthetic where nobody was recorded.
     """
     for group in dict.fromkeys(pair for piece in pieces() for pair in _names(piece)):
-        for recording, _ in _trials(pieces, grid_px, group):
+        for recording, _ in _trials(pieces, grid_px, has_losses, group):
             (gaze_px,) = recording.gaze_px.values()
             assert recording.screen is not None
             events = detect_events(gaze_px, recording.time_ms, recording.screen)
@@ -186,9 +190,15 @@ def _names(windows: Windows) -> list[tuple[str, str]]:
 
 
 def _trials(
-    pieces: Pieces, grid_px: float | None, group: tuple[str, str] | None = None
+    pieces: Pieces,
+    grid_px: float | None,
+    has_losses: bool,
+    group: tuple[str, str] | None = None,
 ) -> Iterator[Labelled]:
-    """Each window, or each of one participant and task, as a trial named by its number."""
+    """Each window, or each of one participant and task, as a trial named by its number.
+
+    has_losses: label the blinks among the losses of the windows.
+    """
     first = 0
     for piece in pieces():
         names = _names(piece)
@@ -197,6 +207,7 @@ def _trials(
         time_ms = np.arange(piece.length, dtype=np.float64) * (1000.0 / piece.rate_hz)
         screens = piece.screen_index[chosen]
         for k, gaze_px, screen in zip(chosen.tolist(), pixels, screens, strict=True):
+            blinks = likely_blinks(time_ms, np.isnan(gaze_px).any(axis=0)) if has_losses else None
             recording = Recording(
                 participant=names[k][0],
                 task=names[k][1],
@@ -207,6 +218,7 @@ def _trials(
                 format="windows",
                 screen=piece.screens[screen],
                 rate_hz=piece.rate_hz,
+                is_blink={} if blinks is None else {"cyclopean": blinks},
             )
             yield recording, ()
         first += len(piece)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gazediffusion.models.checkpoint import Run, WeightsName
 
 WEIGHTS = "weights.safetensors"
+LOSSES = "losses.json"  # in the folder of a model: `generation.losses.LossModel`
 DEFAULT = "joint"  # the model taken where none is named
 
 
