@@ -192,7 +192,7 @@ def _field(name: str, value: Any) -> Callable[[Any, Any], None]:
         (_replaced("run_task", np.zeros((2, 2), np.int32)), "run_task is no list"),
         (_replaced("gaze", np.zeros((3, 750), np.float32)), "gaze has the shape"),
         (_replaced("gaze", np.full((2, 750), np.inf, np.float32)), "not finite"),
-        (_replaced("gaze", np.float32([[np.nan], [0]]).repeat(750, 1)), "not finite"),
+        (_replaced("gaze", np.array([[np.nan], [0]], np.float32).repeat(750, 1)), "not finite"),
         (_replaced("gaze", np.zeros((2, 750))), "gaze holds float64"),
         (_field("format_version", "two"), "its version is no number"),
         (_field("format_version", None), "its version is no number"),
