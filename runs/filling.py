@@ -162,10 +162,12 @@ def row(gaps: Gaps, name: str, drawn: Floats, participants: NDArray[np.int32]) -
         ]
 
     values = measured(np.arange(len(error)))
-    low, high = np.nanpercentile(list(_bootstrapped(participants, measured)), (2.5, 97.5), axis=0)
-    cells = [
-        f"{value:.3g} [{a:.3g}, {b:.3g}]" for value, a, b in zip(values, low, high, strict=True)
-    ]
+    replicates = np.array(list(_bootstrapped(participants, measured))).T
+    cells = []
+    for value, drawn_values in zip(values, replicates, strict=True):
+        known = drawn_values[np.isfinite(drawn_values)]  # without a true saccade there is no rate
+        low, high = np.percentile(known, (2.5, 97.5)) if len(known) else (np.nan, np.nan)
+        cells.append(f"{value:.3g} [{low:.3g}, {high:.3g}]")
     n = len(np.unique(participants))
     start = [f"{1000 * gaps.size / gaps.rate_hz:g}", name, str(len(error)), str(n)]
     return f"| {' | '.join([*start, *cells, *([] if inside is not None else [''])])} |"
