@@ -44,7 +44,7 @@ HEAD += " coverage |\n|---:|---|---:|---:|---|---|---|---|---|"
 class Gaps:
     """Gaps [first, stop) of one length in windows of gaze, normalized (gap, 2, time)."""
 
-    def __init__(self, windows: gd.Windows, n: int, length_ms: float, seed: int) -> None:
+    def __init__(self, windows: gd.Windows, n: int, length_ms: int, seed: int) -> None:
         chosen = np.round(np.linspace(0, len(windows) - 1, n)).astype(np.int64)
         self.windows = windows.select(chosen)
         self.gaze = self.windows.cut()
@@ -111,7 +111,8 @@ class Gaps:
 def speeds(gaps: Gaps, degrees: Floats) -> Floats:
     """Speeds of the steps into, within and out of each gap, (gap, size + 1) in deg/s."""
     steps = np.linalg.norm(np.diff(degrees, axis=2), axis=1) * gaps.rate_hz
-    return np.take_along_axis(steps, gaps.first[:, None] - 1 + np.arange(gaps.size + 1), axis=1)
+    inside = gaps.first[:, None] - 1 + np.arange(gaps.size + 1)
+    return np.asarray(np.take_along_axis(steps, inside, axis=1))
 
 
 def saccades(gaps: Gaps, degrees: Floats) -> NDArray[np.int64]:

@@ -174,12 +174,15 @@ def _sample(filler: Filler, recordings: Recordings, work: Path, progress: Progre
     for number, recording in enumerate(recordings):
         gaps, path = filler.gaps(recording), _stored(work, number)
         if not path.is_file():
-            first = done
-            courses = filler.courses(gaps, lambda n, first=first: progress(first + n))
+            courses = filler.courses(gaps, _after(done, progress))
             with written_whole(path) as temporary, open(temporary, "wb") as stream:
                 np.save(stream, np.stack(courses))
         done += filler.n_windows(gaps)
         progress(done)
+
+
+def _after(done: float, progress: Progress) -> Progress:
+    return lambda n: progress(done + n)
 
 
 def _stored(work: Path, number: int) -> Path:
@@ -215,8 +218,8 @@ def _readme(card: dict[str, Any]) -> str:
     return f"""# Recordings with filled gaps
 
 A diffusion model generated {counts["filled_samples"]} of {counts["samples"]} samples ({share:.2%})
-of each draw, given the gaze on both sides. {where} All other samples are as recorded. Do not
-analyse or publish filled samples as recorded ones.
+of each draw, given the gaze on both sides. All other samples are as recorded. {where}
+Do not analyse or publish filled samples as recorded ones.
 {sets}
 - filled gaps: {counts["filled"]} of {counts["gaps"]}
 - still lost: {counts["too_long"]} longer than {settings["max_gap_s"]:g} s, {counts["at_ends"]} at

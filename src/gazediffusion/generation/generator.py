@@ -117,7 +117,7 @@ class DiffusionGenerator:
             raise GazeError(
                 f"this model is not steerable: it generates windows of "
                 f"{config.length / config.rate_hz:g} s and takes no constraints",
-                remedy="choose a model that is, as `default`",
+                remedy="train one that is, with `recipe` steerable",
             )
         if not 0 <= self.guidance <= 20:
             raise GazeError(f"`guidance` must lie between 0 and 20, not {self.guidance:g}")
