@@ -136,7 +136,8 @@ def covered(true: Floats, drawn: Floats) -> Floats:
     """
     rank = max(1, round((1 - COVERAGE) / 2 * (len(drawn) + 1)))
     ordered = np.sort(drawn, axis=0)
-    return ((true >= ordered[rank - 1]) & (true <= ordered[-rank])).mean(axis=(1, 2))
+    is_inside = (true >= ordered[rank - 1]) & (true <= ordered[-rank])
+    return np.asarray(is_inside.mean(axis=(1, 2)))
 
 
 def row(gaps: Gaps, name: str, drawn: Floats, participants: NDArray[np.int32]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import gazediffusion as gd
+from gazediffusion.cli.progress import WindowsBar
 from gazediffusion.data.export import write_into
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
@@ -179,7 +181,7 @@ def test_what_cannot_be_filled_is_refused(
         ({"seed": -1}, "`seed` must be 0 or more"),
     ):
         with pytest.raises(GazeError, match=problem):
-            model.filler(**settings)  # type: ignore[arg-type]
+            model.filler(**settings)
     with pytest.raises(GazeError, match=r"made.csv, participant 01, trial 0: .*60 Hz is below"):
         model.fill(make_recording(n=600, rate_hz=60.0))
     with pytest.raises(GazeError, match="how large the screen was; give `screen`"):
@@ -291,11 +293,32 @@ def test_nothing_to_condition_on_is_one_line_and_writes_nothing(
     code, _, errors = run("fill", written(tmp_path / "x", blinking, "csv"), "-o", tmp_path / "out")
     assert code == 2
     assert "not steerable" in errors
+    assert "--recipe steerable" in errors
+    assert not (tmp_path / "out").exists()
+
+
+def test_ctrl_c_says_what_is_kept(
+    run: RunCommand,
+    folder: Path,
+    tmp_path: Path,
+    blinking: Recording,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupt(bar: WindowsBar, done: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(WindowsBar, "__call__", interrupt)
+    source = written(tmp_path / "in", blinking, "csv")
+    code, said, errors = run("fill", source, "-o", tmp_path / "out", "--model", folder)
+    assert code == 130
+    assert "recordings that are filled are kept beside" in said
+    assert said.rstrip().endswith("the same command resumes")
+    assert "Traceback" not in errors
     assert not (tmp_path / "out").exists()
 
 
 def test_an_interrupted_command_keeps_filled_recordings_and_resumes(
-    folder: Path, tmp_path: Path, blinking: Recording, monkeypatch: pytest.MonkeyPatch
+    folder: Path, tmp_path: Path, blinking: Recording
 ) -> None:
     trials = [(replace(blinking, trial=str(k)), ()) for k in range(3)]
     write_into(tmp_path / "in", trials, "csv")
@@ -315,7 +338,7 @@ def test_an_interrupted_command_keeps_filled_recordings_and_resumes(
     written_at = kept[0].stat().st_mtime_ns
     gd.fill(tmp_path / "in", tmp_path / "whole", folder)
 
-    def kept_are_not_sampled_again(n_windows: int):
+    def kept_are_not_sampled_again(n_windows: int) -> Callable[[float], None]:
         assert kept[0].stat().st_mtime_ns == written_at
         return lambda now: None
 
