@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -229,6 +230,11 @@ def test_files_keep_their_format_and_known_samples(
             "FILLED R 1940 2296",
             "FILLED R 5940 6896",
         ]
+    else:
+        (events,) = (tmp_path / "out").rglob("*_physioevents.tsv.gz")
+        text = gzip.decompress(events.read_bytes()).decode()
+        filled = [row.split("\t") for row in text.splitlines() if "filled" in row]
+        assert [(float(row[0]), float(row[1])) for row in filled] == [(1940, 0.358), (5940, 0.958)]
 
 
 def test_several_draws_are_folders_and_the_same_seed_gives_the_same_bytes(
