@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from gazediffusion.evaluation.result import Evaluation, EvaluationConfig
     from gazediffusion.generation.baselines import Baseline, fit_baseline
     from gazediffusion.geometry import Screen
-    from gazediffusion.model import Model, load, train
+    from gazediffusion.model import Model, fill, load, train
     from gazediffusion.models.listing import list_models
     from gazediffusion.models.recipes import RECIPES, Recipe
     from gazediffusion.plotting.gallery import plot_windows
@@ -69,6 +69,7 @@ _HOME = {
     "describe": "description",
     "evaluate": "evaluation.evaluation",
     "evaluate_files": "evaluation.loading",
+    "fill": "model",
     "fit_baseline": "generation.baselines",
     "inspect": "data.inspection",
     "list_models": "models.listing",
@@ -117,6 +118,7 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "list_models",
     "load",
     "Model",
+    "fill",
     "fit_baseline",
     "Baseline",
     "EvaluationConfig",

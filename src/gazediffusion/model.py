@@ -1,4 +1,4 @@
-"""A trained model as users hold it: sample, write, fine-tune and calibrate.
+"""A trained model as users hold it: sample, write, fill, fine-tune and calibrate.
 
 >>> import gazediffusion as gd
 >>> model = gd.load("default")
@@ -11,24 +11,30 @@ Windows(2 of 8 s at 250 Hz, participants: 1, tasks: reading)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 import torch
 
 from gazediffusion.data.export.windows import format_of
-from gazediffusion.data.scanpaths import Scanpath
-from gazediffusion.data.targets import Targets
+from gazediffusion.data.recordings import Recording
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
 from gazediffusion.diffusion.likelihood import Bound
 from gazediffusion.errors import GazeError
+from gazediffusion.generation.filled_sets import FilledSet, Total, write_filled
+from gazediffusion.generation.filling import FillConfig, Filler, filled
 from gazediffusion.generation.generator import DiffusionGenerator, Progress
 from gazediffusion.generation.losses import LossModel
-from gazediffusion.generation.rendering import MOST_SECONDS, Waypoint
+from gazediffusion.generation.rendering import MOST_SECONDS
 from gazediffusion.generation.sets import Sampling, SetConfig, write_set
+from gazediffusion.generation.settings import (
+    FillingSettings,
+    SamplingSettings,
+    SteeringSettings,
+)
 from gazediffusion.generation.steering import Steering
 from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import Run, RunConfig, WeightsName
@@ -39,36 +45,8 @@ from gazediffusion.training import calibration
 from gazediffusion.training.loop import Epoch, held_out_bound
 from gazediffusion.training.training import train as train_run
 
-
-class SteeringSettings(TypedDict, total=False):
-    """What windows of a steerable model keep to, in normalized units.
-
-    scanpath, targets: of `read_scanpaths` and `read_targets`, one for all windows or several in
-    turn. at: waypoints (seconds, x, y). start: (x, y) at the beginning.
-    """
-
-    scanpath: Sequence[Scanpath]
-    targets: Sequence[Targets]
-    at: Sequence[Waypoint]
-    start: tuple[float, float] | None
-
-
-class SamplingSettings(SteeringSettings, total=False):
-    """How windows are sampled.
-
-    task: of all windows; None draws the training mixture. quality: fast, default or best. sampler,
-    steps: override the quality's. eta: of DDIM. guidance: classifier-free guidance scale of the
-    task. precision: auto, fp32 or bf16. batch_size: changes speed, never the windows.
-    """
-
-    task: str | None
-    quality: str
-    sampler: str
-    steps: int | None
-    eta: float | None
-    guidance: float
-    precision: str
-    batch_size: int | None
+if TYPE_CHECKING:
+    from gazediffusion.data.reading import Recordings
 
 
 class TrainingSettings(TypedDict, total=False):
@@ -105,6 +83,29 @@ def load(
     if weights not in ("best", "last", "raw"):
         raise GazeError(f"`weights` must be best, last or raw, not {weights!r}")
     return Model(load_model(model, weights, choose_device(device)))
+
+
+def fill(
+    recordings: Recordings | Path | str,
+    output: Path | str,
+    model: Model | Path | str = "default",
+    *,
+    begin: Total = lambda n_windows: lambda done: None,
+    overwrite: bool = False,
+    **settings: Unpack[FillingSettings],
+) -> FilledSet:
+    """Write recordings with their gaps filled by a steerable model; known samples are kept.
+
+    recordings: what `read` gives, or a path. output: a .parquet or .csv file, or a folder in the
+    recordings' own format where that is bids, asc, csv or parquet, and parquet elsewhere; several
+    draws are the folders draw-1, draw-2 ... in it. begin: called with the number of windows to
+    generate; what it returns is called with the number done. A stopped call resumes.
+    """
+    from gazediffusion.data.reading import read
+
+    given = read(recordings) if isinstance(recordings, Path | str) else recordings
+    loaded = model if isinstance(model, Model) else load(model)
+    return write_filled(loaded.filler(**settings), given, output, begin, overwrite)
 
 
 def train(
@@ -294,6 +295,29 @@ class Model:
         )
         generator = self.generator(n, seed, seconds, **settings)
         return write_set(generator, config, path, progress, say, overwrite)
+
+    def fill(
+        self,
+        recording: Recording,
+        *,
+        progress: Progress = lambda done: None,
+        **settings: Unpack[FillingSettings],
+    ) -> list[Recording]:
+        """A recording with its gaps filled, once for each draw, by a steerable model.
+
+        The eye that cleaning chooses is kept; `Recording.is_filled` marks the filled samples, all
+        others are as recorded. progress: called with the number of windows generated.
+        """
+        filler = self.filler(**settings)
+        gaps = filler.gaps(recording)
+        return [filled(gaps, course) for course in filler.courses(gaps, progress)]
+
+    def filler(self, **settings: Unpack[FillingSettings]) -> Filler:
+        """What fills gaps with these settings; a model that is not steerable is refused."""
+        given: dict[str, Any] = dict(settings)
+        names = [one.name for one in fields(FillConfig)]
+        config = FillConfig(**{name: given.pop(name) for name in names if name in given})
+        return Filler(self.generator(**given), config)
 
     def fine_tune(
         self,

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from gazediffusion.cli import about, evaluation, models, recordings, reproduction, web
+from gazediffusion.cli import about, evaluation, filling, models, recordings, reproduction, web
 from gazediffusion.cli.console import err, in_flags, out, plain
 from gazediffusion.errors import GazeError
 from gazediffusion.version import __version__
@@ -49,6 +49,7 @@ for command in (
     models.train,
     models.calibrate,
     models.generate,
+    filling.fill,
     evaluation.evaluate,
     evaluation.baseline,
     reproduction.reproduce,

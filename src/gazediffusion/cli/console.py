@@ -39,6 +39,7 @@ FLAGS = {
     "grid_px": "--grid",
     "initial": "--from",
     "max_calibration_error_deg": "--max-calibration-error",
+    "max_gap_s": "--max-gap",
     "max_speed_deg_s": "--max-speed",
     "n": "-n",
     "n_bootstrap": "--bootstrap",

@@ -48,6 +48,7 @@ class Recording:
     labels: (time,) uint8, the event class of each sample (`EVENT_CLASSES`); None without labels.
     targets_px: (2, time) float32, where the target on the screen was, NaN where there was none;
         None where nothing is known of targets.
+    is_filled: eye -> (time,) bool, the samples that `fill` generated; empty for gaze as recorded.
     """
 
     participant: str
@@ -64,13 +65,14 @@ class Recording:
     facts: Mapping[str, Fact] = field(default_factory=dict)
     labels: NDArray[np.uint8] | None = None
     targets_px: NDArray[np.float32] | None = None
+    is_filled: Mapping[Eye, Bools] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         n = len(self.time_ms)
         for gaze in self.gaze_px.values():
             assert gaze.shape == (2, n), f"gaze {gaze.shape} beside {n} times"
-        for blink in self.is_blink.values():
-            assert blink.shape == (n,), f"blink labels {blink.shape} beside {n} times"
+        for mask in (*self.is_blink.values(), *self.is_filled.values()):
+            assert mask.shape == (n,), f"a mask {mask.shape} beside {n} times"
         assert self.labels is None or self.labels.shape == (n,)
         assert self.targets_px is None or self.targets_px.shape == (2, n)
 
@@ -87,6 +89,7 @@ class Recording:
             is_blink={eye: blink[start:stop] for eye, blink in self.is_blink.items()},
             labels=None if self.labels is None else self.labels[start:stop],
             targets_px=None if self.targets_px is None else self.targets_px[:, start:stop],
+            is_filled={eye: mask[start:stop] for eye, mask in self.is_filled.items()},
         )
 
 

@@ -81,12 +81,13 @@ class DiffusionGenerator:
     sampler: ddim or ancestral for the paper's recipes, unipc, multistep or heun for the joint one.
     steps, eta: None is the recipe's own; eta is of ddim alone.
     task: of all windows, for a model conditioned on tasks; None draws each window's task with the
-        shares of the training windows.
+        shares of the training windows. is_taskless: no window is given a task.
     guidance: classifier-free guidance scale of the task; 1 is none, others cost twice as much.
     bf16: bfloat16 arithmetic, for the joint recipe alone.
     length: samples of each window; None is the model's. Longer windows, and constraints, need a
         steerable model.
-    constraints: what windows keep to. Summary statistics are then left to the model.
+    constraints: what windows keep to. Summary statistics are then left to the model, and so is
+        the resolution where samples are known.
     """
 
     run: Run
@@ -99,6 +100,7 @@ class DiffusionGenerator:
     bf16: bool = False
     length: int | None = None
     constraints: Constraints | None = None
+    is_taskless: bool = False
 
     def __post_init__(self) -> None:
         config, recipe = self.run.config, self.run.config.recipe
@@ -115,7 +117,7 @@ class DiffusionGenerator:
             raise GazeError(
                 f"this model is not steerable: it generates windows of "
                 f"{config.length / config.rate_hz:g} s and takes no constraints",
-                remedy="choose a model that is, as `default`",
+                remedy="train one that is, with `recipe` steerable",
             )
         if not 0 <= self.guidance <= 20:
             raise GazeError(f"`guidance` must lie between 0 and 20, not {self.guidance:g}")
@@ -334,13 +336,17 @@ class DiffusionGenerator:
         condition = drawn.condition
         if self.constraints is not None:
             condition = config.conditioning.without_statistics(condition)
+        if self.is_taskless and condition:
+            condition = config.conditioning.without_task(condition)
         steps = self._ddpm(noise) if is_paper else self._edm(noise, condition, sequences)
         x = torch.empty(0)
         for number, after in enumerate(steps, start=1):
             x = after
             progress(number / self.settings["steps"])
         gaze = representation.decode(x[:, : config.recipe.gaze_channels]).float()
-        if drawn.steps is not None and drawn.grids is not None and drawn.steps.any():
+        is_given = self.constraints is not None and self.constraints.known is not None
+        is_coarse = drawn.steps is not None and drawn.steps.any() and not is_given
+        if is_coarse and drawn.steps is not None and drawn.grids is not None:
             # At this scale the sample no longer depends on the initial noise of the positions.
             uniforms = torch.special.ndtr(noise.first[:, :2])
             steps_of, grids_of = (torch.tensor(x.tolist()) for x in (drawn.steps, drawn.grids))

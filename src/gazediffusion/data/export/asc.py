@@ -4,7 +4,8 @@ The lines and their order are those of SR Research's edf2asc, so that pymovement
 other EyeLink tools read them. Blink events come from the recording's labels, fixations and
 saccades from the events given. ASC holds a tenth of a pixel and whole milliseconds (halves at
 2000 Hz). It does not hold the screen's size and distance, so a JSON file of the same name does.
-Gaze that nobody was recorded for says so in the header and in a message.
+Gaze that nobody was recorded for says so in the header and in a message. Before each filled gap
+stands a message with the times of its first and last sample.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from gazediffusion.data.export.labelled import (
     by_participant_and_task,
     events_of,
     eyes_of,
+    filled_of,
     name,
     on_one_clock,
     plain,
@@ -109,6 +111,9 @@ def _samples_and_events(recording: Recording, events: list[Event], clock: list[s
             after[last].append(
                 "\t".join([f"E{head} {clock[first]}", clock[last], length, *numbers])
             )
+        for gap in filled_of(recording, eye):
+            first, last = clock[gap.start], clock[gap.stop - 1]
+            before[gap.start].append(f"MSG\t{first} FILLED {_asc_eye(eye)[0]} {first} {last}")
     lines = _sample_lines(recording, clock)
     for place in before.keys() | after.keys():
         lines[place] = "\n".join([*before[place], lines[place], *after[place]])

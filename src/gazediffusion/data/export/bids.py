@@ -19,6 +19,7 @@ from gazediffusion.data.export.labelled import (
     by_participant_and_task,
     events_of,
     eyes_of,
+    filled_of,
     name,
     plain,
     rate_of,
@@ -127,7 +128,10 @@ def _write_gaze(recording: Recording, eye: Eye, prefix: Path) -> None:
 
 
 def _write_eye_events(recording: Recording, eye: Eye, events: list[Event], prefix: Path) -> None:
-    """Blinks from the labels, fixations and saccades from the events; no file without either."""
+    """Blinks from the labels, fixations and saccades from the events, filled gaps.
+
+    Without any there is no file.
+    """
     import polars as pl
 
     rows: list[tuple[float, float, str, int]] = [
@@ -137,9 +141,11 @@ def _write_eye_events(recording: Recording, eye: Eye, events: list[Event], prefi
     # A blink ends half a sample after its last, so tools that count the end in and tools that
     # count it out find the same samples.
     half_step_ms = 500.0 / rate_of(recording)
-    for span in blinks_of(recording, eye):
+    spans = [(span, "n/a", 1) for span in blinks_of(recording, eye)]
+    spans += [(span, "filled", 0) for span in filled_of(recording, eye)]
+    for span, kind, is_blink in spans:
         onset_ms, last_ms = recording.time_ms[[span.start, span.stop - 1]].tolist()
-        rows.append((onset_ms, last_ms - onset_ms + half_step_ms, "n/a", 1))
+        rows.append((onset_ms, last_ms - onset_ms + half_step_ms, kind, is_blink))
     if not rows:
         return
     frame = pl.DataFrame(
@@ -152,13 +158,17 @@ def _write_eye_events(recording: Recording, eye: Eye, events: list[Event], prefi
         Path(f"{prefix}_physioevents.json"),
         {
             "Columns": frame.columns,
-            "Description": "Blinks, and fixations and saccades where known",
+            "Description": "Blinks, and fixations, saccades and filled gaps where known",
             "OnsetSource": "timestamp",
             "onset": {"Description": "Start on the tracker's clock", "Units": "ms"},
             "duration": {"Description": "Length of the event", "Units": "s"},
             "trial_type": {
                 "Description": "What the eye did",
-                "Levels": {"fixation": "The eye rested", "saccade": "The eye jumped"},
+                "Levels": {
+                    "fixation": "The eye rested",
+                    "saccade": "The eye jumped",
+                    "filled": "The eye was lost; a model generated the gaze",
+                },
             },
             "blink": {
                 "Description": "Whether the event is a blink",

@@ -124,6 +124,12 @@ def blinks_of(recording: Recording, eye: Eye) -> list[slice]:
     return [slice(start, stop) for start, stop in true_segments(labels).tolist()]
 
 
+def filled_of(recording: Recording, eye: Eye) -> list[slice]:
+    """The samples of each of an eye's filled gaps."""
+    mask = recording.is_filled.get(eye, np.zeros(len(recording), dtype=np.bool_))
+    return [slice(start, stop) for start, stop in true_segments(mask).tolist()]
+
+
 def events_of(events: Iterable[Event], eye: Eye) -> list[Event]:
     """The fixations and saccades of an eye."""
     kinds = ("fixation", "saccade")

@@ -1,8 +1,9 @@
 """CSV and Parquet: one long table of all samples, and a JSON sidecar with screens and rate.
 
 Columns are participant, task, trial, t_ms, then x_px, y_px, is_blink for one eye, or the same
-with _left and _right for two. Missing gaze is an empty cell in CSV and NaN in Parquet. The sidecar
-has BIDS' screen fields where there is one screen, otherwise `Screens`, the fields by task.
+with _left and _right for two; filled recordings also have is_filled. Missing gaze is an empty cell
+in CSV and NaN in Parquet. The sidecar has BIDS' screen fields where there is one screen, otherwise
+`Screens`, the fields by task.
 """
 
 from __future__ import annotations
@@ -125,15 +126,16 @@ def _frame(recording: Recording, units: Sequence[OtherUnit]) -> pl.DataFrame:
         *(pl.lit(getattr(recording, word), dtype=pl.String).alias(word) for word in words), "t_ms"
     )
     eyes = eyes_of(recording)
-    gaze, blinks = [], []
+    gaze, masks = [], []
     for eye in eyes:
         side = f"_{eye}" if len(eyes) == 2 else ""
         for unit in ("px", *units):
             x, y = _in_unit(recording, eye, unit)
             gaze += [pl.Series(f"x{side}_{unit}", x), pl.Series(f"y{side}_{unit}", y)]
-        if eye in recording.is_blink:
-            blinks.append(pl.Series(f"is_blink{side}", recording.is_blink[eye]))
-    return frame.hstack(gaze + blinks)
+        for mask in ("is_blink", "is_filled"):
+            if eye in getattr(recording, mask):
+                masks.append(pl.Series(f"{mask}{side}", getattr(recording, mask)[eye]))
+    return frame.hstack(gaze + masks)
 
 
 def _in_unit(recording: Recording, eye: Eye, unit: str) -> Floats:

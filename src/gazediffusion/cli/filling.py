@@ -1,0 +1,129 @@
+"""The command that fills the gaps of recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gazediffusion.cli import progress
+from gazediffusion.cli.console import exit_stopped, out, plain, warn
+from gazediffusion.cli.options import (
+    BlinkAfter,
+    BlinkBefore,
+    EyeOption,
+    Format,
+    MaxSpeed,
+    Overwrite,
+    Paths,
+    cleaning_of,
+    reads_recordings,
+)
+
+
+@reads_recordings
+def fill(
+    paths: Paths,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            help="A .parquet or .csv file, or a folder in the recordings' own format (bids, asc, "
+            "csv, parquet; parquet for others).",
+        ),
+    ],
+    model: Annotated[
+        str, typer.Option(help="A steerable model: a run folder or a packaged one.")
+    ] = "default",
+    draws: Annotated[
+        int, typer.Option(help="Courses of each gap; several are the folders draw-1, draw-2 ...")
+    ] = 1,
+    max_gap: Annotated[
+        float, typer.Option(help="Longer gaps stay lost (seconds, padding included).")
+    ] = 1.0,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            help="Of the model; by default that of the recording where the model has it, "
+            "otherwise none.",
+            show_default=False,
+        ),
+    ] = None,
+    quality: Annotated[str, typer.Option(help="fast, default or best.")] = "default",
+    seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = 0,
+    format: Format = "auto",
+    eye: EyeOption = "right",
+    blink_before: BlinkBefore = 60.0,
+    blink_after: BlinkAfter = 100.0,
+    max_speed: MaxSpeed = 1000.0,
+    batch_size: Annotated[
+        int | None, typer.Option(help="Windows at a time; changes speed only.", show_default=False)
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
+    precision: Annotated[
+        str, typer.Option(help="fp32, bf16, or auto: bf16 where it is faster.")
+    ] = "auto",
+    overwrite: Overwrite = False,
+    *,
+    reading: dict[str, Any],
+) -> None:
+    """Fill blinks and losses of recordings with a steerable model.
+
+    Each gap up to --max-gap is sampled given the gaze on both sides. Known samples are kept, filled
+    ones are marked, and longer gaps, and those at the beginning or end of a recording, stay lost.
+    The flanks of a blink are part of its gap; --blink-before 0 --blink-after 0 keeps them. Ctrl-C
+    keeps what is sampled; the same command resumes.
+
+    Example: [bold]gazediffusion fill study/P01.asc -o filled --draws 5[/bold]
+    """
+    import gazediffusion as gd
+
+    recordings = gd.read(paths, format=format, **reading)
+    loaded = gd.load(model, device=device)
+    bars: list[progress.WindowsBar] = []
+
+    def begin(n_windows: int) -> Callable[[float], None]:
+        bars.append(progress.WindowsBar("filling", n_windows))
+        return bars[0]
+
+    try:
+        written = gd.fill(
+            recordings,
+            output,
+            loaded,
+            begin=begin,
+            overwrite=overwrite,
+            draws=draws,
+            seed=seed,
+            max_gap_s=max_gap,
+            task=task,
+            cleaning=cleaning_of(eye, blink_before, blink_after, max_speed),
+            quality=quality,
+            precision=precision,
+            batch_size=batch_size,
+        )
+    except KeyboardInterrupt:
+        done = "nothing is filled yet"
+        if bars:
+            bars[0].close()
+            done = f"recordings that are filled are kept beside {output}"
+        exit_stopped(f"stopped; {done}")
+    finally:
+        for bar in bars:
+            bar.close()
+    for line in written.warnings:
+        warn(line)
+    counts = written.counts
+    if counts.gaps == 0:
+        out.print("no gap: the recordings are written as they are")
+    else:
+        out.print(
+            f"filled {counts.filled} of {counts.gaps} gaps, {counts.filled_samples} of "
+            f"{counts.samples} samples; still lost: {counts.too_long} longer than {max_gap:g} s, "
+            f"{counts.at_ends} at the beginning or end of a recording"
+        )
+    out.print(f"wrote {plain(written.paths[0])}: draws {draws}, model {loaded.name}, seed {seed}")
+    out.print(f"card: {plain(written.paths[1])}, in words: {plain(written.paths[2])}")

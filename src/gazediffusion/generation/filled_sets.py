@@ -1,0 +1,231 @@
+"""Filled sets: recordings whose gaps are filled, written as files that state it.
+
+What is sampled is stored recording by recording in a hidden work folder beside the output, so that
+an interrupted call resumes. Recordings are read again for each pass; memory holds one of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gazediffusion.data.export import Labelled, write_into
+from gazediffusion.data.export.card import screen_fields
+from gazediffusion.data.export.labelled import checked
+from gazediffusion.data.export.table import write_parquet
+from gazediffusion.data.export.windows import put_set_in_place, require_free_set
+from gazediffusion.errors import GazeError
+from gazediffusion.files import (
+    ending_of,
+    require_writable,
+    sha256_of,
+    unpacked,
+    write_json,
+    written_whole,
+)
+from gazediffusion.generation.filling import Filler, filled
+from gazediffusion.generation.gaps import GapCounts
+from gazediffusion.generation.generator import Progress
+from gazediffusion.geometry import Screen
+from gazediffusion.version import __version__
+
+if TYPE_CHECKING:
+    from gazediffusion.data.reading import Recordings
+
+Total = Callable[[int], Progress]
+_SAME = {"bids": "bids", "eyelink-asc": "asc"}  # formats of recordings that we write as well
+_ARROW = ("parquet", "feather", "arrow", "ipc")
+
+
+@dataclass(frozen=True)
+class FilledSet:
+    """What was written: the set, its card (JSON) and its README; counts; and what to know of it."""
+
+    paths: list[Path]
+    counts: GapCounts
+    warnings: list[str]
+
+
+def write_filled(
+    filler: Filler,
+    recordings: Recordings,
+    output: Path | str,
+    begin: Total = lambda n_windows: lambda done: None,
+    overwrite: bool = False,
+) -> FilledSet:
+    """Fill recordings into a folder, or a table where `output` ends in .parquet or .csv.
+
+    begin: called with the number of windows to generate, before the first; what it returns is
+    called with the number done. Several draws are sets of their own, in OUTPUT/draw-1 and so on.
+    """
+    output = Path(output)
+    format = _format_of(output, recordings, filler.config.draws)
+    require_free_set(output, format, overwrite)
+    require_writable(output)
+    card = _card(filler, recordings)
+    counts, n_windows, screens, warnings = _counted(filler, recordings, format)
+    work = _work_folder(output, card)
+    card |= {"format_written": format, "counts": asdict(counts), **screen_fields(screens)}
+    _sample(filler, recordings, work, begin(n_windows))
+    with written_whole(work / "set") as folder:
+        folder.mkdir(parents=True)
+        for draw in range(filler.config.draws):
+            of_draw = folder if filler.config.draws == 1 else folder / f"draw-{draw + 1}"
+            _write(of_draw, _filled(filler, recordings, work, draw), format, card)
+        (folder / "README.md").write_text(_readme(card), encoding="utf-8")
+        write_json(folder / "card.json", card)
+        if format == "bids" and filler.config.draws == 1:
+            (folder / ".bidsignore").write_text("card.json\n", encoding="utf-8")
+    written = put_set_in_place(work / "set", output, format, overwrite)
+    shutil.rmtree(work, ignore_errors=True)
+    return FilledSet(written, counts, warnings)
+
+
+def _format_of(output: Path, recordings: Recordings, draws: int) -> str:
+    """That of the ending; for a folder that of the recordings where it is written, else parquet."""
+    ending = ending_of(output)
+    if ending and draws > 1:
+        raise GazeError(
+            "several draws are written as a folder",
+            path=output,
+            remedy=f"name it without an ending, as {output.stem}",
+        )
+    if ending not in ("", "csv", "parquet"):
+        raise GazeError(
+            f"recordings are not written as .{ending}",
+            path=output,
+            remedy="end the name in .parquet or .csv, or leave the ending out for a folder in the "
+            "recordings' own format",
+        )
+    found = set()
+    for source in recordings.sources:
+        is_arrow = ending_of(unpacked(source.path)) in _ARROW
+        table = "csv" if source.reader.NAME == "table" and not is_arrow else "parquet"
+        found.add(_SAME.get(source.reader.NAME, table))
+    return ending or (found.pop() if len(found) == 1 else "parquet")
+
+
+def _card(filler: Filler, recordings: Recordings) -> dict[str, Any]:
+    """What decides the filled gaze, and where it comes from."""
+    described = filler.generator.describe()
+    sources = [
+        {"name": one.path.name, "format": one.reader.NAME, "sha256": sha256_of(one.path)}
+        for one in recordings.sources
+    ]
+    return {
+        "format": "gazediffusion-filled",
+        "synthetic": False,
+        "gazediffusion_version": __version__,
+        "fill": asdict(filler.config),
+        "sources": sources,
+        "sampling": {k: v for k, v in described["sampling"].items() if k != "task"},
+        "model": described["model"],
+    }
+
+
+def _counted(
+    filler: Filler, recordings: Recordings, format: str
+) -> tuple[GapCounts, int, dict[str, Screen], list[str]]:
+    """Counts of gaps, the windows to generate, screens by task, warnings; bad input is refused."""
+    counts, n_windows, screens, warnings = GapCounts(), 0, dict[str, Screen](), set[str]()
+    for recording in recordings:
+        gaps = filler.gaps(recording)
+        counts += gaps.counts
+        n_windows += filler.n_windows(gaps)
+        assert recording.screen is not None
+        screens.setdefault(recording.task, recording.screen)
+        if format == "bids" and not recording.screen.has_degrees:
+            raise GazeError(
+                "BIDS needs the screen's pixels, size and distance",
+                path=recording.path,
+                remedy="give `screen` with its size (`width_cm`) and `distance_cm`",
+            )
+        if gaps.gaps and not filler.is_in_degrees(recording):
+            warnings.add(
+                "the size of the recording's or of the model's screen is not known: gaze is filled "
+                "as if both covered the same visual angle"
+            )
+    if not counts.valid:
+        raise GazeError(
+            "nothing to condition on: no sample is valid",
+            path=recordings.sources[0].path,
+            remedy="see why with gazediffusion inspect",
+        )
+    return counts, n_windows, screens, sorted(warnings)
+
+
+def _work_folder(output: Path, card: dict[str, Any]) -> Path:
+    """A folder beside the output, named by everything that decides what is sampled."""
+    digest = hashlib.sha256(json.dumps(card, sort_keys=True).encode()).hexdigest()[:12]
+    return output.parent / f".{output.name}.{digest}.work"
+
+
+def _sample(filler: Filler, recordings: Recordings, work: Path, progress: Progress) -> None:
+    """Store the courses of each recording, (draw, 2, filled); those that are there stay."""
+    done = 0
+    work.mkdir(parents=True, exist_ok=True)
+    for number, recording in enumerate(recordings):
+        gaps, path = filler.gaps(recording), _stored(work, number)
+        if not path.is_file():
+            courses = filler.courses(gaps, _after(done, progress))
+            with written_whole(path) as temporary, open(temporary, "wb") as stream:
+                np.save(stream, np.stack(courses))
+        done += filler.n_windows(gaps)
+        progress(done)
+
+
+def _after(done: float, progress: Progress) -> Progress:
+    return lambda n: progress(done + n)
+
+
+def _stored(work: Path, number: int) -> Path:
+    return work / f"{number:09d}.npy"
+
+
+def _filled(filler: Filler, recordings: Recordings, work: Path, draw: int) -> Iterator[Labelled]:
+    """The recordings of a draw, one at a time."""
+    for number, recording in enumerate(recordings):
+        course = np.load(_stored(work, number), mmap_mode="r")[draw]
+        yield filled(filler.gaps(recording), course), ()
+
+
+def _write(folder: Path, labelled: Iterator[Labelled], format: str, card: dict[str, Any]) -> None:
+    folder.mkdir(exist_ok=True)
+    if format == "parquet":
+        write_parquet(checked(labelled), folder, card=card)
+    else:
+        write_into(folder, labelled, format)
+
+
+def _readme(card: dict[str, Any]) -> str:
+    """The card in words."""
+    counts, settings, model = card["counts"], card["fill"], card["model"]
+    draws = settings["draws"]
+    where = {
+        "asc": "A message `FILLED eye first last` stands before each filled gap.",
+        "bids": "Filled gaps are rows of `_physioevents.tsv.gz` with the trial_type `filled`.",
+    }.get(card["format_written"], "The column `is_filled` marks them.")
+    sets = "" if draws == 1 else f"`draw-1` to `draw-{draws}` are sets with different courses.\n"
+    share = counts["filled_samples"] / max(counts["samples"], 1)
+    before_ms, after_ms = (settings["cleaning"][f"blink_{one}_ms"] for one in ("before", "after"))
+    return f"""# Recordings with filled gaps
+
+A diffusion model generated {counts["filled_samples"]} of {counts["samples"]} samples ({share:.2%})
+of each draw, given the gaze on both sides. All other samples are as recorded. {where}
+Do not analyse or publish filled samples as recorded ones.
+{sets}
+- filled gaps: {counts["filled"]} of {counts["gaps"]}
+- still lost: {counts["too_long"]} longer than {settings["max_gap_s"]:g} s, {counts["at_ends"]} at
+  the beginning or end of a recording
+- a gap begins {before_ms:g} ms before a loss and ends {after_ms:g} ms after it
+- model: recipe `{model["recipe"]}`, {model["weights"]} weights, sha256 `{model["weights_sha256"]}`
+- seed {settings["seed"]}, draws: {draws}
+- written by gazediffusion {card["gazediffusion_version"]} as {card["format_written"]}
+"""

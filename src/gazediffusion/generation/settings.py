@@ -1,0 +1,60 @@
+"""Settings of sampling and filling, as the functions of a model take them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypedDict
+
+from gazediffusion.data.cleaning import CleaningConfig
+from gazediffusion.data.scanpaths import Scanpath
+from gazediffusion.data.targets import Targets
+from gazediffusion.generation.rendering import Waypoint
+
+
+class SteeringSettings(TypedDict, total=False):
+    """What windows of a steerable model keep to, in normalized units.
+
+    scanpath, targets: of `read_scanpaths` and `read_targets`, one for all windows or several in
+    turn. at: waypoints (seconds, x, y). start: (x, y) at the beginning.
+    """
+
+    scanpath: Sequence[Scanpath]
+    targets: Sequence[Targets]
+    at: Sequence[Waypoint]
+    start: tuple[float, float] | None
+
+
+class SamplingSettings(SteeringSettings, total=False):
+    """How windows are sampled.
+
+    task: of all windows; None draws the training mixture. quality: fast, default or best. sampler,
+    steps: override the quality's. eta: of DDIM. guidance: classifier-free guidance scale of the
+    task. precision: auto, fp32 or bf16. batch_size: changes speed, never the windows.
+    """
+
+    task: str | None
+    quality: str
+    sampler: str
+    steps: int | None
+    eta: float | None
+    guidance: float
+    precision: str
+    batch_size: int | None
+
+
+class FillingSettings(TypedDict, total=False):
+    """How gaps are filled; see `FillConfig`.
+
+    draws: courses of each gap. max_gap_s: longer gaps stay lost. task: of the model; None is the
+    recording's own where the model has it, otherwise none. cleaning: what is lost. quality,
+    precision, batch_size: as in `SamplingSettings`.
+    """
+
+    draws: int
+    seed: int
+    max_gap_s: float
+    task: str | None
+    cleaning: CleaningConfig
+    quality: str
+    precision: str
+    batch_size: int | None
