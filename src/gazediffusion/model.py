@@ -17,7 +17,9 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 import torch
 
+from gazediffusion.conditioning.style import style_of
 from gazediffusion.data.export.windows import format_of
+from gazediffusion.data.reading import Recordings
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
 from gazediffusion.diffusion.likelihood import Bound
@@ -37,12 +39,15 @@ from gazediffusion.training.training import train as train_run
 class SamplingSettings(TypedDict, total=False):
     """How windows are sampled.
 
-    task: of all windows; None draws the training mixture. quality: fast, default or best. sampler,
+    task: of all windows; None draws the training mixture. like: recordings of one participant, 8 s
+    or more in a row, in whose style windows are generated; of one task, for which they are taken
+    where `task` is given. quality: fast, default or best. sampler,
     steps: override the quality's. eta: of DDIM. guidance: classifier-free guidance scale of the
     task. precision: auto, fp32 or bf16. batch_size: changes speed, never the windows.
     """
 
     task: str | None
+    like: Recordings | Windows | None
     quality: str
     sampler: str
     steps: int | None
@@ -149,6 +154,10 @@ class Model:
     def generator(self, **settings: Unpack[SamplingSettings]) -> DiffusionGenerator:
         """The generator with these settings; see `sample`."""
         given: dict[str, Any] = {"quality": "default", **settings}
+        if (like := given.pop("like", None)) is not None:
+            conditioning, task = self.config.conditioning, given.get("task")
+            style = style_of(like, conditioning, self.config.rate_hz, self.config.length, task)
+            given |= {"style": style, "task": conditioning.tasks[style.task]}
         return DiffusionGenerator.of_quality(self.run, **given)
 
     def sample(

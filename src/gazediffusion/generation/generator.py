@@ -22,6 +22,7 @@ from torch import Tensor
 from gazediffusion.conditioning import Condition, Draw
 from gazediffusion.conditioning.quantization import quantize
 from gazediffusion.conditioning.sequences import Sequences
+from gazediffusion.conditioning.style import Style
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import has_fast_bf16, require_precision
 from gazediffusion.diffusion.ddim import WindowNoise, ddim_times, sample
@@ -87,6 +88,7 @@ class DiffusionGenerator:
     length: samples of each window; None is the model's. Longer windows, and constraints, need a
         steerable model.
     constraints: what windows keep to. Summary statistics are then left to the model.
+    style: of whom summary statistics are drawn, in the style's task.
     """
 
     run: Run
@@ -99,6 +101,7 @@ class DiffusionGenerator:
     bf16: bool = False
     length: int | None = None
     constraints: Constraints | None = None
+    style: Style | None = None
 
     def __post_init__(self) -> None:
         config, recipe = self.run.config, self.run.config.recipe
@@ -117,6 +120,8 @@ class DiffusionGenerator:
                 f"{config.length / config.rate_hz:g} s and takes no constraints",
                 remedy="choose a model that is, as `default`",
             )
+        if self.style is not None and self.constraints is not None:
+            raise GazeError("`like` steers by summary statistics, which constraints leave free")
         if not 0 <= self.guidance <= 20:
             raise GazeError(f"`guidance` must lie between 0 and 20, not {self.guidance:g}")
         if recipe.process == "ddpm":
@@ -172,7 +177,9 @@ class DiffusionGenerator:
         sampler = _SAMPLERS[recipe.process][0] if self.sampler == "auto" else self.sampler
         steps = recipe.sampling_steps if self.steps is None else self.steps
         if recipe.process == "edm":
-            condition = {"task": self.task, "guidance": self.guidance}
+            condition: dict[str, Any] = {"task": self.task, "guidance": self.guidance}
+            if self.style is not None:
+                condition["like"] = dict(self.style.origin)
             return {"sampler": sampler, "steps": steps, "bf16": self.bf16, **condition}
         if sampler == "ancestral":
             return {"sampler": "ancestral", "steps": recipe.diffusion_steps, "eta": 1.0}
@@ -234,7 +241,7 @@ class DiffusionGenerator:
                 return aside.submit(
                     lambda: (
                         self._noise(begin, end, seed),
-                        conditioning.draw_by(uniforms, self.task),
+                        conditioning.draw_by(uniforms, self.task, self.style),
                     )
                 )
 
@@ -257,7 +264,7 @@ class DiffusionGenerator:
         """
         config = self.run.config
         conditioning = config.conditioning
-        drawn = conditioning.draw(first, first + len(gaze), seed, self.task)
+        drawn = conditioning.draw(first, first + len(gaze), seed, self.task, self.style)
         has_tasks = bool(drawn.tasks)
         return Windows.from_array(
             gaze,
