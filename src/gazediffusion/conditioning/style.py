@@ -120,7 +120,7 @@ def style_of(
     gaze = _on_screen(windows, conditioning.task_screens[number])
     values = measure(torch.from_numpy(gaze), rate_hz, prior.names).double().numpy()
     z = prior.components[number][component].to_normal(values)
-    n_samples = _n_covered(windows)
+    n_samples = n_covered(windows)
     sources = windows.provenance.get("sources", ())
     origin = {
         "recordings": [{key: one[key] for key in ("name", "sha256")} for one in sources],
@@ -203,7 +203,7 @@ def _on_screen(windows: Windows, screen: Screen) -> NDArray[np.float32]:
     return spread.on_screens(spread.cut(), lambda own, gaze: from_deg(screen, to_deg(own, gaze)))
 
 
-def _n_covered(windows: Windows) -> int:
+def n_covered(windows: Windows) -> int:
     """How many samples lie in any of the windows."""
     starts = np.sort(windows.starts)
     return int(
