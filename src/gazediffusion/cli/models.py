@@ -9,7 +9,14 @@ import typer
 
 from gazediffusion.cli import progress, tables
 from gazediffusion.cli.console import exit_stopped, out, plain, warn
-from gazediffusion.cli.options import DistanceCm, Overwrite, ScreenCm, ScreenPx, screen_of
+from gazediffusion.cli.options import (
+    DistanceCm,
+    Overwrite,
+    ScreenCm,
+    ScreenPx,
+    screen_of,
+    windows_or_recordings,
+)
 from gazediffusion.errors import StoppedError
 
 if TYPE_CHECKING:
@@ -191,6 +198,14 @@ def generate(
             show_default=False,
         ),
     ] = None,
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            help="Generate in the style of this recording of one participant, 8 s or more without "
+            "a gap; or of a windows file written by prepare. --task: what it is taken for.",
+            show_default=False,
+        ),
+    ] = None,
     guidance: Annotated[
         float, typer.Option(help="Classifier-free guidance scale of the task; 1 is none.")
     ] = 1.0,
@@ -244,6 +259,7 @@ def generate(
         warn(
             f"{model} is not calibrated: run gazediffusion calibrate {model} for better statistics"
         )
+    given_screen = screen_of(screen, screen_cm, distance_cm)
     with progress.windows_bar("generating", n) as bar:
         try:
             written = loaded.sample_to(
@@ -251,7 +267,7 @@ def generate(
                 n,
                 seed=seed,
                 format=format,
-                screen=screen_of(screen, screen_cm, distance_cm),
+                screen=given_screen,
                 grid_px=grid,
                 seconds=seconds,
                 rate_hz=rate,
@@ -259,6 +275,7 @@ def generate(
                 say=lambda line: out.print(plain(line)),
                 overwrite=overwrite,
                 task=task,
+                like=None if like is None else windows_or_recordings(like, given_screen),
                 quality=quality,
                 sampler=sampler,
                 steps=steps,
