@@ -338,12 +338,20 @@ def _apart(windows: Windows) -> NDArray[np.int64]:
 
 
 def _normal_margins(values: Floats, quantiles: Floats) -> Floats:
-    """Values (window, statistic) mapped so that these quantiles (node, statistic) become normal."""
-    # Quantiles of a discrete statistic are equal in places; a slope makes the map unique.
+    """Values (window, statistic) mapped so that these quantiles (node, statistic) become normal.
+
+    Quantiles of a discrete statistic are equal in places. Such a value gets the normal of its mean
+    rank.
+    """
+    from scipy.special import ndtr, ndtri
+
+    # A slope makes the map unique: up from the first of equal quantiles, or down from the last.
     slope = 1e-9 * np.arange(len(quantiles))[:, None] * (1 + np.abs(quantiles).max(axis=0))
-    rising = quantiles + slope
-    columns = [np.interp(values[:, k], rising[:, k], _NODES) for k in range(values.shape[1])]
-    return np.stack(columns, axis=1)
+    edges = [
+        np.stack([np.interp(*one, _NODES) for one in zip(values.T, rising.T, strict=True)], axis=1)
+        for rising in (quantiles + slope, quantiles - slope[::-1])
+    ]
+    return np.asarray(ndtri((ndtr(edges[0]) + ndtr(edges[1])) / 2))
 
 
 def _measured(windows: Windows, names: Sequence[str]) -> Iterator[Floats]:
