@@ -8,8 +8,8 @@ with the other recording; then the other way round. For every quantity: the rank
 participants of the two recordings, that of generated gaze and the other recording, and their ratio
 with 95 % intervals over participants; and the median Wasserstein distance of generated gaze to the
 other recording over that between the two. Then how often a recording, and gaze generated like it,
-is assigned to its own participant's other recording. Participants are those held out, or those of
-training.
+is assigned to its own participant's other recording, by the nearest neighbour in the metric of the
+covariance within training participants. Participants are those held out, or those of training.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def within(real: Floats) -> Floats:
     """Covariance of the features within participants, from (recording, participant, feature)."""
     difference = (real[0] - real[1]) / np.sqrt(2)
     covariance = difference.T @ difference / len(difference)
-    return covariance + 0.1 * np.diag(np.diag(covariance))
+    return np.asarray(covariance + 0.1 * np.diag(np.diag(covariance)))
 
 
 def distances(real: list[list[Measured]], generated: list[list[Measured]]) -> Floats:
@@ -181,18 +181,23 @@ def report(title: str, real: list[list[Measured]], generated: list[list[Measured
         print(f"| {name} | {' | '.join(cells)} | {apart[k]:.2f} |")
 
 
-def report_identification(real: list[list[Measured]], generated: list[list[Measured]]) -> None:
-    """Print how often gaze is assigned to its participant's other recording."""
+def report_identification(
+    real: list[list[Measured]], generated: list[list[Measured]], others: list[list[Measured]]
+) -> None:
+    """Print how often gaze is assigned to its participant's other recording.
+
+    others: two recordings each of other participants, from which the classifier is fitted.
+    """
     rows = {
         "six quantities": lambda one: np.log(one.means),
         "summary statistics": lambda one: one.statistics,
     }
     for name, features in rows.items():
-        x, y = (
+        x, y, z = (
             np.array([[features(one) for one in side] for side in both])
-            for both in (real, generated)
+            for both in (real, generated, others)
         )
-        metric = within(x)
+        metric = within(z)
         rates = [
             np.mean([assigned(probes[k], x[1 - k], metric) for k in (0, 1)]) for probes in (x, y)
         ]
@@ -211,8 +216,8 @@ def main() -> None:
     given = parser.parse_args()
     model = gd.load(given.model)
     for path in given.windows:
-        windows = gd.Windows.load(path)
-        windows = windows.train if given.training else windows.held_out
+        whole = gd.Windows.load(path)
+        windows = whole.train if given.training else whole.held_out
         for task in [one for one in windows.tasks if one in given.tasks]:
             real: list[list[Measured]] = [[], []]
             generated: list[list[Measured]] = [[], []]
@@ -222,7 +227,13 @@ def main() -> None:
                     real[k].append(measured(recording, model.config.conditioning))
                     generated[k].append(measured(made, model.config.conditioning))
             report(task, real, generated)
-            report_identification(real, generated)
+            if not given.training:
+                pairs = list(pairs_of(whole.train, task))
+                others = [
+                    [measured(pair.recordings[k], model.config.conditioning) for pair in pairs]
+                    for k in (0, 1)
+                ]
+                report_identification(real, generated, others)
 
 
 if __name__ == "__main__":

@@ -164,7 +164,9 @@ def test_what_cannot_be_taken_is_refused(windows: Windows, conditioning: Conditi
     other_task = replace(own, tasks=("driving",))
     assert style(conditioning, other_task, "walk").task == 0
     two_tasks = replace(
-        own, tasks=("run", "swim"), segment_task=(np.arange(len(own.segment_starts)) % 2)
+        own,
+        tasks=("run", "swim"),
+        segment_task=(np.arange(len(own.segment_starts)) % 2).astype(np.int32),
     )
     for given, task, problem in (
         (windows, None, r"one participant, and these are of 24 \(00, 01, 02 \.\.\.\)"),
