@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 import torch
 
 from gazediffusion.conditioning.style import style_of
 from gazediffusion.data.export.windows import format_of
-from gazediffusion.data.reading import Recordings
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
 from gazediffusion.diffusion.likelihood import Bound
@@ -34,6 +33,9 @@ from gazediffusion.models.unet import n_parameters
 from gazediffusion.training import calibration
 from gazediffusion.training.loop import Epoch, held_out_bound
 from gazediffusion.training.training import train as train_run
+
+if TYPE_CHECKING:
+    from gazediffusion.data.reading import Recordings
 
 
 class SamplingSettings(TypedDict, total=False):

@@ -343,15 +343,14 @@ def _normal_margins(values: Floats, quantiles: Floats) -> Floats:
     Quantiles of a discrete statistic are equal in places. Such a value gets the normal of its mean
     rank.
     """
-    from scipy.special import ndtr, ndtri
-
     # A slope makes the map unique: up from the first of equal quantiles, or down from the last.
     slope = 1e-9 * np.arange(len(quantiles))[:, None] * (1 + np.abs(quantiles).max(axis=0))
     edges = [
         np.stack([np.interp(*one, _NODES) for one in zip(values.T, rising.T, strict=True)], axis=1)
         for rising in (quantiles + slope, quantiles - slope[::-1])
     ]
-    return np.asarray(ndtri((ndtr(edges[0]) + ndtr(edges[1])) / 2))
+    ranks = torch.special.ndtr(torch.from_numpy(np.stack(edges))).mean(dim=0)
+    return np.asarray(torch.special.ndtri(ranks).numpy())
 
 
 def _measured(windows: Windows, names: Sequence[str]) -> Iterator[Floats]:

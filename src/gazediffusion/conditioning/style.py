@@ -20,9 +20,7 @@ from torch import Tensor
 from gazediffusion.conditioning.effects import Posterior, posterior, root_of
 from gazediffusion.conditioning.prior import Component, Prior
 from gazediffusion.conditioning.statistics import measure
-from gazediffusion.data.preparing import NoWindowError, PrepareConfig, prepare
 from gazediffusion.data.quantization import recorded_steps
-from gazediffusion.data.reading import Recordings
 from gazediffusion.data.resampling import windows_at
 from gazediffusion.data.units import conversions_of
 from gazediffusion.data.windows import Windows
@@ -32,6 +30,7 @@ from gazediffusion.seeds import seed_for
 
 if TYPE_CHECKING:
     from gazediffusion.conditioning.conditioning import Conditioning
+    from gazediffusion.data.reading import Recordings
 
 Floats = NDArray[np.float64]
 _FURTHER = 5  # names the stream of random numbers of windows after the first of long gaze
@@ -132,7 +131,9 @@ def style_of(
 
 def _windows_of(recordings: Recordings | Windows, rate_hz: float, length: int) -> Windows:
     """Windows of the model's rate and length, a second apart where they are cut here."""
-    if isinstance(recordings, Recordings):
+    if not isinstance(recordings, Windows):
+        from gazediffusion.data.preparing import NoWindowError, PrepareConfig, prepare
+
         seconds = length / rate_hz
         config = PrepareConfig(rate_hz=rate_hz, seconds=seconds, validation_fraction=0)
         try:
