@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import numpy as np
 import torch
 
+from gazediffusion.conditioning.style import style_of
 from gazediffusion.data.export.windows import format_of
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.windows import Windows
@@ -197,6 +198,10 @@ class Model:
         """The generator of n windows of a seed with these settings; see `sample`."""
         given: dict[str, Any] = {"quality": "default", **settings}
         steering = {name: given.pop(name, None) for name in SteeringSettings.__annotations__}
+        if (like := given.pop("like", None)) is not None:
+            conditioning, task = self.config.conditioning, given.get("task")
+            style = style_of(like, conditioning, self.config.rate_hz, self.config.length, task)
+            given |= {"style": style, "task": conditioning.tasks[style.task]}
         made = DiffusionGenerator.of_quality(self.run, **given)
         steered = {name: value for name, value in steering.items() if value}
         if steered:

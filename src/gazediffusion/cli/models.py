@@ -17,6 +17,7 @@ from gazediffusion.cli.options import (
     ScreenPx,
     Unit,
     screen_of,
+    windows_or_recordings,
 )
 from gazediffusion.errors import StoppedError
 
@@ -206,6 +207,14 @@ def generate(
             show_default=False,
         ),
     ] = None,
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            help="Generate in the style of this recording of one participant, 8 s or more without "
+            "a gap; or of a windows file written by prepare. --task: what it is taken for.",
+            show_default=False,
+        ),
+    ] = None,
     guidance: Annotated[
         float, typer.Option(help="Classifier-free guidance scale of the task; 1 is none.")
     ] = 1.0,
@@ -326,6 +335,7 @@ def generate(
                 say=lambda line: out.print(plain(line)),
                 overwrite=overwrite,
                 task=task,
+                like=None if like is None else windows_or_recordings(like, given),
                 quality=quality,
                 sampler=sampler,
                 steps=steps,

@@ -11,6 +11,8 @@ import typer
 
 if TYPE_CHECKING:
     from gazediffusion.data.cleaning import CleaningConfig
+    from gazediffusion.data.reading import Recordings
+    from gazediffusion.data.windows import Windows
     from gazediffusion.geometry import Screen
 
 Paths = Annotated[
@@ -127,6 +129,15 @@ def screen_of(px: str | None, cm: str | None, distance_cm: float | None) -> Scre
     import gazediffusion as gd
 
     return gd.Screen.parse(px, cm, distance_cm)
+
+
+def windows_or_recordings(path: Path, screen: Screen | None) -> Windows | Recordings:
+    """A windows file, or recordings; screen: where a file states none."""
+    import gazediffusion as gd
+
+    if path.suffix == ".safetensors":
+        return gd.Windows.load(path)
+    return gd.read(path, screen=screen)
 
 
 def screen_options(screen: Screen | None) -> dict[str, Any]:

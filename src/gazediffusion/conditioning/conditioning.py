@@ -29,6 +29,7 @@ from gazediffusion.conditioning import response
 from gazediffusion.conditioning.prior import Prior
 from gazediffusion.conditioning.sequences import SEQUENCES
 from gazediffusion.conditioning.statistics import STATISTICS, flipped, measure
+from gazediffusion.conditioning.style import Style
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.geometry import Screen
@@ -38,8 +39,8 @@ Condition = tuple[Tensor, ...]
 AUGMENTATIONS = ("flip_x", "flip_y", "reversal")
 # Probability of dropping out the statistics of windows that are steered by sequences.
 _STEERED_DROPOUT = 0.5
-# Names of the streams of random numbers that statistics are drawn from.
-_DRAWS, _FURTHER = 3, 5
+# Names the stream of random numbers that statistics are drawn from.
+_DRAWS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +49,8 @@ class Draw:
 
     tasks, components: of each window, empty for an unconditional model. targets: (window,
     statistic), standardized, where there are statistics. steps, grids: (window, 2) resolution of
-    the recordings they are drawn after, normalized; empty where there is none.
+    the recordings they are drawn after, normalized; empty where there is none. style: whose
+    statistics they have (style.py).
     """
 
     condition: Condition = ()
@@ -57,6 +59,7 @@ class Draw:
     targets: Tensor | None = None
     steps: NDArray[np.float64] | None = None
     grids: NDArray[np.float64] | None = None
+    style: Style | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,13 +225,20 @@ class Conditioning:
             )
         return self.tasks.index(task)
 
-    def draw(self, first: int, stop: int, seed: int, task: str | None = None) -> Draw:
+    def draw(
+        self,
+        first: int,
+        stop: int,
+        seed: int,
+        task: str | None = None,
+        style: Style | None = None,
+    ) -> Draw:
         """What windows first..stop-1 of a seed are generated from.
 
         task: of all of them; None draws each window's with the shares of the training windows.
-        Window k depends on the seed and k alone.
+        style: whose statistics they have, of that task. Window k depends on the seed and k alone.
         """
-        return self.draw_by(self.uniforms(first, stop, seed), task)
+        return self.draw_by(self.uniforms(first, stop, seed), task, style)
 
     def uniforms(self, first: int, stop: int, seed: int) -> NDArray[np.float64]:
         """The Sobol points of windows first..stop-1 of a seed, (window, dimension)."""
@@ -238,7 +248,12 @@ class Conditioning:
         width = len(STATISTICS) if self.prior is None else len(self.prior.names)
         return sobol_points(seed_for(seed, _DRAWS), first, stop, 2 + width)
 
-    def draw_by(self, uniforms: NDArray[np.float64], task: str | None = None) -> Draw:
+    def draw_by(
+        self,
+        uniforms: NDArray[np.float64],
+        task: str | None = None,
+        style: Style | None = None,
+    ) -> Draw:
         """What windows are generated from, by inverse transform of their Sobol points."""
         if not self.tasks:
             return Draw()
@@ -247,20 +262,21 @@ class Conditioning:
         else:
             numbers, _ = categorical_draw(np.array(self.task_shares), uniforms[:, 0])
             tasks = [int(number) for number in numbers]
-        one_hot = self.one_hot(torch.tensor(tasks, dtype=torch.long))
         if self.prior is None:
-            return Draw(self.encode(one_hot), tuple(tasks))
-        targets, components = self.prior.draw(tasks, uniforms[:, 1:])
-        statistics = self.prior.calibrated_condition(tasks, components, targets)
+            return Draw(self.encode(self.one_hot(torch.tensor(tasks))), tuple(tasks))
+        if style is None:
+            targets, components = self.prior.draw(tasks, uniforms[:, 1:])
+        else:
+            targets, components = style.draw(self.prior, uniforms[:, 2:])
         chosen = self.prior.of(tasks, components)
-        return Draw(
-            condition=self.encode(one_hot, statistics=statistics),
+        drawn = Draw(
             tasks=tuple(tasks),
             components=tuple(components),
-            targets=targets,
             steps=np.array([one.step for one in chosen]),
             grids=np.array([one.grid for one in chosen]),
+            style=style,
         )
+        return self._with_targets(drawn, targets)
 
     def continued(self, drawn: Draw, number: int, first: int, seed: int) -> Draw:
         """What the next 8 s of long windows are generated from, the number-th after the first.
@@ -272,10 +288,9 @@ class Conditioning:
             return drawn
         targets = drawn.targets.clone()
         for k, (task, component) in enumerate(zip(drawn.tasks, drawn.components, strict=True)):
-            normal = _normal(seed, first + k, number, targets.shape[1])
-            given = targets[k : k + 1].double().numpy()
-            found = self.prior.draw_further(task, component, given, 1.0, normal)
-            targets[k] = torch.from_numpy(found[0]).to(targets)
+            known = Style.of_targets(self.prior, task, component, targets[k].double().numpy())
+            known = known if drawn.style is None else drawn.style.joined(known)
+            targets[k] = known.draw_further(self.prior, seed, first + k, number)
         return self._with_targets(drawn, targets)
 
     def _with_targets(self, drawn: Draw, targets: Tensor) -> Draw:
@@ -381,11 +396,3 @@ class Conditioning:
             augmentations=AUGMENTATIONS,
             prior=Prior.from_legacy(tables) if tables else None,
         )
-
-
-def _normal(seed: int, window: int, number: int, width: int) -> NDArray[np.float64]:
-    """Standard normal numbers (1, 2, width), those of the participant the same for every number."""
-    words = ((seed, _FURTHER, window), (seed, _FURTHER, window, number))
-    return np.stack([np.random.default_rng(seed_for(*one)).normal(size=width) for one in words])[
-        None
-    ]

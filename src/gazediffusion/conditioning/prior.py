@@ -17,11 +17,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gazediffusion.conditioning.effects import fit_effects, posterior, root_of
+from gazediffusion.conditioning.effects import fit_effects
 from gazediffusion.conditioning.statistics import STATISTICS, measure
 from gazediffusion.data.quantization import recorded_steps
 from gazediffusion.data.windows import Windows
-from gazediffusion.errors import GazeError
 from gazediffusion.seeds import categorical_draw, sobol_points
 
 Floats = NDArray[np.float64]
@@ -218,26 +217,9 @@ class Prior:
         intercept, slope = targets.new_tensor(np.array(chosen)).unbind(dim=-1)
         return targets - (intercept + slope * targets)
 
-    def draw_further(
-        self, task: int, component: int, given: Floats, n_windows: float, normal: Floats
-    ) -> Floats:
-        """Targets (window, statistic), standardized, of further windows of the same participants.
-
-        given (window, statistic), standardized: the mean over `n_windows` windows of each
-        participant. normal (window, 2, statistic): standard normal numbers, of the participant and
-        of the window.
-        """
-        chosen = self.components[task][component]
-        if not chosen.has_effects:
-            raise GazeError(
-                "this model does not know how participants differ",
-                remedy="train it with this version",
-            )
-        z = chosen.to_normal(given * self.std + self.mean)
-        known = posterior(chosen.between, chosen.within, z, n_windows)
-        common = known.mean + normal[:, 0] @ root_of(known.covariance).T
-        new = chosen.from_normal(common + normal[:, 1] @ root_of(chosen.within).T)
-        return np.clip((new - self.mean) / self.std, -_CLIP, _CLIP)
+    def from_normal(self, component: Component, z: Floats) -> Tensor:
+        """Standardized statistics (window, statistic) of a component's with normal margins."""
+        return self.standardized(torch.from_numpy(component.from_normal(z)).float())
 
     def of(self, tasks: Sequence[int], components: Sequence[int]) -> list[Component]:
         """The component of each window."""
@@ -356,12 +338,19 @@ def _apart(windows: Windows) -> NDArray[np.int64]:
 
 
 def _normal_margins(values: Floats, quantiles: Floats) -> Floats:
-    """Values (window, statistic) mapped so that these quantiles (node, statistic) become normal."""
-    # Quantiles of a discrete statistic are equal in places; a slope makes the map unique.
+    """Values (window, statistic) mapped so that these quantiles (node, statistic) become normal.
+
+    Quantiles of a discrete statistic are equal in places. Such a value gets the normal of its mean
+    rank.
+    """
+    # A slope makes the map unique: up from the first of equal quantiles, or down from the last.
     slope = 1e-9 * np.arange(len(quantiles))[:, None] * (1 + np.abs(quantiles).max(axis=0))
-    rising = quantiles + slope
-    columns = [np.interp(values[:, k], rising[:, k], _NODES) for k in range(values.shape[1])]
-    return np.stack(columns, axis=1)
+    edges = [
+        np.stack([np.interp(*one, _NODES) for one in zip(values.T, rising.T, strict=True)], axis=1)
+        for rising in (quantiles + slope, quantiles - slope[::-1])
+    ]
+    ranks = torch.special.ndtr(torch.from_numpy(np.stack(edges))).mean(dim=0)
+    return np.asarray(torch.special.ndtri(ranks).numpy())
 
 
 def _measured(windows: Windows, names: Sequence[str]) -> Iterator[Floats]:

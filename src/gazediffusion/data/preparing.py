@@ -40,6 +40,17 @@ POSITION_STRIDE_S = 1.0  # paper: "a 1 s sliding stride", 250 samples at its 250
 _GRIDS_PX = (1.0, 0.1, 0.01)
 
 
+class NoWindowError(GazeError):
+    """No recording has a valid segment as long as a window; the longest has `longest_s`."""
+
+    def __init__(self, seconds: float, longest_s: float, where: str) -> None:
+        self.longest_s = longest_s
+        super().__init__(
+            f"no window of {seconds:g} s: the longest valid segment is {longest_s:.2f} s ({where})",
+            remedy="choose smaller `seconds`, or inspect the recordings",
+        )
+
+
 @dataclass(frozen=True)
 class PrepareConfig:
     """How windows are cut and participants are split; the defaults are the paper's.
@@ -229,11 +240,7 @@ class _Builder:
         )
         self.cuts = [cut for cut in self.cuts if cut.participant not in selection.excluded]
         if not self.cuts:
-            raise GazeError(
-                f"no window of {config.seconds:g} s: the longest valid segment is "
-                f"{self.longest_s:.2f} s ({self.longest_where})",
-                remedy="choose smaller `seconds`, or inspect the recordings",
-            )
+            raise NoWindowError(config.seconds, self.longest_s, self.longest_where)
         with_windows: defaultdict[str, set[str]] = defaultdict(set)
         for cut in self.cuts:
             with_windows[cut.participant].add(cut.task)

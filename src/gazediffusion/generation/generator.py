@@ -22,6 +22,7 @@ from torch import Tensor
 from gazediffusion.conditioning import Condition, Draw
 from gazediffusion.conditioning.quantization import quantize
 from gazediffusion.conditioning.sequences import Sequences
+from gazediffusion.conditioning.style import Style
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import has_fast_bf16, require_precision
 from gazediffusion.diffusion.ddim import WindowNoise, ddim_times, sample
@@ -88,6 +89,7 @@ class DiffusionGenerator:
         steerable model.
     constraints: what windows keep to. Summary statistics are then left to the model, and so is
         the resolution where samples are known.
+    style: of whom summary statistics are drawn, in the style's task; also beside constraints.
     """
 
     run: Run
@@ -101,6 +103,7 @@ class DiffusionGenerator:
     length: int | None = None
     constraints: Constraints | None = None
     is_taskless: bool = False
+    style: Style | None = None
 
     def __post_init__(self) -> None:
         config, recipe = self.run.config, self.run.config.recipe
@@ -177,6 +180,8 @@ class DiffusionGenerator:
             condition: dict[str, Any] = {"task": self.task, "guidance": self.guidance}
             if self.constraints is not None:
                 condition["constraints"] = self.constraints.describe()
+            if self.style is not None:
+                condition["like"] = dict(self.style.origin)
             return {"sampler": sampler, "steps": steps, "bf16": self.bf16, **condition}
         if sampler == "ancestral":
             return {"sampler": "ancestral", "steps": recipe.diffusion_steps, "eta": 1.0}
@@ -238,7 +243,7 @@ class DiffusionGenerator:
                 return aside.submit(
                     lambda: (
                         self._noise(begin, end, seed),
-                        conditioning.draw_by(uniforms, self.task),
+                        conditioning.draw_by(uniforms, self.task, self.style),
                     )
                 )
 
@@ -261,7 +266,7 @@ class DiffusionGenerator:
         """
         config = self.run.config
         conditioning = config.conditioning
-        drawn = conditioning.draw(first, first + len(gaze), seed, self.task)
+        drawn = conditioning.draw(first, first + len(gaze), seed, self.task, self.style)
         has_tasks = bool(drawn.tasks)
         return Windows.from_array(
             gaze,
@@ -334,7 +339,7 @@ class DiffusionGenerator:
         if isinstance(representation, Joint):
             sequences = sequences_of(representation, known, **given)
         condition = drawn.condition
-        if self.constraints is not None:
+        if self.constraints is not None and self.style is None:
             condition = config.conditioning.without_statistics(condition)
         if self.is_taskless and condition:
             condition = config.conditioning.without_task(condition)

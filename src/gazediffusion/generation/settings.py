@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import TypedDict
 
 from gazediffusion.data.cleaning import CleaningConfig
+from gazediffusion.data.reading import Recordings
 from gazediffusion.data.scanpaths import Scanpath
 from gazediffusion.data.targets import Targets
+from gazediffusion.data.windows import Windows
 from gazediffusion.generation.rendering import Waypoint
 
 
@@ -27,12 +29,15 @@ class SteeringSettings(TypedDict, total=False):
 class SamplingSettings(SteeringSettings, total=False):
     """How windows are sampled.
 
-    task: of all windows; None draws the training mixture. quality: fast, default or best. sampler,
-    steps: override the quality's. eta: of DDIM. guidance: classifier-free guidance scale of the
-    task. precision: auto, fp32 or bf16. batch_size: changes speed, never the windows.
+    task: of all windows; None draws the training mixture. like: recordings of one participant, 8 s
+    or more in a row, in whose style windows are generated; of one task, for which they are taken
+    where `task` is given. quality: fast, default or best. sampler, steps: override the quality's.
+    eta: of DDIM. guidance: classifier-free guidance scale of the task. precision: auto, fp32 or
+    bf16. batch_size: changes speed, never the windows.
     """
 
     task: str | None
+    like: Recordings | Windows | None
     quality: str
     sampler: str
     steps: int | None

@@ -97,6 +97,7 @@ These are **{card["n_windows"]} windows** of {how_long}.
 
 {described}"""
     sampling = {"seed": card["seed"], **card["sampling"]}
+    like = _style_line(sampling.pop("like", None))
     how = ", ".join(f"{key} {value}" for key, value in sampling.items() if value is not None)
     model, data = card["model"], card["model"]["trained_on"]
     n_participants = data["n_participants"] - data["n_held_out_participants"]
@@ -111,7 +112,18 @@ publish them as recordings.
 {_model_line(model)}
 - trained on: {trained_on}, tasks {", ".join(data["tasks"])}
 - sampling: {how}
-{described}"""
+{like}{described}"""
+
+
+def _style_line(like: Mapping[str, Any] | None) -> str:
+    """Whose summary statistics the windows have."""
+    if like is None:
+        return ""
+    listed = ", ".join(f"`{one['name']}` (sha256 `{one['sha256']}`)" for one in like["recordings"])
+    return (
+        f"- in the style of one participant: {like['seconds']:g} s of gaze, {like['n_windows']} "
+        f"windows{': ' if listed else ''}{listed}\n"
+    )
 
 
 def _model_line(model: Mapping[str, Any]) -> str:
