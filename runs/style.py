@@ -15,7 +15,7 @@ covariance within training participants. Participants are those held out, or tho
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -188,7 +188,7 @@ def report_identification(
 
     others: two recordings each of other participants, from which the classifier is fitted.
     """
-    rows = {
+    rows: dict[str, Callable[[Measured], Floats]] = {
         "six quantities": lambda one: np.log(one.means),
         "summary statistics": lambda one: one.statistics,
     }
