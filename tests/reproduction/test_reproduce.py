@@ -121,6 +121,24 @@ def test_a_lost_set_is_built_again_the_same_and_nothing_else(made: Path, tmp_pat
     assert {path for path in after if after[path] != before.get(path)} == {lost}
 
 
+def test_one_run_is_trained_alone_with_its_sets(made: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    ignored = shutil.ignore_patterns(
+        "runs", "sets", "histories", "levels", "evaluations", "results"
+    )
+    shutil.copytree(made, folder, ignore=ignored)
+    name = SMALL.velocity_sets[-1]
+    assert run("--tiny", "-o", folder, "--run", name).exit_code == 0
+    own = {one.name for one in SMALL.sets.values() if one.run == name}
+    assert {path.stem for path in (folder / "sets").iterdir()} == own
+    assert [path.name for path in (folder / "runs").iterdir()] == [name]
+    for part in ("sets", "histories"):
+        for path in (folder / part).iterdir():
+            if path.suffix == ".safetensors":
+                assert path.read_bytes() == (made / part / path.name).read_bytes()
+    assert not (folder / "evaluations").exists()
+
+
 def test_sets_without_their_runs_are_enough(made: Path, tmp_path: Path) -> None:
     """The sets of a GPU machine are evaluated on a laptop without the weights."""
     folder = tmp_path / "copy"
@@ -157,6 +175,7 @@ def test_the_command_builds_what_the_function_builds(tree: Path, tmp_path: Path)
     ("words", "says"),
     [
         (["--only", "feature"], "did you mean 'features'"),
+        (["--run", "velocity-7"], "no run 'velocity-7'"),
         (["--until", "tomorrow"], "until` must be"),
     ],
 )

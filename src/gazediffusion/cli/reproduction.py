@@ -38,6 +38,15 @@ def reproduce(
         list[str] | None,
         typer.Option(help="Build this table only; may be repeated.", show_default=False),
     ] = None,
+    run: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Train this run and generate its sets, nothing else; may be repeated. Where one "
+            "machine has not the time for all: sets, histories, levels and bounds of several are "
+            "copied into one folder.",
+            show_default=False,
+        ),
+    ] = None,
     tiny: Annotated[
         bool, typer.Option("--tiny", help="Tiny networks: the whole pipeline in minutes.")
     ] = False,
@@ -102,6 +111,7 @@ def reproduce(
                 tiny=tiny,
                 tasks=task or (),
                 only=only or (),
+                runs=run or (),
                 until=until,  # type: ignore[arg-type]  # checked there
                 so_far=so_far,
                 packaged=packaged,
@@ -112,7 +122,8 @@ def reproduce(
             )
         except StoppedError as stop:
             exit_stopped(stop)
-    out.print(f"wrote {plain(results or output)}" + ("" if results else f": all up to {until}"))
+    reached = f": {', '.join(run)}" if run else f": all up to {until}"
+    out.print(f"wrote {plain(results or output)}" + ("" if results else reached))
 
 
 def _command(options: dict[str, Any], tiny: bool, output: Path) -> str:

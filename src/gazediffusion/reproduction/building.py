@@ -17,7 +17,7 @@ sets at hand no run is needed. So a GPU machine can train and sample, and a lapt
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -113,8 +113,11 @@ class Builder:
             self._windows[representation] = Windows.load(self.path("windows", representation))
         return self._windows[representation]
 
-    def samples(self, required: Required) -> None:
-        """Build all that needs a trained network, training first what is needed for it."""
+    def samples(self, required: Required, only: Collection[str] = ()) -> None:
+        """Build all that needs a trained network, training first what is needed for it.
+
+        only: of these runs; all if it is empty.
+        """
         histories, levels, bounds = (
             self._missing(kind, required[kind]) for kind in ("histories", "levels", "bounds")
         )
@@ -122,6 +125,13 @@ class Builder:
         features = self._missing("features", ["real", *frechet] if frechet else [])
         needed = self._sets_of({**required, "frechet": features})
         sets = self._missing("sets", [*needed, self.plan.reference])
+        if only:
+            of = self.plan.sets
+            sets = [name for name in sets if of[name].run in only]
+            histories, levels, bounds = (
+                [name for name in names if name in only] for names in (histories, levels, bounds)
+            )
+            features = []
         runs = [self.plan.sets[name].run for name in sets]
         runs += [*histories, *levels, *bounds, *([self.plan.reference] if features else [])]
         self._train([name for name in dict.fromkeys(runs) if name is not None])

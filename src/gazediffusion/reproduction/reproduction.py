@@ -33,6 +33,7 @@ def reproduce(
     tiny: bool = False,
     tasks: Sequence[str] = (),
     only: Sequence[str] = (),
+    runs: Sequence[str] = (),
     until: Stage = "results",
     so_far: bool = False,
     packaged: bool = False,
@@ -46,7 +47,9 @@ def reproduce(
     recordings: of the experiments, or a function that reads them; not needed to resume, nor with
         `tiny`, which simulates recordings and trains tiny networks.
     tasks: of the recordings; all if empty. only: names of tables; all if empty. until: windows,
-        samples or results. so_far: train and sample nothing, and write what the sets at hand allow.
+        samples or results. runs: train these and generate their sets, and nothing else: where one
+        machine has not the time for all. so_far: train and sample nothing, and write what the sets
+        at hand allow.
     packaged: the weights of the packaged models are those of their runs, which are not trained;
         with so_far all that follows from them is built. published: a results.json to compare
         with; GazeError if a number of the same runs and windows differs.
@@ -56,6 +59,9 @@ def reproduce(
     folder, plan = Path(folder), TINY if tiny else PAPER
     watcher = watcher or Silent()
     _require_known(only, until)
+    for name in runs:
+        if name not in plan.runs:
+            raise GazeError(f"no run {name!r}", remedy=suggestion(name, list(plan.runs)))
     if recordings is None and not tiny and not (folder / _DATA).is_file():
         raise GazeError("no recordings are named", remedy="give `recordings`")
     _require_same_plan(folder, plan)
@@ -72,8 +78,8 @@ def reproduce(
         builder = replace(builder, plan=plan.with_seeds(at_hand))
         names = [name for name in names if builder.can_build(requirements(builder.plan, [name]))]
     required = requirements(builder.plan, names)
-    builder.samples(required)
-    if until == "samples":
+    builder.samples(required, runs)
+    if runs or until == "samples":
         return None
     builder.evaluations(required)
     watcher.part("tables, figures and page")
