@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gazediffusion.conditioning.style import Style
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.constraints import Constraints
 from gazediffusion.generation.generator import DiffusionGenerator
@@ -81,3 +82,19 @@ def test_a_model_that_is_not_steerable_refuses(tmp_path: Path) -> None:
         DiffusionGenerator(plain, length=1000)
     with pytest.raises(GazeError, match="not steerable"):
         DiffusionGenerator(plain, constraints=Constraints())
+
+
+def test_a_style_keeps_its_statistics_beside_constraints(run: Run) -> None:
+    prior = run.config.conditioning.prior
+    assert prior is not None
+    given = Constraints(fixations=np.full((1, 2, 64), 0.1, np.float32))
+    styles = [Style.of_targets(prior, 0, 0, np.full(len(prior.names), k)) for k in (-2.0, 2.0)]
+    low, high = (
+        gaze_of(DiffusionGenerator(run, task="dots", style=one, constraints=given))
+        for one in styles
+    )
+    free = gaze_of(DiffusionGenerator(run, task="dots", constraints=given))
+    assert np.abs(low - high).max() > 1e-4
+    assert np.abs(low - free).max() > 1e-4
+    long = gaze_of(DiffusionGenerator(run, task="dots", style=styles[0], length=150), 1)
+    assert long.shape == (1, 2, 150)
