@@ -204,13 +204,14 @@ class Model:
             given |= {"style": style, "task": conditioning.tasks[style.task]}
         made = DiffusionGenerator.of_quality(self.run, **given)
         steered = {name: value for name, value in steering.items() if value}
+        if self.is_steerable and seconds is not None and not 1 <= seconds <= MOST_SECONDS:
+            raise GazeError(f"`seconds` must lie between 1 and {MOST_SECONDS:g}, not {seconds:g}")
         if steered:
             return Steering(**steered).applied_to(made, n, seed, seconds)
-        if seconds is not None and seconds > MOST_SECONDS:
-            raise GazeError(f"`seconds` must be {MOST_SECONDS:g} or less, not {seconds:g}")
-        n_samples = 0 if seconds is None else round(seconds * self.config.rate_hz)
-        is_long = self.is_steerable and n_samples > self.config.length
-        return replace(made, length=n_samples) if is_long else made
+        if not self.is_steerable or seconds is None:
+            return made
+        n_samples = round(seconds * self.config.rate_hz)
+        return replace(made, length=n_samples) if n_samples > self.config.length else made
 
     def sample(
         self,

@@ -111,7 +111,7 @@ def test_a_loss_that_is_not_a_number_stops_the_run_and_keeps_the_last_good_state
         train_epochs(windows, tmp_path / "run", TINY, seed=0, device="cpu", should_stop=after_four)
     )
     good = content(tmp_path / "run")
-    broken = replace(windows, gaze=np.full_like(windows.gaze, np.nan))
+    broken = replace(windows, grid_px=np.nan)  # dequantization then gives no numbers
     with pytest.raises(GazeError, match=r"not a number at step 4; the last good checkpoint"):
         list(train_epochs(broken, tmp_path / "run", TINY, seed=0, device="cpu"))
     assert content(tmp_path / "run") == good

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from gazediffusion.data.cleaning import CleaningConfig
-from gazediffusion.data.reading import Recordings
 from gazediffusion.data.scanpaths import Scanpath
 from gazediffusion.data.targets import Targets
 from gazediffusion.data.windows import Windows
 from gazediffusion.generation.rendering import Waypoint
+
+if TYPE_CHECKING:
+    from gazediffusion.data.reading import Recordings
 
 
 class SteeringSettings(TypedDict, total=False):
