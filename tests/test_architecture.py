@@ -92,6 +92,8 @@ def test_training_and_sampling_need_nothing_the_gpu_machine_lacks() -> None:
     modules = "gazediffusion.cli, gazediffusion.model, gazediffusion.description"
     modules += ", gazediffusion.evaluation.loading"
     assert not missing & loaded_by(f"import {modules}")
+    reproduction = loaded_by("import gazediffusion.reproduction.reproduction")
+    assert not {"polars", "pymovements", "pydantic", "diffusers"} & reproduction
 
 
 def test_the_network_and_the_diffusion_do_not_know_each_other() -> None:

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from gazediffusion.data.preparing import PrepareConfig, prepare
-from gazediffusion.data.reading import Recordings, read
-from gazediffusion.data.simulation import SimulationConfig, write_simulation
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.files import read_json, write_json, written_whole
 from gazediffusion.reproduction.building import SET_SEED, Builder, Silent, Watcher
 from gazediffusion.reproduction.evidence import PACKAGED, disagreements, features_of_first
-from gazediffusion.reproduction.figures import draw_figures
 from gazediffusion.reproduction.page import FIGURES, render
 from gazediffusion.reproduction.plan import PAPER, TINY, Plan
 from gazediffusion.reproduction.tables import TABLES, make_results, requirements
 from gazediffusion.version import __version__
+
+if TYPE_CHECKING:
+    from gazediffusion.data.reading import Recordings
 
 Stage = Literal["windows", "samples", "results"]
 STAGES: tuple[Stage, ...] = ("windows", "samples", "results")
@@ -86,6 +85,8 @@ def reproduce(
     known = builder.existing("histories") | set(filter(builder.is_packaged, plan.runs))
     missing = sorted(set(plan.runs) - known)
     made = builder.artefacts(required, {**_about(builder), "not_yet_run": missing})
+    from gazediffusion.reproduction.figures import draw_figures  # it simulates a recording
+
     results = make_results(made, names)
     output = folder / "results"
     shown = {name for name, (place, _) in FIGURES.items() if place in ("data", *names)}
@@ -118,6 +119,11 @@ def _prepare(
     command: str,
 ) -> None:
     """Write both models' windows of the same recordings and the same split."""
+    # A machine that only trains and samples needs no readers.
+    from gazediffusion.data.preparing import PrepareConfig, prepare
+    from gazediffusion.data.reading import read
+    from gazediffusion.data.simulation import SimulationConfig, write_simulation
+
     if recordings is None:
         builder.watcher.part("simulating recordings")
         simulation = SimulationConfig(n_participants=8, minutes=1.0, rate_hz=250.0)
