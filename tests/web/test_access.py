@@ -170,7 +170,8 @@ def test_wrong_tokens_wait_longer_each_time_and_others_do_not(
         began = time.monotonic()
         assert client.get("/api/models", headers=wrong).status_code == 401
         taken.append(time.monotonic() - began)
-    assert taken[3] > 0.4 > taken[0]
+    # Lower bounds alone: a loaded machine may take longer.
+    assert all(one > 0.05 * 2**k for k, one in enumerate(taken))
     with ThreadPoolExecutor(20) as pool:
         answers = list(pool.map(lambda _: client.get("/api/models", headers=wrong), range(20)))
         statuses = {answer.status_code for answer in answers}
