@@ -29,6 +29,7 @@ from scipy.interpolate import CubicSpline, PchipInterpolator
 import gazediffusion as gd
 from gazediffusion.data.events import MIN_SACCADE_MS, SACCADE_DEG_S
 from gazediffusion.data.recordings import true_segments
+from gazediffusion.data.units import conversions_of
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.metrics import histogram_counts, histogram_edges, js_from_counts
 from gazediffusion.generation.constraints import Constraints
@@ -64,8 +65,8 @@ class Gaps:
         """All gaze in degrees, (gap, 2, time), with filled (gap, 2, size) in the gaps."""
         gaze = self.gaze.copy()
         np.put_along_axis(gaze, np.repeat(self.inside[:, None], 2, axis=1), filled, axis=2)
-        pixels = self.windows.on_screens(gaze, gd.Screen.to_pixels)
-        return self.windows.on_screens(pixels, gd.Screen.to_degrees).astype(np.float64)
+        to_degrees, _ = conversions_of("deg")
+        return self.windows.on_screens(gaze, to_degrees).astype(np.float64)
 
     def interpolated(self, method: str) -> Floats:
         """The gaps by interpolation, (gap, 2, size)."""

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 import gazediffusion as gd
 from gazediffusion.data.fixations import fixation_positions
 from gazediffusion.data.recordings import true_segments
+from gazediffusion.data.units import conversions_of
 from gazediffusion.evaluation.degree_events import degree_events, main_sequence_fit
 from gazediffusion.generation.constraints import Constraints
 
@@ -46,8 +47,8 @@ def given_fixations(windows: gd.Windows) -> NDArray[np.float32]:
 
 def in_degrees(windows: gd.Windows, gaze: Floats) -> Floats:
     """Normalized gaze (window, 2, time) in degrees of each window's screen, NaN where it is NaN."""
-    pixels = windows.on_screens(gaze.astype(np.float32), gd.Screen.to_pixels)
-    return windows.on_screens(pixels, gd.Screen.to_degrees).astype(np.float64)
+    to_degrees, _ = conversions_of("deg")
+    return windows.on_screens(gaze.astype(np.float32), to_degrees).astype(np.float64)
 
 
 def landings(windows: gd.Windows, made: gd.Windows, given: Floats) -> list[NDArray[np.float64]]:

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 import gazediffusion as gd
 from gazediffusion.data.events import MIN_SACCADE_MS, SACCADE_DEG_S
 from gazediffusion.data.recordings import true_segments
+from gazediffusion.data.units import conversions_of
 from gazediffusion.evaluation.metrics import js_from_counts
 from gazediffusion.generation.constraints import Constraints
 
@@ -96,8 +97,8 @@ def measured(windows: gd.Windows, targets: Floats) -> tuple[Floats, NDArray[np.i
     )
 
     def degrees(gaze: Floats) -> Floats:
-        pixels = windows.on_screens(gaze.astype(np.float32), gd.Screen.to_pixels)
-        return windows.on_screens(pixels, gd.Screen.to_degrees).astype(np.float64)
+        to_degrees, _ = conversions_of("deg")
+        return windows.on_screens(gaze.astype(np.float32), to_degrees).astype(np.float64)
 
     for k, (gaze, target) in enumerate(zip(degrees(windows.cut()), degrees(targets), strict=True)):
         found = list(responses(gaze, target, windows.rate_hz))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,18 +12,13 @@ from gazediffusion.errors import GazeError
 from gazediffusion.generation.constraints import Constraints
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.models.checkpoint import Run, load_run
-from gazediffusion.training.loop import train_epochs
 from tests.runs import trained_run
-from tests.training.test_steering import STEERABLE, labelled_windows
+from tests.training.test_steering import labelled_windows, steerable_run
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    folder = tmp_path_factory.mktemp("steered") / "run"
-    # Twenty samples a second, so that the overlap of long windows is shorter than a window.
-    windows = replace(labelled_windows(), rate_hz=20.0)
-    list(train_epochs(windows, folder, STEERABLE, seed=0, device="cpu"))
-    return load_run(folder)
+    return load_run(steerable_run(tmp_path_factory.mktemp("steered") / "run"))
 
 
 def gaze_of(generator: DiffusionGenerator, n: int = 3, seed: int = 0) -> np.ndarray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,17 +13,13 @@ from gazediffusion.data.export.card import CARD_KEY
 from gazediffusion.data.scanpaths import Scanpath
 from gazediffusion.data.targets import Targets
 from gazediffusion.errors import GazeError
-from gazediffusion.training.loop import train_epochs
 from tests.conftest import RunCommand
-from tests.training.test_steering import STEERABLE, labelled_windows
+from tests.training.test_steering import steerable_run
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("steering") / "run"
-    windows = replace(labelled_windows(), rate_hz=20.0)
-    list(train_epochs(windows, place, STEERABLE, seed=0, device="cpu"))
-    return place
+    return steerable_run(tmp_path_factory.mktemp("steering") / "run")
 
 
 def one_scanpath(duration_ms: float) -> Scanpath:

@@ -39,6 +39,13 @@ def labelled_windows() -> Windows:
     return replace(windows, labels=labels, targets=targets.astype(np.float32))
 
 
+def steerable_run(folder: Path) -> Path:
+    """A trained run at 20 Hz, so that the overlap of long windows is shorter than a window."""
+    windows = replace(labelled_windows(), rate_hz=20.0)
+    list(train_epochs(windows, folder, STEERABLE, seed=0, device="cpu"))
+    return folder
+
+
 @pytest.fixture(scope="module")
 def batches() -> Batches:
     windows = labelled_windows()

@@ -210,9 +210,19 @@ class Conditioning:
 
     def without_task(self, condition: Condition) -> Condition:
         """The same condition with the task dropped out, for guidance."""
+        return self._without(condition, "task")
+
+    def without_statistics(self, condition: Condition) -> Condition:
+        """The same condition with the summary statistics dropped out."""
+        if self.prior is None:
+            return condition
+        return self._without(condition, "statistics", "statistics_known")
+
+    def _without(self, condition: Condition, *parts: str) -> Condition:
         vector, *rest = condition
         dropped = vector.clone()
-        dropped[:, self.columns("task")] = 0
+        for part in parts:
+            dropped[:, self.columns(part)] = 0
         return (dropped, *rest)
 
     def task_number(self, task: str) -> int:
@@ -300,16 +310,6 @@ class Conditioning:
         one_hot = self.one_hot(torch.tensor(drawn.tasks, dtype=torch.long))
         condition = self.encode(one_hot, statistics=statistics)
         return replace(drawn, condition=condition, targets=targets)
-
-    def without_statistics(self, condition: Condition) -> Condition:
-        """The same condition with the summary statistics dropped out."""
-        if self.prior is None:
-            return condition
-        vector, *rest = condition
-        dropped = vector.clone()
-        for part in ("statistics", "statistics_known"):
-            dropped[:, self.columns(part)] = 0
-        return (dropped, *rest)
 
     @property
     def is_calibrated(self) -> bool:

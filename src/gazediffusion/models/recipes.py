@@ -206,6 +206,17 @@ _TINY: dict[str, Any] = {
     "ema_decay": 0.98,
     "sampling_steps": 50,
 }
+_TINY_NETWORK = UNetConfig(
+    channels=4, widths=(16, 32, 64), embedding=64, attention_blocks=2, rotary=True
+)
+_TINY_JOINT: dict[str, Any] = {
+    "epochs": 40,
+    "batch_size": 16,
+    "learning_rate": 1e-3,
+    "warmup_epochs": 1,
+    "mixed_precision": False,
+    "ema_decay": 0.98,
+}
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (
@@ -215,36 +226,12 @@ RECIPES: dict[str, Recipe] = {
         STEERABLE,
         replace(POSITION, name="position-tiny", **_TINY),
         replace(VELOCITY, name="velocity-tiny", **_TINY),
-        replace(
-            JOINT,
-            name="joint-tiny",
-            network=UNetConfig(
-                channels=4, widths=(16, 32, 64), embedding=64, attention_blocks=2, rotary=True
-            ),
-            epochs=40,
-            batch_size=16,
-            learning_rate=1e-3,
-            warmup_epochs=1,
-            mixed_precision=False,
-            ema_decay=0.98,
-        ),
+        replace(JOINT, name="joint-tiny", network=_TINY_NETWORK, **_TINY_JOINT),
         replace(
             STEERABLE,
             name="steerable-tiny",
-            network=UNetConfig(
-                channels=8,
-                sequence_channels=N_CHANNELS,
-                widths=(16, 32, 64),
-                embedding=64,
-                attention_blocks=2,
-                rotary=True,
-            ),
-            epochs=40,
-            batch_size=16,
-            learning_rate=1e-3,
-            warmup_epochs=1,
-            mixed_precision=False,
-            ema_decay=0.98,
+            network=replace(_TINY_NETWORK, channels=8, sequence_channels=N_CHANNELS),
+            **_TINY_JOINT,
         ),
     )
 }
