@@ -10,7 +10,7 @@ import torch
 from scipy.special import ndtr
 
 from gazediffusion.conditioning.prior import Component, Prior
-from gazediffusion.conditioning.statistics import STATISTICS, measure
+from gazediffusion.conditioning.statistics import FORMER, STATISTICS, measure
 from gazediffusion.data.windows import Windows
 from gazediffusion.seeds import sobol_points
 from tests.conditioning.test_statistics import RATE, walk
@@ -25,7 +25,7 @@ def of_two_groups() -> Windows:
 
 
 def drawn(prior: Prior, n: int, seed: int = 5) -> torch.Tensor:
-    return prior.draw([0] * n, sobol_points(seed, 0, n, 1 + len(STATISTICS)))[0]
+    return prior.draw([0] * n, sobol_points(seed, 0, n, 1 + len(prior.names)))[0]
 
 
 def same(one: Prior, other: Prior) -> bool:
@@ -115,7 +115,7 @@ def test_one_window_is_enough() -> None:
 
 def test_the_prior_of_an_earlier_version_is_read() -> None:
     """It was JSON, under other names, and its statistics had none."""
-    prior = Prior.fit([of_two_groups()], ["both"])
+    prior = Prior.fit([of_two_groups()], ["both"], FORMER)
     (component,) = prior.components[0]
     old = {
         "share": float(component.weight), "step": component.step.tolist(),
@@ -126,7 +126,7 @@ def test_the_prior_of_an_earlier_version_is_read() -> None:
     }  # fmt: skip
     values = {"mean": prior.mean.tolist(), "std": prior.std.tolist(), "tasks": [[old]]}
     read = Prior.from_legacy(values)
-    assert read.names == STATISTICS
+    assert read.names == FORMER
     assert read.is_calibrated
     none = np.zeros((0, 0))
     before = prior.with_components([[replace(component, between=none, within=none)]])

@@ -60,9 +60,9 @@ def test_calibration_converges(prior: Prior) -> None:
 
 def test_statistics_without_a_response_are_shifted_but_not_stretched(prior: Prior) -> None:
     noise = torch.Generator().manual_seed(3)
-    targets = torch.randn(400, len(STATISTICS), generator=noise)
-    unrelated = torch.randn(400, len(STATISTICS), generator=noise) + 1
-    (component,) = calibrated(prior, [[0] * 400], [targets], [unrelated]).components[0]
+    targets = torch.randn(4000, len(STATISTICS), generator=noise)
+    unrelated = torch.randn(4000, len(STATISTICS), generator=noise) + 1
+    (component,) = calibrated(prior, [[0] * 4000], [targets], [unrelated]).components[0]
     intercept, slope = component.deviation.T
     np.testing.assert_allclose(intercept, 1, atol=0.2)
     assert np.abs(slope).max() == 0

@@ -134,7 +134,7 @@ def test_flipping_an_axis_changes_its_mean_alone() -> None:
     by_hand = torch.where(flips[:, :, None], -gaze, gaze)
     found = flipped(measure(gaze, RATE), STATISTICS, flips)
     torch.testing.assert_close(found, measure(by_hand, RATE), atol=1e-5, rtol=1e-5)
-    without_means = STATISTICS[:-2]
+    without_means = tuple(name for name in STATISTICS if not name.startswith("mean_"))
     values = measure(gaze, RATE, without_means)
     assert torch.equal(flipped(values, without_means, flips), values)
 
@@ -149,3 +149,33 @@ def test_some_statistics_are_columns_of_all() -> None:
 def test_a_statistic_of_another_version_is_refused() -> None:
     with pytest.raises(GazeError, match="conditioned on 'pupil', which this version cannot"):
         measure(walk(1, seed=0), RATE, ("saccades", "pupil"))
+
+
+def test_small_saccades_and_the_fixations_between_are_counted() -> None:
+    """Two saccades slower than FAST, 0.5 s apart, and one of a single sample, which is noise."""
+    gaze = torch.zeros(1, 2, 400)
+    gaze[0, 0, 100:] += 0.01 * (torch.arange(300) + 1).clamp_max(5)
+    gaze[0, 1, 225:] += 0.01 * (torch.arange(175) + 1).clamp_max(5)
+    gaze[0, 0, 300:] += 0.01
+    found = dict(zip(STATISTICS, measure(gaze, RATE)[0].expm1().tolist(), strict=True))
+    assert found["saccades"] == 0
+    assert found["moderate_saccades"] == pytest.approx(2)
+    assert [found["fixations_200ms"], found["fixations_400ms"]] == pytest.approx([3, 2])
+    short = measure(gaze[..., 60:], RATE)[0].expm1()  # the first fixation now lasts 160 ms
+    columns = [STATISTICS.index(f"fixations_{ms}ms") for ms in (200, 400)]
+    assert short[columns].tolist() == pytest.approx([2, 2])
+
+
+def test_drift_is_the_speed_without_the_noise() -> None:
+    """A slow motion keeps its drift under noise that multiplies its speed by ten."""
+    column = STATISTICS.index("drift_speed")
+    speed = 0.2
+    gaze = torch.zeros(4, 2, 2000)
+    gaze[:, 0] = torch.arange(2000) / RATE * speed
+    noise = torch.randn(gaze.shape, generator=torch.Generator().manual_seed(0)) * 1e-3
+    assert float(measure(gaze, RATE)[0, column].exp()) == pytest.approx(speed, rel=1e-3)
+    assert measure(gaze + noise, RATE)[:, column].exp().tolist() == pytest.approx(
+        [speed] * 4, rel=0.15
+    )
+    still = measure(noise, RATE)[:, column].exp()
+    assert float(still.max()) < 0.25 * float((noise.diff(dim=-1) * RATE).norm(dim=1).median())

@@ -165,7 +165,9 @@ def test_labels_and_statistics_are_those_of_the_augmented_window() -> None:
     torch.testing.assert_close(middle, sign * plain[:, :2].mean(dim=-1), atol=0.01, rtol=0)
     prior = config.conditioning.prior
     assert prior is not None
-    mean = statistics[:, -2:] * torch.tensor(prior.std[-2:]) + torch.tensor(prior.mean[-2:])
+    first = prior.names.index("mean_x")
+    both = slice(first, first + 2)
+    mean = statistics[:, both] * torch.tensor(prior.std[both]) + torch.tensor(prior.mean[both])
     expected = sign * batches.clean(order).mean(dim=-1)
     torch.testing.assert_close(mean.float() * is_known, expected * is_known, atol=0.01, rtol=0)
 

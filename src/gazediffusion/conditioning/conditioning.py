@@ -28,7 +28,7 @@ from torch.nn import functional
 from gazediffusion.conditioning import response
 from gazediffusion.conditioning.prior import Prior
 from gazediffusion.conditioning.sequences import SEQUENCES
-from gazediffusion.conditioning.statistics import STATISTICS, flipped, measure
+from gazediffusion.conditioning.statistics import FORMER, flipped, measure
 from gazediffusion.conditioning.style import Style
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError, suggestion
@@ -255,7 +255,7 @@ class Conditioning:
         if not self.tasks:
             return np.empty((stop - first, 0))
         # A model without statistics keeps the width it had when all models had twenty-five.
-        width = len(STATISTICS) if self.prior is None else len(self.prior.names)
+        width = len(FORMER) if self.prior is None else len(self.prior.names)
         return sobol_points(seed_for(seed, _DRAWS), first, stop, 2 + width)
 
     def draw_by(
@@ -332,9 +332,7 @@ class Conditioning:
         """This conditioning on the scales of a model that a new run is initialised from."""
         if self.prior is None or source.prior is None:
             return replace(self, prior=None)
-        return replace(
-            self, prior=replace(self.prior, mean=source.prior.mean, std=source.prior.std)
-        )
+        return replace(self, prior=self.prior.on_scales_of(source.prior))
 
     def transfer(self, weight: Tensor, source: Conditioning) -> Tensor:
         """The weights (embedding, width) of this condition vector from those of a source's.

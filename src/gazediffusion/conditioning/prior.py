@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gazediffusion.conditioning.effects import fit_effects
-from gazediffusion.conditioning.statistics import STATISTICS, measure
+from gazediffusion.conditioning.statistics import FORMER, STATISTICS, measure
 from gazediffusion.data.quantization import recorded_steps
 from gazediffusion.data.windows import Windows
 from gazediffusion.seeds import categorical_draw, sobol_points
@@ -187,6 +187,15 @@ class Prior:
             components=tuple(components),
         )
 
+    def on_scales_of(self, other: Prior) -> Prior:
+        """This prior with the mean and std of the statistics that another has too."""
+        mean, std = self.mean.copy(), self.std.copy()
+        for k, name in enumerate(self.names):
+            if name in other.names:
+                there = other.names.index(name)
+                mean[k], std[k] = other.mean[there], other.std[there]
+        return replace(self, mean=mean, std=std)
+
     def standardized(self, measured: Tensor) -> Tensor:
         """Measured statistics (batch, statistic) with about unit variance, clipped."""
         mean, std = measured.new_tensor(self.mean.tolist()), measured.new_tensor(self.std.tolist())
@@ -274,10 +283,10 @@ class Prior:
     def from_legacy(cls, values: Mapping[str, Any]) -> Prior:
         """Read the tables of a config.json written before priors had a file of their own.
 
-        Its statistics have no names; twenty-five are today's.
+        Its statistics have no names; twenty-five are the first of today's.
         """
         n = len(values["mean"])
-        names = STATISTICS if n == len(STATISTICS) else tuple(f"statistic_{k}" for k in range(n))
+        names = FORMER if n == len(FORMER) else tuple(f"statistic_{k}" for k in range(n))
         old = {"weight": "share", "weights": "shares", "deviation": "missed"}
 
         def component(one: Mapping[str, Any]) -> Component:

@@ -24,11 +24,18 @@ LONG_S = 0.044
 SLOW = 0.04  # normalized units per second: a tenth of a pixel per sample
 FAST = 5.0  # normalized units per second: the paper's threshold of 0.02 per sample at 250 Hz
 PRIOR_AMPLITUDE = 0.5  # normalized units: the pseudo-observation of a long saccade
+# Small saccades too: 30 degrees per second where the screen is 48 degrees wide, for 12 ms or more.
+MODERATE = 1.25  # normalized units per second
+MODERATE_S = 0.012
+FIXATIONS_S = (0.2, 0.4)  # fixations between these are counted by their least duration
+SMOOTHING_S = 0.04  # drift is that of gaze averaged over so much, which removes the tracker's noise
 
 # median_speed: of |velocity|, the tracker's noise level. slow_share: of samples below SLOW.
 # reversal_share: of steps against the step before. acceleration_ratio: power of the change of
 # velocity over the power of velocity. fast_samples, saccades, short_saccades (one sample),
 # saccades_NNms (that long or longer): counts. std, range, mean: of the positions.
+# moderate_saccades, fixations_NNms: counts with the threshold MODERATE. drift_speed: the median
+# speed of averaged gaze.
 STATISTICS = (
     "median_speed_x",
     "median_speed_y",
@@ -50,7 +57,12 @@ STATISTICS = (
     "range_y",
     "mean_x",
     "mean_y",
+    "moderate_saccades",
+    *(f"fixations_{1000 * seconds:.0f}ms" for seconds in FIXATIONS_S),
+    "drift_speed",
 )
+# Those that models had before they were conditioned on fixations.
+FORMER = STATISTICS[: STATISTICS.index("moderate_saccades")]
 # Medians take discrete values where gaze is in coarse steps.
 MEDIANS = STATISTICS[:2]
 # Of the recording rather than of the gaze: calibrated in their mean only.
@@ -73,15 +85,19 @@ def measure(gaze: Tensor, rate_hz: float, names: Sequence[str] = STATISTICS) -> 
     is_fast = speed > FAST
     n_saccades, n_two, *n_by_duration = (
         _n_segments(is_fast, length)
-        for length in (1, 2, *(round(seconds * rate_hz) for seconds in DURATIONS_S))
+        for length in (1, 2, *(_n_samples(seconds, rate_hz) for seconds in DURATIONS_S))
     )
     counts = [is_fast.sum(dim=-1), n_saccades, n_saccades - n_two, *n_by_duration]
-    is_long = _in_segments(is_fast, round(LONG_S * rate_hz))
+    is_long = _in_segments(is_fast, _n_samples(LONG_S, rate_hz))
     path = (speed * is_long).sum(dim=-1) / rate_hz
     # The mean with one pseudo-observation, so that windows without long saccades have a value.
     amplitude = (path + PRIOR_AMPLITUDE) / (n_by_duration[DURATIONS_S.index(LONG_S)] + 1)
     std = gaze.std(dim=-1).clamp_min(1e-4)
     extent = (gaze.amax(dim=-1) - gaze.amin(dim=-1)).clamp_min(1e-4)
+    is_saccade = _in_segments(speed > MODERATE, _n_samples(MODERATE_S, rate_hz))
+    fixation = [_n_segments(~is_saccade, _n_samples(one, rate_hz)) for one in FIXATIONS_S]
+    n_smooth = min(_n_samples(SMOOTHING_S, rate_hz), gaze.shape[-1] - 1)
+    drift = functional.avg_pool1d(gaze, n_smooth, stride=1).diff(dim=-1).square().sum(dim=1).sqrt()
     values = torch.cat(
         [
             median.log(),
@@ -94,6 +110,8 @@ def measure(gaze: Tensor, rate_hz: float, names: Sequence[str] = STATISTICS) -> 
             std.log(),
             extent.log(),
             gaze.mean(dim=-1),
+            torch.stack([_n_segments(is_saccade, 1), *fixation], dim=1).log1p(),
+            (drift.median(dim=-1, keepdim=True).values * rate_hz).clamp_min(1e-6).log(),
         ],
         dim=1,
     )
@@ -124,6 +142,10 @@ def require_known(names: Sequence[str]) -> None:
         )
 
 
+def _n_samples(seconds: float, rate_hz: float) -> int:
+    return max(1, round(seconds * rate_hz))
+
+
 def _n_segments(is_fast: Tensor, length: int) -> Tensor:
     """How many segments of `length` or more fast samples, (batch,), is_fast (batch, time) has."""
     before = functional.pad(is_fast, (1, 0))[:, :-1]
@@ -132,14 +154,19 @@ def _n_segments(is_fast: Tensor, length: int) -> Tensor:
 
 def _in_segments(is_fast: Tensor, length: int) -> Tensor:
     """Which samples (batch, time) lie in segments of `length` or more fast ones."""
-    padded = functional.pad(_starts(is_fast, length), (length - 1, 0))
-    return padded.unfold(-1, length, 1).any(dim=-1)
+    padded = functional.pad(_starts(is_fast, length), (length - 1, 0)).long()
+    # Some segment of this length began within the last `length` samples.
+    total = functional.pad(padded.cumsum(dim=-1), (1, 0))
+    return total[:, length:] > total[:, :-length]
 
 
 def _starts(is_fast: Tensor, length: int) -> Tensor:
     """Which samples (batch, time) are the first of `length` fast ones in a row."""
-    padded = functional.pad(is_fast, (0, length - 1))
-    return padded.unfold(-1, length, 1).all(dim=-1)
+    if length > is_fast.shape[-1]:
+        return torch.zeros_like(is_fast)
+    total = functional.pad(is_fast.long().cumsum(dim=-1), (1, 0))
+    is_start = total[:, length:] - total[:, :-length] == length
+    return functional.pad(is_start, (0, length - 1))
 
 
 def _log_odds(share: Tensor) -> Tensor:

@@ -90,7 +90,7 @@ def train_epochs(
     folder = Path(folder)
     on = choose_device(device)
     parts = [windows] if isinstance(windows, Windows) else list(windows)
-    given = (seed, choose_precision(precision, recipe, on), on, initial)
+    given = (seed, choose_precision(precision, recipe, on), on, _statistics_of(folder))
     config = _checked_config(parts, recipe, *given)
     weights = None
     if initial is not None:
@@ -289,7 +289,7 @@ def _checked_config(
     seed: int,
     precision: Precision,
     device: torch.device,
-    initial: Run | None,
+    statistics: Sequence[str],
 ) -> RunConfig:
     """The run's configuration; windows it cannot be trained on are refused."""
     if len(parts) > 1 and recipe.representation != "joint":
@@ -303,9 +303,13 @@ def _checked_config(
                 "the windows files differ in length or rate",
                 remedy="prepare them with the same `rate_hz` and `seconds`",
             )
-    prior = None if initial is None else initial.config.conditioning.prior
-    names = STATISTICS if prior is None else prior.names
-    return RunConfig.of(parts, recipe, seed, precision, str(device.type), names)
+    return RunConfig.of(parts, recipe, seed, precision, str(device.type), statistics)
+
+
+def _statistics_of(folder: Path) -> tuple[str, ...]:
+    """The statistics of the run in a folder, which an earlier version may have begun, or all."""
+    prior = read_config(folder).conditioning.prior if (folder / CONFIG).is_file() else None
+    return STATISTICS if prior is None else prior.names
 
 
 def _require_fit(windows: Windows, recipe: Recipe) -> None:
