@@ -96,6 +96,29 @@ def test_training_and_sampling_need_nothing_the_gpu_machine_lacks() -> None:
     assert not {"polars", "pymovements", "pydantic", "diffusers"} & reproduction
 
 
+def test_windows_files_are_generated_and_evaluated_without_polars(tmp_path: Path) -> None:
+    gaze, report = tmp_path / "gaze.safetensors", tmp_path / "report"
+    commands = [
+        f"generate -n 25 --task dots --steps 2 --screen 800x600 -o {gaze}",
+        f"evaluate --real {gaze} --synthetic {gaze} --quick -o {report}",
+    ]
+    script = """
+import sys
+sys.modules.update({"polars": None, "pymovements": None})
+from gazediffusion.cli import main
+sys.argv[1:] = sys.argv[1].split()
+main()
+"""
+    for command in commands:
+        run = [sys.executable, "-c", script, command]
+        done = subprocess.run(run, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert (report / "report.html").is_file()
+    windows = gazediffusion.Windows.load(gaze)
+    assert (len(windows), windows.screen) == (25, gazediffusion.Screen(800, 600))
+    assert windows.provenance["card"]["sampling"]["task"] == "dots"
+
+
 def test_the_network_and_the_diffusion_do_not_know_each_other() -> None:
     assert "diffusion" not in imported(PACKAGE / "models" / "unet.py")
     for path in (PACKAGE / "diffusion").glob("*.py"):

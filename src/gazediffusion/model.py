@@ -25,6 +25,7 @@ from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
 from gazediffusion.diffusion.likelihood import Bound
 from gazediffusion.errors import GazeError
+from gazediffusion.files import require_free, require_writable
 from gazediffusion.generation.filled_sets import FilledSet, Total, write_filled
 from gazediffusion.generation.filling import FillConfig, Filler, filled
 from gazediffusion.generation.generator import DiffusionGenerator, Progress
@@ -246,9 +247,12 @@ class Model:
         rate_hz: float | None = None,
         losses: bool = False,
         format: str = "parquet",
+        screen: Screen | None = None,
         **settings: Unpack[SamplingSettings],
     ) -> Sampling:
-        """The windows of `sample`, to be generated piece by piece; format: to be saved in.
+        """The windows of `sample`, to be generated piece by piece.
+
+        format: to be saved in. screen: of all windows instead of their own.
 
         >>> sampling = load("joint").sampling(3, task="reading", quality="fast", batch_size=2)
         >>> [sampling.windows(piece) for piece in sampling.pieces()][0]
@@ -261,6 +265,7 @@ class Model:
             rate_hz=rate_hz,
             losses=LossModel.load(self.run.path) if losses else None,
             format=format,
+            screen=screen,
         )
         return Sampling(self.generator(n, seed, seconds, **settings), config)
 
@@ -287,20 +292,30 @@ class Model:
         default that of the path's ending, parquet for a folder. screen: of all windows instead of
         their own. grid_px: round pixels to this grid. seconds, rate_hz, losses: as for `sample`.
         overwrite: replace a set that is there. Settings are those of `sample`. A stopped call
-        resumes from the pieces it has.
+        resumes from the pieces it has. A path ending in .safetensors is a windows file, generated
+        in memory, with its card in it.
         """
-        config = SetConfig(
-            n=n,
+        path = Path(path)
+        is_windows_file = format is None and path.suffix == ".safetensors"
+        sampling = self.sampling(
+            n,
             seed=seed,
-            format=format_of(Path(path), format),
-            screen=screen,
-            grid_px=grid_px,
             seconds=seconds,
             rate_hz=rate_hz,
-            losses=LossModel.load(self.run.path) if losses else None,
+            losses=losses,
+            format="parquet" if is_windows_file else format_of(path, format),
+            screen=screen,
+            **settings,
         )
-        generator = self.generator(n, seed, seconds, **settings)
-        return write_set(generator, config, path, progress, say, overwrite)
+        if is_windows_file:
+            if grid_px is not None:
+                raise GazeError("a windows file keeps gaze as generated: leave `grid_px` out")
+            require_free(path, overwrite)
+            require_writable(path)
+            gaze = np.concatenate(list(sampling.pieces(progress)))
+            return sampling.windows(gaze).save(path, overwrite=overwrite)
+        config = replace(sampling.config, grid_px=grid_px)
+        return write_set(sampling.generator, config, path, progress, say, overwrite)
 
     def fill(
         self,

@@ -34,6 +34,7 @@ COMMANDS = {
     "inspect": ("inspect PLACE/study --plot OUT/look.png", ["look.png"]),
     "prepare": ("prepare PLACE/study -o OUT/w.safetensors --seconds 2", ["w.safetensors"]),
     "generate a file": (f"generate -o OUT/g.parquet {MODEL}", ["g.parquet", "g.json", "g.md"]),
+    "generate windows": (f"generate -o OUT/g.safetensors {MODEL}", ["g.safetensors"]),
     "generate beside a card": (f"generate -o OUT/g.csv {MODEL}", ["g.json"]),
     "generate a folder": (
         f"generate -o OUT/g --format bids {MODEL} {SIZE}", ["g/card.json", "g/sub-old/old.tsv"]

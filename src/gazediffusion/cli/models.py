@@ -166,7 +166,11 @@ def calibrate(
 def generate(
     output: Annotated[
         Path,
-        typer.Option("-o", "--output", help="A folder, or a .parquet, .csv or .npz file."),
+        typer.Option(
+            "-o",
+            "--output",
+            help="A folder, or a .parquet, .csv, .npz or .safetensors (windows) file.",
+        ),
     ],
     model: Annotated[
         str,
@@ -350,4 +354,5 @@ def generate(
             bar.close()
             exit_stopped(f"stopped; {done}")
     out.print(f"wrote {plain(written[0])}: {n} synthetic windows by {loaded.name}, seed {seed}")
-    out.print(f"card: {plain(written[1])}, in words: {plain(written[2])}")
+    if len(written) > 1:
+        out.print(f"card: {plain(written[1])}, in words: {plain(written[2])}")

@@ -96,7 +96,7 @@ def evaluate_files(
     if n is not None and n < MIN_WINDOWS:
         raise GazeError(f"`n` must be {MIN_WINDOWS} or more for an evaluation, not {n}")
     options = None
-    if any(one is not None for one in settings.values()):
+    if any(one is not None and one is not False for one in settings.values()):
         from gazediffusion.data.reading import read_options
 
         options = read_options(settings)

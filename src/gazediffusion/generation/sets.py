@@ -235,7 +235,9 @@ class Sampling:
 
     def windows(self, gaze: NDArray[np.float32], first: int = 0) -> Windows:
         """Gaze of windows first.. of the set as windows of its length, with its card."""
+        n_samples = self.config.n_samples(self.generator)
         windows = self.config.windows(self.generator, gaze, first)
+        windows = projected(windows, self.config.screen, n_samples)
         card = make_card(self.generator, self.config)
         return replace(windows, provenance={**windows.provenance, "card": card})
 
