@@ -8,11 +8,18 @@ the last two through a second of samples on each side) and, with --model, by dra
 model. For the course of a method, of a model the median of its draws:
 
     median, 90 %   over gaps of the mean distance to the true gaze, in degrees
-    speed JS       of the speeds within gaps, in deg/s and 100 bins; of a model of its first draw
+    speed JS       of the speeds within gaps, of a model of its first draw, against the true ones
+    linear's       speed JS of linear interpolation in multiples of this one
     saccades       saccades that begin in gaps, in multiples of the true number; of all draws
     coverage       share of true coordinates within the 90 % interval of the draws
 
-In brackets: 95 % intervals over participants. A saccade is faster than 30 deg/s for 12 ms.
+Speeds are counted in 40 logarithmic bins between the 1st and the 99.5th percentile of all true
+speeds of the file, the same for every method and length; those beyond count in the end bins.
+The row "real, other gaps" is the floor: the true gaze in as many other gaps of the same windows,
+which no method fills. A finite number of gaps alone gives that distance. Gaze is spread over the
+cells of the tracker's grid (`Windows.dequantized`), as for `evaluate`. In brackets: 95 % intervals
+over participants; drawing participants adds noise, so that those of a speed JS near the floor lie
+above it, and those of linear's below. A saccade is faster than 30 deg/s for 12 ms.
 """
 
 from __future__ import annotations
@@ -20,6 +27,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -27,19 +35,19 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline, PchipInterpolator
 
 import gazediffusion as gd
-from gazediffusion.data.events import MIN_SACCADE_MS, SACCADE_DEG_S
-from gazediffusion.data.recordings import true_segments
+from gazediffusion.data.events import smoothed_saccades
 from gazediffusion.data.units import conversions_of
 from gazediffusion.errors import GazeError
-from gazediffusion.evaluation.metrics import histogram_counts, histogram_edges, js_from_counts
+from gazediffusion.evaluation.metrics import js_from_counts
 from gazediffusion.generation.constraints import Constraints
 from gazediffusion.generation.gaps import CONTEXT_S
 
 LENGTHS_MS = (50, 100, 200, 500, 1000)
-BINS, N_BOOTSTRAP, COVERAGE = 100, 500, 0.9
-Floats = NDArray[np.floating]
-HEAD = "| gap (ms) | method | n | participants | median (deg) | 90 % (deg) | speed JS | saccades |"
-HEAD += " coverage |\n|---:|---|---:|---:|---|---|---|---|---|"
+BINS, PERCENTILES, N_BOOTSTRAP, COVERAGE = 40, (1.0, 99.5), 500, 0.9
+COLUMNS = ("median (deg)", "90 % (deg)", "speed JS", "linear's", "saccades", "coverage")
+HEAD = f"| gap (ms) | method | n | participants | {' | '.join(COLUMNS)} |\n"
+HEAD += f"|---:|---|---:|---:|{'---|' * len(COLUMNS)}"
+Floats, Counts = NDArray[np.floating], NDArray[np.int64]
 
 
 class Gaps:
@@ -53,9 +61,25 @@ class Gaps:
         self.size = max(1, round(length_ms * self.rate_hz / 1000))
         edge = min(round(CONTEXT_S * self.rate_hz), (windows.length - self.size) // 2)
         rng = np.random.default_rng([seed, length_ms])
-        self.first = rng.integers(edge, windows.length - edge - self.size + 1, n)
+        n_places = windows.length - 2 * edge - self.size + 1
+        place = rng.integers(0, n_places, n)
+        self.first = edge + place
+        # As far as a window allows: no overlap where it has room for two gaps.
+        self.other_first = edge + (place + n_places // 2) % n_places
         self.inside = self.first[:, None] + np.arange(self.size)
         self.true = self.cut(self.gaze)
+
+    @cached_property
+    def true_degrees(self) -> Floats:
+        """All true gaze in degrees, (gap, 2, time)."""
+        return self.whole(self.true)
+
+    @cached_property
+    def edges(self) -> Floats:
+        """Edges of bins of speed in deg/s, (bins + 1,), from all true gaze of the windows."""
+        steps = np.linalg.norm(np.diff(self.true_degrees, axis=2), axis=1) * self.rate_hz
+        low, high = np.percentile(steps[steps > 0], PERCENTILES)
+        return np.geomspace(low, high, BINS + 1)
 
     def cut(self, gaze: Floats) -> Floats:
         """The gaps of gaze (gap, 2, time): (gap, 2, size)."""
@@ -109,24 +133,22 @@ class Gaps:
         return result
 
 
-def speeds(gaps: Gaps, degrees: Floats) -> Floats:
-    """Speeds of the steps into, within and out of each gap, (gap, size + 1) in deg/s."""
+def speed_counts(gaps: Gaps, degrees: Floats, first: Counts) -> Counts:
+    """How many steps into, within and out of the gaps from `first` on have which speed, (gap, bin).
+
+    degrees: (gap, 2, time).
+    """
     steps = np.linalg.norm(np.diff(degrees, axis=2), axis=1) * gaps.rate_hz
-    inside = gaps.first[:, None] - 1 + np.arange(gaps.size + 1)
-    return np.asarray(np.take_along_axis(steps, inside, axis=1))
+    speed = np.take_along_axis(steps, first[:, None] - 1 + np.arange(gaps.size + 1), axis=1)
+    bins = np.clip(np.searchsorted(gaps.edges, speed, side="right") - 1, 0, BINS - 1)
+    return np.array([np.bincount(one, minlength=BINS) for one in bins])
 
 
-def saccades(gaps: Gaps, degrees: Floats) -> NDArray[np.int64]:
-    """How many saccades begin in each gap, (gap,); velocity is over five samples."""
-    p = np.pad(degrees, ((0, 0), (0, 0), (2, 2)), mode="edge")
-    velocity = (p[..., 4:] + p[..., 3:-1] - p[..., 1:-3] - p[..., :-4]) * gaps.rate_hz / 6
-    is_fast = np.linalg.norm(velocity, axis=1) > SACCADE_DEG_S
-    counts = np.zeros(len(is_fast), dtype=np.int64)
-    for k, (mask, first) in enumerate(zip(is_fast, gaps.first, strict=True)):
-        found = true_segments(mask)
-        found = found[np.diff(found, axis=1)[:, 0] >= MIN_SACCADE_MS * gaps.rate_hz / 1000]
-        counts[k] = ((found[:, 0] >= first) & (found[:, 0] < first + gaps.size)).sum()
-    return counts
+def saccade_counts(gaps: Gaps, degrees: Floats, first: Counts) -> Counts:
+    """How many saccades of gaze (gap, 2, time) begin in the gaps from `first` on, (gap,)."""
+    onsets = [smoothed_saccades(gaze, gaps.rate_hz)[:, 0] for gaze in degrees]
+    inside = [(one >= a) & (one < a + gaps.size) for one, a in zip(onsets, first, strict=True)]
+    return np.array([one.sum() for one in inside])
 
 
 def covered(true: Floats, drawn: Floats) -> Floats:
@@ -141,39 +163,72 @@ def covered(true: Floats, drawn: Floats) -> Floats:
     return np.asarray(is_inside.mean(axis=(1, 2)))
 
 
-def row(gaps: Gaps, name: str, drawn: Floats, participants: NDArray[np.int32]) -> str:
-    """A row of the table for courses (draw, gap, 2, size)."""
-    true = gaps.whole(gaps.true)
+def speed_distances(counts: Counts, linear: Counts, true: Counts) -> list[float]:
+    """Speed JS of counts (gap, bin) to the true ones, and that of linear ones over it."""
+    of_linear, own = (float(js_from_counts(x.sum(0), true.sum(0))) for x in (linear, counts))
+    return [own, of_linear / own if own else np.nan]
+
+
+def row(gaps: Gaps, name: str, drawn: Floats, linear: Counts) -> str:
+    """A row of the table for courses (draw, gap, 2, size).
+
+    linear: `speed_counts` of linear interpolation.
+    """
+    true, first = gaps.true_degrees, gaps.first
     middle = gaps.whole(np.median(drawn, axis=0))
     error = gaps.cut(np.linalg.norm(middle - true, axis=1, keepdims=True)).mean(axis=(1, 2))
-    fast, slow = speeds(gaps, gaps.whole(drawn[0])), speeds(gaps, true)
-    edges = histogram_edges(fast.ravel(), slow.ravel(), BINS)
-    counts = np.array([[histogram_counts(one, edges) for one in both] for both in (fast, slow)])
-    n_true = saccades(gaps, true)
-    n_filled = np.mean([saccades(gaps, gaps.whole(one)) for one in drawn], axis=0)
+    counts = speed_counts(gaps, gaps.whole(drawn[0]), first)
+    true_counts, n_true = speed_counts(gaps, true, first), saccade_counts(gaps, true, first)
+    n_filled = np.mean([saccade_counts(gaps, gaps.whole(one), first) for one in drawn], axis=0)
     inside = covered(gaps.true, drawn) if len(drawn) > 1 else None
 
     def measured(rows: NDArray[np.integer]) -> list[float]:
-        p, q = counts[:, rows].sum(axis=1)
-        total = n_true[rows].sum()
         return [
             float(np.median(error[rows])),
             float(np.percentile(error[rows], 90)),
-            float(js_from_counts(p, q)),
-            float(n_filled[rows].sum() / total) if total else np.nan,
+            *speed_distances(counts[rows], linear[rows], true_counts[rows]),
+            _ratio(n_filled[rows], n_true[rows]),
             *([] if inside is None else [float(inside[rows].mean())]),
         ]
 
-    values = measured(np.arange(len(error)))
+    return _line(gaps, name, measured, after=0 if len(drawn) > 1 else 1)
+
+
+def floor_row(gaps: Gaps, linear: Counts) -> str:
+    """The row of the true gaze in other gaps of the same windows."""
+    true, first, other = gaps.true_degrees, gaps.first, gaps.other_first
+    counts, true_counts = speed_counts(gaps, true, other), speed_counts(gaps, true, first)
+    n_other, n_true = saccade_counts(gaps, true, other), saccade_counts(gaps, true, first)
+
+    def measured(rows: NDArray[np.integer]) -> list[float]:
+        distances = speed_distances(counts[rows], linear[rows], true_counts[rows])
+        return [*distances, _ratio(n_other[rows], n_true[rows])]
+
+    return _line(gaps, "real, other gaps", measured, before=2, after=1)
+
+
+def _ratio(counted: Floats, true: Counts) -> float:
+    return float(counted.sum() / true.sum()) if true.any() else np.nan
+
+
+def _line(
+    gaps: Gaps,
+    name: str,
+    measured: Callable[[NDArray[np.integer]], list[float]],
+    before: int = 0,
+    after: int = 0,
+) -> str:
+    """A line of measures with their intervals; before, after: how many cells are empty."""
+    participants = gaps.windows.participant
     replicates = np.array(list(_bootstrapped(participants, measured))).T
-    cells = []
-    for value, drawn_values in zip(values, replicates, strict=True):
-        known = drawn_values[np.isfinite(drawn_values)]  # without a true saccade there is no rate
+    cells = [""] * before
+    for value, drawn in zip(measured(np.arange(len(participants))), replicates, strict=True):
+        known = drawn[np.isfinite(drawn)]  # without a true saccade there is no rate
         low, high = np.percentile(known, (2.5, 97.5)) if len(known) else (np.nan, np.nan)
         cells.append(f"{value:.3g} [{low:.3g}, {high:.3g}]")
     n = len(np.unique(participants))
-    start = [f"{1000 * gaps.size / gaps.rate_hz:g}", name, str(len(error)), str(n)]
-    return f"| {' | '.join([*start, *cells, *([] if inside is not None else [''])])} |"
+    start = [f"{1000 * gaps.size / gaps.rate_hz:g}", name, str(len(participants)), str(n)]
+    return f"| {' | '.join([*start, *cells, *[''] * after])} |"
 
 
 def _bootstrapped(
@@ -196,14 +251,17 @@ def table(
     ):
         raise GazeError("the windows do not have the length and rate of the model's")
     yield HEAD
+    held_out = windows.held_out.dequantized(seed=0)
     for length_ms in LENGTHS_MS:
-        gaps = Gaps(windows.held_out, n, length_ms, seed)
-        participants = gaps.windows.participant
-        for method in ("hold", "linear", "PCHIP", "cubic"):
-            yield row(gaps, method, gaps.interpolated(method)[None], participants)
+        gaps = Gaps(held_out, n, length_ms, seed)
+        filled = {name: gaps.interpolated(name) for name in ("hold", "linear", "PCHIP", "cubic")}
+        linear = speed_counts(gaps, gaps.whole(filled["linear"]), gaps.first)
+        yield floor_row(gaps, linear)
+        for method, course in filled.items():
+            yield row(gaps, method, course[None], linear)
         if model is not None:
             drawn = gaps.drawn(model, draws, seed, quality)
-            yield row(gaps, f"{model.name}, {draws} draws", drawn, participants)
+            yield row(gaps, f"{model.name}, {draws} draws", drawn, linear)
 
 
 def main(arguments: list[str] | None = None) -> None:

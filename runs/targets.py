@@ -29,8 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import gazediffusion as gd
-from gazediffusion.data.events import MIN_SACCADE_MS, SACCADE_DEG_S
-from gazediffusion.data.recordings import true_segments
+from gazediffusion.data.events import smoothed_saccades
 from gazediffusion.data.units import conversions_of
 from gazediffusion.evaluation.metrics import js_from_counts
 from gazediffusion.generation.constraints import Constraints
@@ -45,17 +44,9 @@ HEAD = (
 Floats = NDArray[np.floating]
 
 
-def saccades(gaze_deg: Floats, rate_hz: float) -> NDArray[np.int64]:
-    """Saccades [first, stop) of gaze (2, time): velocity over five samples above 30 deg/s."""
-    p = np.pad(gaze_deg, ((0, 0), (2, 2)), mode="edge")
-    velocity = (p[:, 4:] + p[:, 3:-1] - p[:, 1:-3] - p[:, :-4]) * rate_hz / 6
-    found = true_segments(np.hypot(*velocity) > SACCADE_DEG_S)
-    return found[np.diff(found, axis=1)[:, 0] >= MIN_SACCADE_MS * rate_hz / 1000]
-
-
 def responses(gaze_deg: Floats, target_deg: Floats, rate_hz: float) -> Iterator[list[float]]:
     """A row (followed, latency, anticipated, gain, corrected, error) for each jump in a window."""
-    found = saccades(gaze_deg, rate_hz)
+    found = smoothed_saccades(gaze_deg, rate_hz)
     jumps = np.flatnonzero(np.any(np.diff(target_deg, axis=1) != 0, axis=0)) + 1
     ms = 1000 / rate_hz
     for jump, after in zip(jumps, [*jumps[1:], gaze_deg.shape[1]], strict=True):

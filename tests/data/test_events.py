@@ -14,6 +14,7 @@ from gazediffusion.data.events import (
     SACCADE_DEG_S,
     detect_events,
     detect_ivt,
+    smoothed_saccades,
 )
 from gazediffusion.data.simulation import SimulationConfig, simulate
 from tests.conftest import SCREEN
@@ -138,3 +139,28 @@ def test_no_segment_crosses_the_border_of_a_window() -> None:
 
 def test_a_step_at_the_threshold_is_slow() -> None:
     assert detect_ivt(np.array([[1.0, 1.0]]), threshold=1.0).fixations.tolist() == [[0, 2]]
+
+
+def test_smoothed_saccades_are_found_in_noise_above_the_threshold() -> None:
+    rng = np.random.default_rng(3)
+    gaze = rng.normal(0, 0.05, (2, 500))  # steps of 18 deg/s: single ones exceed 30 deg/s
+    assert (np.hypot(*np.diff(gaze)) * 250 > SACCADE_DEG_S).mean() > 0.05
+    gaze[1, 300:] += np.clip(np.arange(200) / 10, 0, 1) * 8  # 8 degrees in 40 ms
+    gaze[0, 100:] += 0.3  # a step within the noise
+    ((first, stop),) = smoothed_saccades(gaze, 250)
+    assert 297 <= first <= 301
+    assert 308 <= stop <= 313
+
+
+def test_smoothed_saccades_last_three_samples() -> None:
+    velocity = 1.25 * SACCADE_DEG_S / 250
+    ramp = np.zeros((2, 60))
+    ramp[0] = np.clip(np.arange(60) - 20, 0, 10) * velocity
+    # One sample from the ends of the ramp, five of six steps are fast.
+    assert smoothed_saccades(ramp, 250).tolist() == [[21, 30]]
+    assert len(smoothed_saccades(ramp * 0.75, 250)) == 0
+    # A jump is fast over four samples, and two jumps back and forth over two at a time.
+    ramp[0] = np.arange(60) >= 20
+    assert smoothed_saccades(ramp, 250).tolist() == [[18, 22]]
+    ramp[0] = np.arange(60) == 20
+    assert len(smoothed_saccades(ramp, 250)) == 0

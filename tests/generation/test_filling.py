@@ -20,25 +20,14 @@ from gazediffusion.generation.constraints import Constraints
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.geometry import Screen
 from gazediffusion.model import Model
-from gazediffusion.training.loop import train_epochs
 from tests.conftest import SCREEN, MakeRecording, RunCommand, wandering_gaze
 from tests.generation.test_gaps import BARE, lost
 from tests.runs import trained_run
-from tests.training.test_steering import STEERABLE, labelled_windows
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A steerable run: 64 samples at 20 Hz, so that a second fits in a window."""
-    path = tmp_path_factory.mktemp("filling") / "run"
-    windows = replace(labelled_windows(), rate_hz=20.0)
-    list(train_epochs(windows, path, STEERABLE, seed=0, device="cpu"))
-    return path
-
-
-@pytest.fixture(scope="module")
-def model(folder: Path) -> Model:
-    return gd.load(folder, device="cpu")
+def model(steerable_folder: Path) -> Model:
+    return gd.load(steerable_folder, device="cpu")
 
 
 @pytest.fixture
@@ -199,10 +188,10 @@ def written(folder: Path, recording: Recording, format: str) -> Path:
 
 @pytest.mark.parametrize("format", ["parquet", "csv", "asc", "bids"])
 def test_files_keep_their_format_and_known_samples(
-    run: RunCommand, folder: Path, tmp_path: Path, blinking: Recording, format: str
+    run: RunCommand, steerable_folder: Path, tmp_path: Path, blinking: Recording, format: str
 ) -> None:
     source = written(tmp_path / "in", blinking, format)
-    code, said, errors = run("fill", source, "-o", tmp_path / "out", "--model", folder)
+    code, said, errors = run("fill", source, "-o", tmp_path / "out", "--model", steerable_folder)
     assert code == 0, errors
     assert "filled 2 of 4 gaps, 330 of 5000 samples" in said
     assert "still lost: 1 longer than 1 s, 1 at the beginning or end" in said
@@ -238,12 +227,12 @@ def test_files_keep_their_format_and_known_samples(
 
 
 def test_several_draws_are_folders_and_the_same_seed_gives_the_same_bytes(
-    run: RunCommand, folder: Path, tmp_path: Path, blinking: Recording
+    run: RunCommand, steerable_folder: Path, tmp_path: Path, blinking: Recording
 ) -> None:
     source = written(tmp_path / "in", blinking, "csv")
     for name in ("a", "b"):
         code, _, errors = run(
-            "fill", source, "-o", tmp_path / name, "--model", folder, "--draws", 2
+            "fill", source, "-o", tmp_path / name, "--model", steerable_folder, "--draws", 2
         )
         assert code == 0, errors
     files = sorted(path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*.*"))
@@ -252,25 +241,35 @@ def test_several_draws_are_folders_and_the_same_seed_gives_the_same_bytes(
         assert (tmp_path / "a" / path).read_bytes() == (tmp_path / "b" / path).read_bytes()
     one, two = ((tmp_path / f"a/draw-{k}/recordings.csv").read_bytes() for k in (1, 2))
     assert one != two
-    again = run("fill", source, "-o", tmp_path / "a", "--model", folder)
+    again = run("fill", source, "-o", tmp_path / "a", "--model", steerable_folder)
     assert again[0] == 2
     assert "--overwrite" in again[2]
     code, _, errors = run(
-        "fill", source, "-o", tmp_path / "a", "--model", folder, "--overwrite", "--seed", 0
+        "fill",
+        source,
+        "-o",
+        tmp_path / "a",
+        "--model",
+        steerable_folder,
+        "--overwrite",
+        "--seed",
+        0,
     )
     assert code == 0, errors
     assert (tmp_path / "a" / "recordings.csv").is_file()
     assert not (tmp_path / "a" / "draw-1").exists()
-    said = run("fill", source, "-o", tmp_path / "c.csv", "--model", folder, "--draws", 2)[2]
+    said = run("fill", source, "-o", tmp_path / "c.csv", "--model", steerable_folder, "--draws", 2)[
+        2
+    ]
     assert "several draws are written as a folder" in said
 
 
 def test_one_table_may_be_asked_for_and_says_no_gap(
-    run: RunCommand, folder: Path, tmp_path: Path, make_recording: MakeRecording
+    run: RunCommand, steerable_folder: Path, tmp_path: Path, make_recording: MakeRecording
 ) -> None:
     recording = make_recording()
     source = written(tmp_path / "in", recording, "columns")
-    given = ("fill", source, "--screen", "1280x720", "--model", folder, "-o")
+    given = ("fill", source, "--screen", "1280x720", "--model", steerable_folder, "-o")
     code, said, errors = run(*given, tmp_path / "out.parquet")
     assert code == 0, errors
     assert "no gap: the recordings are written as they are" in said
@@ -280,20 +279,20 @@ def test_one_table_may_be_asked_for_and_says_no_gap(
 
 
 def test_a_screen_of_unknown_size_is_warned_of(
-    run: RunCommand, folder: Path, tmp_path: Path, blinking: Recording
+    run: RunCommand, steerable_folder: Path, tmp_path: Path, blinking: Recording
 ) -> None:
     source = written(tmp_path / "in", replace(blinking, screen=Screen(1920, 1080)), "csv")
-    code, _, errors = run("fill", source, "-o", tmp_path / "out", "--model", folder)
+    code, _, errors = run("fill", source, "-o", tmp_path / "out", "--model", steerable_folder)
     assert code == 0
     assert "warning: the size of the recording's or of the model's screen is not known" in errors
 
 
 def test_nothing_to_condition_on_is_one_line_and_writes_nothing(
-    run: RunCommand, folder: Path, tmp_path: Path, blinking: Recording
+    run: RunCommand, steerable_folder: Path, tmp_path: Path, blinking: Recording
 ) -> None:
     gone = replace(blinking, gaze_px={"right": np.full((2, 5000), np.nan, np.float32)})
     source = written(tmp_path / "in", gone, "parquet")
-    code, _, errors = run("fill", source, "-o", tmp_path / "out", "--model", folder)
+    code, _, errors = run("fill", source, "-o", tmp_path / "out", "--model", steerable_folder)
     assert code == 2
     assert "nothing to condition on" in errors
     code, _, errors = run("fill", written(tmp_path / "x", blinking, "csv"), "-o", tmp_path / "out")
@@ -305,7 +304,7 @@ def test_nothing_to_condition_on_is_one_line_and_writes_nothing(
 
 def test_ctrl_c_says_what_is_kept(
     run: RunCommand,
-    folder: Path,
+    steerable_folder: Path,
     tmp_path: Path,
     blinking: Recording,
     monkeypatch: pytest.MonkeyPatch,
@@ -315,7 +314,7 @@ def test_ctrl_c_says_what_is_kept(
 
     monkeypatch.setattr(WindowsBar, "__call__", interrupt)
     source = written(tmp_path / "in", blinking, "csv")
-    code, said, errors = run("fill", source, "-o", tmp_path / "out", "--model", folder)
+    code, said, errors = run("fill", source, "-o", tmp_path / "out", "--model", steerable_folder)
     assert code == 130
     assert "recordings that are filled are kept beside" in said
     assert said.rstrip().endswith("the same command resumes")
@@ -324,7 +323,7 @@ def test_ctrl_c_says_what_is_kept(
 
 
 def test_an_interrupted_command_keeps_filled_recordings_and_resumes(
-    folder: Path, tmp_path: Path, blinking: Recording
+    steerable_folder: Path, tmp_path: Path, blinking: Recording
 ) -> None:
     trials = [(replace(blinking, trial=str(k)), ()) for k in range(3)]
     write_into(tmp_path / "in", trials, "csv")
@@ -336,18 +335,20 @@ def test_an_interrupted_command_keeps_filled_recordings_and_resumes(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        gd.fill(tmp_path / "in", tmp_path / "out", folder, begin=lambda n: stop_in_the_second)
+        gd.fill(
+            tmp_path / "in", tmp_path / "out", steerable_folder, begin=lambda n: stop_in_the_second
+        )
     assert not (tmp_path / "out").exists()
     (work,) = tmp_path.glob(".out.*.work")
     kept = sorted(work.glob("*.npy"))
     assert kept
     written_at = kept[0].stat().st_mtime_ns
-    gd.fill(tmp_path / "in", tmp_path / "whole", folder)
+    gd.fill(tmp_path / "in", tmp_path / "whole", steerable_folder)
 
     def kept_are_not_sampled_again(n_windows: int) -> Callable[[float], None]:
         assert kept[0].stat().st_mtime_ns == written_at
         return lambda now: None
 
-    gd.fill(tmp_path / "in", tmp_path / "out", folder, begin=kept_are_not_sampled_again)
+    gd.fill(tmp_path / "in", tmp_path / "out", steerable_folder, begin=kept_are_not_sampled_again)
     one, other = (tmp_path / name / "recordings.csv" for name in ("out", "whole"))
     assert one.read_bytes() == other.read_bytes()

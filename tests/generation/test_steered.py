@@ -13,12 +13,12 @@ from gazediffusion.generation.constraints import Constraints
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.models.checkpoint import Run, load_run
 from tests.runs import trained_run
-from tests.training.test_steering import labelled_windows, steerable_run
+from tests.training.test_steering import labelled_windows
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return load_run(steerable_run(tmp_path_factory.mktemp("steered") / "run"))
+def run(steerable_folder: Path) -> Run:
+    return load_run(steerable_folder)
 
 
 def gaze_of(generator: DiffusionGenerator, n: int = 3, seed: int = 0) -> np.ndarray:

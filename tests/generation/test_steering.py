@@ -14,12 +14,6 @@ from gazediffusion.data.scanpaths import Scanpath
 from gazediffusion.data.targets import Targets
 from gazediffusion.errors import GazeError
 from tests.conftest import RunCommand
-from tests.training.test_steering import steerable_run
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return steerable_run(tmp_path_factory.mktemp("steering") / "run")
 
 
 def one_scanpath(duration_ms: float) -> Scanpath:
@@ -27,8 +21,8 @@ def one_scanpath(duration_ms: float) -> Scanpath:
     return Scanpath("a", x, -x, np.full(2, np.nan), np.full(2, duration_ms))
 
 
-def test_the_length_is_that_of_the_scanpath_or_as_asked_for(folder: Path) -> None:
-    model = gd.load(folder, device="cpu")
+def test_the_length_is_that_of_the_scanpath_or_as_asked_for(steerable_folder: Path) -> None:
+    model = gd.load(steerable_folder, device="cpu")
     given = {"task": "dots", "scanpath": [one_scanpath(2000.0)]}
     generator = model.generator(3, **given)  # type: ignore[arg-type]
     assert generator.constraints is not None
@@ -40,8 +34,8 @@ def test_the_length_is_that_of_the_scanpath_or_as_asked_for(folder: Path) -> Non
     assert model.sample(2, seconds=2, task="dots").length == 40
 
 
-def test_windows_take_scanpaths_in_turn_beside_waypoints(folder: Path) -> None:
-    model = gd.load(folder, device="cpu")
+def test_windows_take_scanpaths_in_turn_beside_waypoints(steerable_folder: Path) -> None:
+    model = gd.load(steerable_folder, device="cpu")
     scanpaths = [one_scanpath(500.0), one_scanpath(900.0)]
     settings = {"scanpath": scanpaths, "at": [(3.0, 0.5, 0.5)], "task": "dots"}
     generator = model.generator(4, seconds=4.0, **settings)  # type: ignore[arg-type]
@@ -54,19 +48,21 @@ def test_windows_take_scanpaths_in_turn_beside_waypoints(folder: Path) -> None:
         model.generator(1, scanpath=scanpaths, start=(0.0, 0.0), task="dots")
 
 
-def test_targets_of_other_lengths_share_one(folder: Path) -> None:
+def test_targets_of_other_lengths_share_one(steerable_folder: Path) -> None:
     x = np.array([0.5, -0.5], np.float32)
     targets = [Targets("a", np.array([0.0, t]), x, x) for t in (500.0, 2500.0)]
-    generator = gd.load(folder, device="cpu").generator(2, targets=targets, task="dots")
+    generator = gd.load(steerable_folder, device="cpu").generator(2, targets=targets, task="dots")
     assert generator.n_samples == 70
     card = generator.describe()["sampling"]["constraints"]["targets"]
     assert card["entries"] == 2
 
 
-def test_the_command_line_steers_and_says_so(folder: Path, tmp_path: Path, run: RunCommand) -> None:
+def test_the_command_line_steers_and_says_so(
+    steerable_folder: Path, tmp_path: Path, run: RunCommand
+) -> None:
     table = tmp_path / "fixations.csv"
     table.write_text("id,x_px,y_px,duration_ms\na,640,360,1500\na,800,300,1500\nb,600,360,2500\n")
-    words = ["generate", "--model", folder, "--task", "dots", "--device", "cpu"]
+    words = ["generate", "--model", steerable_folder, "--task", "dots", "--device", "cpu"]
     code, output, error = run(*words, "--scanpath", table, "-o", tmp_path / "gaze.npz")
     assert code == 0, error
     assert "2 synthetic windows" in output
