@@ -47,7 +47,8 @@ BINS, PERCENTILES, N_BOOTSTRAP, COVERAGE = 40, (1.0, 99.5), 500, 0.9
 COLUMNS = ("median (deg)", "90 % (deg)", "speed JS", "linear's", "saccades", "coverage")
 HEAD = f"| gap (ms) | method | n | participants | {' | '.join(COLUMNS)} |\n"
 HEAD += f"|---:|---|---:|---:|{'---|' * len(COLUMNS)}"
-Floats, Counts = NDArray[np.floating], NDArray[np.int64]
+Floats = NDArray[np.floating]
+Counts = NDArray[np.int64]
 
 
 class Gaps:

@@ -165,7 +165,7 @@ class Model:
         """
         conditioning = self.config.conditioning
         if task is not None:
-            return conditioning.task_screens[conditioning.task_number(task)]
+            return conditioning.screen_of(task)
         screens = set(conditioning.task_screens or (self.config.screen,))
         if len(screens) > 1:
             raise GazeError(
@@ -331,7 +331,7 @@ class Model:
         """
         filler = self.filler(**settings)
         gaps = filler.gaps(recording)
-        return [filled(gaps, course) for course in filler.courses(gaps, progress)]
+        return [filled(recording, gaps.marks, course) for course in filler.courses(gaps, progress)]
 
     def filler(self, **settings: Unpack[FillingSettings]) -> Filler:
         """What fills gaps with these settings; a model that is not steerable is refused."""

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from gazediffusion.data.export import write_into
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.constraints import Constraints
+from gazediffusion.generation.gaps import Gaps, find_gaps
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.geometry import Screen
 from gazediffusion.model import Model
@@ -352,3 +354,23 @@ def test_an_interrupted_command_keeps_filled_recordings_and_resumes(
     gd.fill(tmp_path / "in", tmp_path / "out", steerable_folder, begin=kept_are_not_sampled_again)
     one, other = (tmp_path / name / "recordings.csv" for name in ("out", "whole"))
     assert one.read_bytes() == other.read_bytes()
+
+
+def test_gaps_are_looked_for_to_count_and_to_sample_them_whatever_the_number_of_draws(
+    steerable_folder: Path, tmp_path: Path, blinking: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def counted(recording: Recording, *given: Any) -> Gaps:
+        seen.append(recording.trial)
+        return find_gaps(recording, *given)
+
+    monkeypatch.setattr("gazediffusion.generation.filling.find_gaps", counted)
+    write_into(tmp_path / "in", [(replace(blinking, trial=one), ()) for one in "ab"], "csv")
+    gd.fill(tmp_path / "in", tmp_path / "out", steerable_folder, draws=3)
+    assert seen == ["a", "b", "a", "b"]
+    model, (first, _) = gd.load(steerable_folder, device="cpu"), gd.read(tmp_path / "in")
+    for draw, expected in enumerate(model.fill(first, draws=3)):
+        found = next(iter(gd.read(tmp_path / "out" / f"draw-{draw + 1}")))
+        gaze, others = (next(iter(one.gaze_px.values())) for one in (found, expected))
+        np.testing.assert_allclose(gaze, others, atol=1e-3)

@@ -235,6 +235,10 @@ class Conditioning:
             )
         return self.tasks.index(task)
 
+    def screen_of(self, task: str) -> Screen:
+        """The screen of a task; one that the model does not have is refused."""
+        return self.task_screens[self.task_number(task)]
+
     def draw(
         self,
         first: int,

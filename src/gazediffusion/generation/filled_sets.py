@@ -1,7 +1,8 @@
 """Filled sets: recordings whose gaps are filled, written as files that state it.
 
 What is sampled is stored recording by recording in a hidden work folder beside the output, so that
-an interrupted call resumes. Recordings are read again for each pass; memory holds one of them.
+an interrupted call resumes. Recordings are read again for each pass; memory holds one of them. Gaps
+are looked for to count them and to sample them; which samples are filled is stored with them.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from gazediffusion.files import (
     written_whole,
 )
 from gazediffusion.generation.filling import Filler, filled
-from gazediffusion.generation.gaps import GapCounts
+from gazediffusion.generation.gaps import GapCounts, Marks
 from gazediffusion.generation.generator import Progress
 from gazediffusion.geometry import Screen
 from gazediffusion.version import __version__
@@ -73,12 +74,12 @@ def write_filled(
     counts, n_windows, screens, warnings = _counted(filler, recordings, format)
     work = _work_folder(output, card)
     card |= {"format_written": format, "counts": asdict(counts), **screen_fields(screens)}
-    _sample(filler, recordings, work, begin(n_windows))
+    _sample(filler, recordings, work, n_windows, begin(sum(n_windows)))
     with written_whole(work / "set") as folder:
         folder.mkdir(parents=True)
         for draw in range(filler.config.draws):
             of_draw = folder if filler.config.draws == 1 else folder / f"draw-{draw + 1}"
-            _write(of_draw, _filled(filler, recordings, work, draw), format, card)
+            _write(of_draw, _filled(recordings, work, draw), format, card)
         (folder / "README.md").write_text(_readme(card), encoding="utf-8")
         write_json(folder / "card.json", card)
         if format == "bids" and filler.config.draws == 1:
@@ -132,13 +133,14 @@ def _card(filler: Filler, recordings: Recordings) -> dict[str, Any]:
 
 def _counted(
     filler: Filler, recordings: Recordings, format: str
-) -> tuple[GapCounts, int, dict[str, Screen], list[str]]:
-    """Counts of gaps, the windows to generate, screens by task, warnings; bad input is refused."""
-    counts, n_windows, screens, warnings = GapCounts(), 0, dict[str, Screen](), set[str]()
+) -> tuple[GapCounts, list[int], dict[str, Screen], list[str]]:
+    """Counts of gaps, windows by recording, screens by task, warnings; bad input is refused."""
+    counts, screens, warnings = GapCounts(), dict[str, Screen](), set[str]()
+    n_windows = []
     for recording in recordings:
         gaps = filler.gaps(recording)
         counts += gaps.counts
-        n_windows += filler.n_windows(gaps)
+        n_windows.append(filler.n_windows(gaps))
         assert recording.screen is not None
         screens.setdefault(recording.task, recording.screen)
         if format == "bids" and not recording.screen.has_degrees:
@@ -167,17 +169,21 @@ def _work_folder(output: Path, card: dict[str, Any]) -> Path:
     return output.parent / f".{output.name}.{digest}.work"
 
 
-def _sample(filler: Filler, recordings: Recordings, work: Path, progress: Progress) -> None:
-    """Store the courses of each recording, (draw, 2, filled); those that are there stay."""
+def _sample(
+    filler: Filler, recordings: Recordings, work: Path, n_windows: list[int], progress: Progress
+) -> None:
+    """Store the marks and courses (draw, 2, filled) of each recording; those there stay."""
     done = 0
     work.mkdir(parents=True, exist_ok=True)
-    for number, recording in enumerate(recordings):
-        gaps, path = filler.gaps(recording), _stored(work, number)
+    for number, (recording, n) in enumerate(zip(recordings, n_windows, strict=True)):
+        path = _stored(work, number)
         if not path.is_file():
+            gaps = filler.gaps(recording)
             courses = filler.courses(gaps, _after(done, progress))
+            np.savez(path.with_suffix(".npz"), **gaps.marks._asdict())
             with written_whole(path) as temporary, open(temporary, "wb") as stream:
                 np.save(stream, np.stack(courses))
-        done += filler.n_windows(gaps)
+        done += n
         progress(done)
 
 
@@ -186,14 +192,17 @@ def _after(done: float, progress: Progress) -> Progress:
 
 
 def _stored(work: Path, number: int) -> Path:
+    """The courses of a recording; its marks are beside them, in .npz, and written first."""
     return work / f"{number:09d}.npy"
 
 
-def _filled(filler: Filler, recordings: Recordings, work: Path, draw: int) -> Iterator[Labelled]:
+def _filled(recordings: Recordings, work: Path, draw: int) -> Iterator[Labelled]:
     """The recordings of a draw, one at a time."""
     for number, recording in enumerate(recordings):
-        course = np.load(_stored(work, number), mmap_mode="r")[draw]
-        yield filled(filler.gaps(recording), course), ()
+        path = _stored(work, number)
+        with np.load(path.with_suffix(".npz")) as found:
+            marks = Marks(found["eye"].item(), found["is_filled"], float(found["rate_hz"]))
+        yield filled(recording, marks, np.load(path, mmap_mode="r")[draw]), ()
 
 
 def _write(folder: Path, labelled: Iterator[Labelled], format: str, card: dict[str, Any]) -> None:

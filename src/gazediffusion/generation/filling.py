@@ -21,6 +21,7 @@ from gazediffusion.generation.gaps import (
     CONTEXT_S,
     Gap,
     Gaps,
+    Marks,
     find_gaps,
     on_grid,
     place_windows,
@@ -153,9 +154,7 @@ class Filler:
     def _screen(self, recording: Recording) -> Screen:
         """The model's screen."""
         config, task = self.generator.run.config, self.task_of(recording)
-        if task is None:
-            return config.screen
-        return config.conditioning.task_screens[config.conditioning.task_number(task)]
+        return config.screen if task is None else config.conditioning.screen_of(task)
 
     def _known(self, gaps: Gaps) -> NDArray[np.float32]:
         """Valid gaze (2, time) at the model's rate, normalized to its screen, NaN where unknown."""
@@ -194,12 +193,12 @@ class Filler:
         return PchipInterpolator(at_ms, course, axis=1)(own_ms).astype(np.float32)
 
 
-def filled(gaps: Gaps, course: NDArray[np.float32]) -> Recording:
+def filled(recording: Recording, marks: Marks, course: NDArray[np.float32]) -> Recording:
     """The eye of a recording with the samples (2, filled) of a draw in its gaps.
 
     Filled samples are marked, and have neither blink label nor event class. Others are as recorded.
     """
-    recording, eye, mask = gaps.recording, gaps.cleaned.eye, gaps.is_filled
+    eye, mask, rate_hz = marks
     gaze_px = recording.gaze_px[eye].copy()
     gaze_px[:, mask] = course
     labels = recording.labels
@@ -209,5 +208,5 @@ def filled(gaps: Gaps, course: NDArray[np.float32]) -> Recording:
         is_blink={one: blink & ~mask for one, blink in recording.is_blink.items() if one == eye},
         is_filled={eye: mask},
         labels=None if labels is None else np.where(mask, np.uint8(0), labels),
-        rate_hz=recording.rate_hz if gaps.clock is None else gaps.clock.rate_hz,
+        rate_hz=rate_hz or recording.rate_hz,
     )

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.cleaning import CleaningConfig, CleanRecording, clean
-from gazediffusion.data.recordings import Bools, Recording
+from gazediffusion.data.recordings import Bools, Eye, Recording
 from gazediffusion.data.resampling import Clock, low_passed, read_clock, thinning_factor
 from gazediffusion.errors import GazeError
 
@@ -51,6 +51,14 @@ class Gap(NamedTuple):
     stop: int
 
 
+class Marks(NamedTuple):
+    """Which samples (time,) of which eye are filled; rate_hz: read from the clock, 0 if unknown."""
+
+    eye: Eye
+    is_filled: Bools
+    rate_hz: float
+
+
 @dataclass(frozen=True, eq=False)
 class Gaps:
     """The gaps of one eye of a recording that are to be filled."""
@@ -76,6 +84,11 @@ class Gaps:
         for gap in self.gaps:
             mask[self.rows(gap)] = True
         return mask
+
+    @property
+    def marks(self) -> Marks:
+        """What the filled recording states of its samples."""
+        return Marks(self.cleaned.eye, self.is_filled, self.clock.rate_hz if self.clock else 0.0)
 
 
 def find_gaps(recording: Recording, cleaning: CleaningConfig, max_gap_s: float) -> Gaps:

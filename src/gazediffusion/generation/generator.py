@@ -223,7 +223,7 @@ class DiffusionGenerator:
         if not conditioning.tasks:
             return {"synthetic": config.screen}
         tasks = conditioning.tasks if self.task is None else (self.task,)
-        return {task: conditioning.task_screens[conditioning.task_number(task)] for task in tasks}
+        return {task: conditioning.screen_of(task) for task in tasks}
 
     def pieces(
         self, first: int, stop: int, seed: int, progress: Progress = lambda done: None
