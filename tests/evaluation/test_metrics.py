@@ -16,7 +16,6 @@ from scipy import stats
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.metrics import (
     density_coverage,
-    frechet,
     frechet_of,
     histogram_counts,
     histogram_edges,
@@ -156,7 +155,10 @@ def test_frechet_of_diagonal_gaussians_has_its_closed_form() -> None:
     mean1, mean2 = np.array([1.0, 2.0, 0.0]), np.array([0.0, 2.5, 0.0])
     var1, var2 = np.array([1.0, 4.0, 0.0]), np.array([9.0, 0.25, 1.0])
     exact = ((mean1 - mean2) ** 2).sum() + ((np.sqrt(var1) - np.sqrt(var2)) ** 2).sum()
-    assert frechet(mean1, np.diag(var1), mean2, np.diag(var2)) == pytest.approx(exact)
+    # Points on the axes, two on each, have a diagonal covariance.
+    points = np.concatenate([np.eye(3), -np.eye(3)]) * np.sqrt(5 / 2)
+    one, two = (mean + points * np.sqrt(v) for mean, v in ((mean1, var1), (mean2, var2)))
+    assert frechet_of(one, two) == pytest.approx(exact)
 
 
 def test_frechet_agrees_with_the_matrix_root_of_scipy() -> None:

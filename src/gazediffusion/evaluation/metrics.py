@@ -115,32 +115,22 @@ def w1_from_counts(p: Counts, q: Counts, edges: Floats) -> Floats:
     return np.asarray(np.abs(gap) @ np.diff(centres))
 
 
-def frechet(mean1: Floats, cov1: Floats, mean2: Floats, cov2: Floats) -> float:
-    """Frechet distance of two Gaussians, in the features' unit squared, 0 or more, lower is better.
-
-    |mean1 - mean2|^2 + tr(cov1 + cov2 - 2 (cov1 cov2)^(1/2)), for means (d,) and covariances
-    (d, d). The trace of the root is the sum of the singular values of cov1^(1/2) cov2^(1/2),
-    which needs no root of a matrix that is not symmetric.
-    """
-    product = _symmetric_root(cov1) @ _symmetric_root(cov2)
-    overlap = np.linalg.svd(product, compute_uv=False).sum()
-    away = mean1 - mean2
-    return max(0.0, float(away @ away + np.trace(cov1) + np.trace(cov2) - 2.0 * overlap))
-
-
 def frechet_of(features1: NDArray[np.floating[Any]], features2: NDArray[np.floating[Any]]) -> float:
-    """Frechet distance of two sets of features (n, d), each modelled as a Gaussian."""
-    moments = []
+    """Frechet distance of two sets of features (n, d), each modelled as a Gaussian.
+
+    |mean1 - mean2|^2 + tr(cov1 + cov2 - 2 (cov1 cov2)^(1/2)), in the features' unit squared, 0 or
+    more, lower is better. With cov = R^T R, by a QR decomposition of the centred features, the
+    trace of the root is the sum of the singular values of R1 R2^T.
+    """
+    means, roots = [], []
     for features in (features1, features2):
         table = _table(features, at_least=2)
-        moments.append((table.mean(axis=0), np.atleast_2d(np.cov(table, rowvar=False))))
-    return frechet(*moments[0], *moments[1])
-
-
-def _symmetric_root(matrix: Floats) -> Floats:
-    """The square root of a positive semi-definite matrix; rounding below zero counts as zero."""
-    eigenvalues, vectors = np.linalg.eigh(matrix)
-    return np.asarray((vectors * np.sqrt(np.maximum(eigenvalues, 0.0))) @ vectors.T)
+        means.append(table.mean(axis=0))
+        roots.append(np.linalg.qr((table - means[-1]) / np.sqrt(len(table) - 1), mode="r"))
+    away = means[0] - means[1]
+    overlap = np.linalg.svd(roots[0] @ roots[1].T, compute_uv=False).sum()
+    traces = sum(float(np.square(root).sum()) for root in roots)
+    return max(0.0, float(away @ away) + traces - 2.0 * float(overlap))
 
 
 @dataclass(frozen=True)
