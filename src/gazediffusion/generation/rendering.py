@@ -104,7 +104,8 @@ def targets_array(
     array = nothing(len(targets), end_s, rate_hz)
     for entry, one in zip(array, targets, strict=True):
         for time_ms, x, y in zip(one.time_ms, one.x, one.y, strict=True):
-            entry[:, round(float(time_ms) / 1000 * rate_hz) :] = np.array([x, y])[:, None]
+            first = max(0, round(float(time_ms) / 1000 * rate_hz))
+            entry[:, first:] = np.array([x, y])[:, None]
     return array
 
 

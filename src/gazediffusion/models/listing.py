@@ -23,7 +23,8 @@ class ModelDescription:
     source: what `load` takes. length: samples of a window.
     screen: of the first training windows; screens: by task, empty without tasks.
     trained_on: tasks and numbers of participants and windows. has_losses: whether losses can be
-    added to what it generates.
+    added to what it generates. is_steerable: whether its windows may be of any length and keep to
+    scanpaths, targets and known samples.
     """
 
     source: str
@@ -35,6 +36,7 @@ class ModelDescription:
     rate_hz: float
     trained_on: Mapping[str, Any]
     has_losses: bool
+    is_steerable: bool
 
     @property
     def seconds(self) -> float:
@@ -78,6 +80,7 @@ def _described(source: str, folder: Path) -> ModelDescription:
             rate_hz=float(config["rate_hz"]),
             trained_on=dict(config["data"]),
             has_losses=(folder / LOSSES).is_file(),
+            is_steerable=bool(conditioning.get("sequences")),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise GazeError(f"the configuration is damaged ({error})", path=path) from error
