@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gazediffusion.data.scanpaths import MOST_SECONDS
 from gazediffusion.errors import GazeError
 from gazediffusion.files import read_json
 from gazediffusion.geometry import Screen
@@ -42,6 +43,11 @@ class ModelDescription:
     def seconds(self) -> float:
         """Length of a window."""
         return self.length / self.rate_hz
+
+    @property
+    def max_seconds(self) -> float:
+        """Length of the longest window that can be asked for."""
+        return MOST_SECONDS if self.is_steerable else self.seconds
 
 
 def list_models(run_folders: Sequence[Path | str] = ()) -> dict[str, ModelDescription]:
