@@ -1,6 +1,7 @@
 """Filling in a worker of its own: it reads recordings, generates with a model and writes files.
 
-Reading and generating alternate, so both are done there. A model is loaded at its first use.
+Reading and generating alternate, so both are done there, on the CPU. A model is loaded at its first
+use.
 """
 
 from __future__ import annotations
@@ -57,4 +58,4 @@ def fill(
 
 @lru_cache(maxsize=2)
 def _loaded(model: str) -> gd.Model:
-    return gd.load(model)
+    return gd.load(model, device="cpu")
