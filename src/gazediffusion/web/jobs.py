@@ -161,7 +161,7 @@ class JobQueue:
 
 
 def in_turns(work: Callable[[Callable[[], None]], Iterable[Any]]) -> Steps:
-    """The results of work that is told how to let others have their turn while it is working.
+    """The results of work that can end its turn between results.
 
     work: called with a function that ends a turn and returns at the next. It runs in a thread of
     its own and only while it has its turn; a job that is closed raises there.

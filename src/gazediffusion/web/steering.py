@@ -20,7 +20,7 @@ from gazediffusion.web.schemas import GenerationFields
 from gazediffusion.web.worker import Report, TooLargeError
 
 MAX_ROWS = 100_000  # of a table of fixations or jumps
-MAX_LIKE = 5000  # windows of a recording, a second apart
+MAX_LIKE = 2000  # windows of a recording, a second apart
 _SHORTEST_S = 0.04  # of a fixation whose duration is left free
 _ARRAYS = {"scanpath": ("x", "y", "onset_ms", "duration_ms"), "targets": ("time_ms", "x", "y")}
 
