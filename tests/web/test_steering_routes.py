@@ -68,7 +68,7 @@ def test_models_say_whether_they_are_steerable(steerable: TestClient, client: Te
 def test_windows_of_any_length_are_those_of_the_library(
     steerable: TestClient, model: gd.Model
 ) -> None:
-    fields = {"n": 2, "task": "dots", "seconds": 12, "seed": 3}
+    fields: dict[str, Any] = {"n": 2, "task": "dots", "seconds": 12, "seed": 3}
     expected = model.sample(2, task="dots", seconds=12, seed=3, batch_size=BATCH_CPU).cut()
     assert expected.shape == (2, 2, 240)
     answer = steerable.post("/api/generate", json=fields)
@@ -297,9 +297,9 @@ def test_long_tables_and_recordings_are_too_large(
         steering.read_table("scanpath", path, screen, {}, 1 << 20, lambda progress: None)
     windows = gd.Windows.from_array(np.zeros((3, 2, 64)), 20, screen)
     windows.save(tmp_path / "a.safetensors")
-    given = (tmp_path / "a.safetensors", {}, 20.0, 3.2, tmp_path / "b.safetensors", 1 << 20)
+    source, kept = tmp_path / "a.safetensors", tmp_path / "b.safetensors"
     with pytest.raises(TooLargeError, match="`like` has 3 windows, and 2 are the most here"):
-        steering.read_style(*given, lambda progress: None)
+        steering.read_style(source, {}, 20.0, 3.2, kept, 1 << 20, lambda progress: None)
 
 
 @pytest.mark.parametrize(
