@@ -20,7 +20,7 @@ from gazediffusion.version import __version__
 if TYPE_CHECKING:
     from gazediffusion.data.cleaning import CleaningConfig
     from gazediffusion.data.inspection import inspect
-    from gazediffusion.data.preparing import PrepareConfig, prepare
+    from gazediffusion.data.preparing import PrepareConfig, prepare, style_windows
     from gazediffusion.data.reading import Recordings, read
     from gazediffusion.data.recordings import EVENT_CLASSES, Recording
     from gazediffusion.data.scanpaths import (
@@ -85,6 +85,7 @@ _HOME = {
     "real_windows": "evaluation.recorded_sets",
     "reproduce": "reproduction.reproduction",
     "simulate": "data.simulation",
+    "style_windows": "data.preparing",
     "train": "model",
     "write_simulation": "data.simulation",
 }
@@ -103,6 +104,7 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "PrepareConfig",
     "prepare",
     "Windows",
+    "style_windows",
     "Scanpath",
     "read_scanpaths",
     "Targets",

@@ -21,6 +21,7 @@ import torch
 from gazediffusion.conditioning.style import style_of
 from gazediffusion.data.export.windows import format_of
 from gazediffusion.data.recordings import Recording
+from gazediffusion.data.scanpaths import MOST_SECONDS
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
 from gazediffusion.diffusion.likelihood import Bound
@@ -30,7 +31,6 @@ from gazediffusion.generation.filled_sets import FilledSet, Total, write_filled
 from gazediffusion.generation.filling import FillConfig, Filler, filled
 from gazediffusion.generation.generator import DiffusionGenerator, Progress
 from gazediffusion.generation.losses import LossModel
-from gazediffusion.generation.rendering import MOST_SECONDS
 from gazediffusion.generation.sets import Sampling, SetConfig, write_set
 from gazediffusion.generation.settings import (
     FillingSettings,

@@ -84,6 +84,7 @@ def test_a_unit_in_the_column_names_holds_and_a_given_one_is_for_columns_without
         ("x,y,onset\n1,1,500\n9,9,100\n", "line 3: the onset of 100 ms is before the one above"),
         ("x,y,onset\n1,1,0\n9,9,50\n", "line 3: an onset of 50 ms leaves no time.*60 ms or later"),
         ("x,y,onset\n1,1,-5\n9,9,500\n", "line 2: an onset of -5 ms"),
+        ("x,y,onset\n1,1,0\n9,9,inf\n", "line 3: an onset of inf ms"),
         ("x,y,duration\n1,1,300\n9,9,30\n", "line 3: no fixation lasts 30 ms; .*duration_s"),
         ("x,y,duration\n1,1,20000\n", "line 2: no fixation lasts 20000 ms"),
         ("x,y,duration\n1,1,0.25\n", "line 2: no fixation lasts 0.25 ms"),

@@ -53,9 +53,13 @@ def test_targets_are_read_by_name_with_their_times(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("t_ms,x,y\n0,1,1\n1000,5000,1\n", r"line 3: \(5000, 1\) px from top-left is off the"),
-        ("t_ms,x,y\n0,1,1\n2000,1,1\n1000,1,1\n", "line 4: the time is missing, or not after"),
-        ("t_ms,x,y\n0,1,1\n0,9,9\n", "line 3: the time is missing, or not after"),
-        ("t_ms,x,y\n0,1,1\n,9,9\n", "line 3: the time is missing, or not after"),
+        (
+            "t_ms,x,y\n0,1,1\n2000,1,1\n1000,1,1\n",
+            "line 4: the time is missing, infinite, or not after",
+        ),
+        ("t_ms,x,y\n0,1,1\n0,9,9\n", "line 3: the time is missing, infinite, or not after"),
+        ("t_ms,x,y\n0,1,1\ninf,9,9\n", "line 3: the time is missing, infinite"),
+        ("t_ms,x,y\n0,1,1\n,9,9\n", "line 3: the time is missing, infinite, or not after"),
         ("t_ms,x,y\n0,1,nan\n", "line 2: the position is missing"),
         ("t_ms,x,y\n0,1,here\n", "line 2, column 'y': 'here' is no number"),
         ("t,x,y\n0,1,1\n1,9,9\n", "'t' does not tell its unit .*name it t_s or t_ms"),

@@ -71,6 +71,8 @@ def test_a_target_holds_until_it_jumps() -> None:
     assert (array[0, 0, 25:275] == 0.5).all()
     assert (array[0, 0, 275:] == -0.5).all()
     assert rendering.targets_array([jumps], 250.0, seconds=4.0).shape[2] == 1000
+    early = Targets("dots", np.array([-100.0, 900.0]), x, x)
+    assert (rendering.targets_array([early], 250.0)[0, 0, :225] == 0.5).all()
     late = Targets("dots", np.array([1e9]), x[:1], x[:1])
     with pytest.raises(GazeError, match="3600 s is the most"):
         rendering.targets_array([late], 250.0)

@@ -32,6 +32,9 @@ def test_the_length_is_that_of_the_scanpath_or_as_asked_for(steerable_folder: Pa
     assert model.sample(2, seconds=12, **given).length == 240  # type: ignore[arg-type]
     assert model.sample(2, seconds=12, task="dots").length == 240
     assert model.sample(2, seconds=2, task="dots").length == 40
+    # 64 samples, of which 30 are those of the window before.
+    described = (model.generator(seconds=s, task="dots").describe() for s in (3.2, 4, 12))
+    assert [one["windows_each"] for one in described] == [1, 2, 7]
 
 
 def test_windows_take_scanpaths_in_turn_beside_waypoints(steerable_folder: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -53,6 +55,17 @@ def trained(folder: Path) -> Path:
 @pytest.fixture(scope="session")
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return trained(tmp_path_factory.mktemp("web") / "tiny run")
+
+
+@pytest.fixture(scope="session")
+def lossy_run(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same run with tables of losses: those of reading of the packaged model."""
+    folder = tmp_path_factory.mktemp("lossy") / "lossy"
+    shutil.copytree(run_folder, folder)
+    packaged = json.loads((pretrained.find_model("joint") / "losses.json").read_text())
+    packaged["tasks"]["free viewing"] = packaged["tasks"]["reading"]
+    (folder / "losses.json").write_text(json.dumps(packaged))
+    return folder
 
 
 @pytest.fixture(scope="session")

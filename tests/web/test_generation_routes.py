@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import re
-import shutil
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ from gazediffusion.data.export.card import read_card
 from gazediffusion.data.readers import read_recordings
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.sets import SetConfig
-from gazediffusion.models.pretrained import find_model
 from gazediffusion.version import __version__
 from gazediffusion.web.models import BATCH_CPU
 from tests.conftest import SCREEN, RunCommand
@@ -221,24 +219,22 @@ def test_windows_at_a_lower_rate_are_those_of_the_library(
 
 
 def test_losses_are_null_in_json_and_stated_by_command_and_program(
-    start: Start, tmp_path: Path, run_folder: Path
+    start: Start, lossy_run: Path
 ) -> None:
-    lossy = tmp_path / "lossy"
-    shutil.copytree(run_folder, lossy)
-    packaged = json.loads((find_model("joint") / "losses.json").read_text())
-    packaged["tasks"]["free viewing"] = packaged["tasks"]["reading"]
-    (lossy / "losses.json").write_text(json.dumps(packaged))
-    client = start(model=str(lossy))
+    client = start(model=str(lossy_run))
     assert client.get("/api/models").json()["models"][0]["has_losses"] is True
     fields: dict[str, Any] = {"n": 6, "seed": 4, "quality": "fast", "losses": True}
-    windows = gd.load(lossy).sample(6, batch_size=BATCH_CPU, seed=4, quality="fast", losses=True)
+    windows = sampled(lossy_run, 6, seed=4, quality="fast", losses=True)
     sent = client.post("/api/generate", json=fields).json()["windows"]
     assert [[x is None for x in one["x"]] for one in sent] == windows.is_lost.tolist()
     assert windows.is_lost.any()
-    *_, (_, done) = events_of(client.get("/api/generate/stream", params=fields).text)
+    streamed = client.get("/api/generate/stream", params=fields).text
+    assert "NaN" not in streamed
+    *_, (_, done) = events_of(streamed)
     assert " --losses" in done["command"]
     assert "losses=True" in done["python"]
-    assert done["card"]["losses"]["n_losses"] == packaged["fitted_on"]["n_losses"]
+    fitted_on = json.loads((lossy_run / "losses.json").read_text())["fitted_on"]
+    assert done["card"]["losses"]["n_losses"] == fitted_on["n_losses"]
 
 
 def test_losses_of_a_model_without_tables_are_refused(client: TestClient) -> None:

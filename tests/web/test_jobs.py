@@ -13,7 +13,15 @@ import httpx2
 import pytest
 
 from gazediffusion.errors import GazeError
-from gazediffusion.web.jobs import CANCELLED, InternalError, Job, JobQueue, QueueFullError, Steps
+from gazediffusion.web.jobs import (
+    CANCELLED,
+    InternalError,
+    Job,
+    JobQueue,
+    QueueFullError,
+    Steps,
+    in_turns,
+)
 from gazediffusion.web.settings import Limits, Settings
 from tests.web.conftest import live_server
 
@@ -71,6 +79,56 @@ def test_two_jobs_alternate(queue: JobQueue) -> None:
     # The short one is done after four batches, not after the six of the long one.
     assert sorted(log[:4]) == ["long", "long", "short", "short"]
     assert log[4:] == ["long"] * 4
+
+
+def test_a_step_that_ends_its_turns_lets_others_go_on(queue: JobQueue) -> None:
+    log: list[str] = []
+    gate = threading.Event()
+
+    def long(job: Job) -> Steps:
+        def work(end_turn: Callable[[], None]) -> Any:
+            assert gate.wait(10)
+            for _ in range(6):
+                log.append("long")
+                end_turn()
+            yield "whole"
+
+        yield from in_turns(work)
+
+    received, short = Received(), Received()
+    queue.submit(long, received)
+    queue.submit(counting(2, log, "short", gate), short)
+    gate.set()
+    assert received.wait() == [("started", None), ("result", "whole"), ("done", None)]
+    short.wait()
+    assert sorted(log[:4]) == ["long", "long", "short", "short"]
+
+
+def test_work_in_turns_ends_where_it_is_closed_and_raises_its_own_errors() -> None:
+    ended: list[str] = []
+
+    def work(end_turn: Callable[[], None]) -> Any:
+        try:
+            end_turn()
+            yield 1
+        finally:
+            ended.append(threading.current_thread().name)
+
+    steps = in_turns(work)
+    assert next(steps) is None
+    assert ended == []
+    steps.close()
+    assert ended == ["turns"]
+    assert [one.name for one in threading.enumerate()].count("turns") == 0
+
+    def broken(end_turn: Callable[[], None]) -> Any:
+        yield 1
+        raise GazeError("no more")
+
+    steps = in_turns(broken)
+    assert next(steps) == 1
+    with pytest.raises(GazeError, match="no more"):
+        next(steps)
 
 
 def test_no_more_jobs_than_allowed_are_accepted_until_one_is_released(queue: JobQueue) -> None:

@@ -24,7 +24,8 @@ PATHS = [
     ("/health", "GET"),
 ]
 COMPARING = ("/api/evaluate", "/api/evaluate/stream", "/api/report")
-WITH_FILES = [(path, "POST") for path in ("/api/real", *COMPARING)]
+STEERING = ("/api/generate/upload", "/api/fill")
+WITH_FILES = [(path, "POST") for path in ("/api/real", *COMPARING, *STEERING)]
 ELSEWHERE = [("/api/report/stream", "POST")]  # A report takes long; test_comparison_routes.py.
 
 

@@ -21,13 +21,15 @@ import numpy as np
 import polars as pl
 import pytest
 
+import gazediffusion as gd
 from gazediffusion.data.export.card import read_card
 from gazediffusion.data.readers import read_recordings
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.simulation import SimulationConfig, write_simulation
+from gazediffusion.web.settings import Settings
 from tests.browser import CHROMIUM, FLAGS
 from tests.conftest import SCREEN
-from tests.web.conftest import SCREENS
+from tests.web.conftest import SCREENS, live_server
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 expect = sync_api.expect
@@ -279,6 +281,38 @@ def test_traces_are_in_pixels_and_degrees_of_the_window_s_screen(open_page: Open
         page.locator("#traces .annotation-text", has_text=label).wait_for()
         drawn = page.evaluate("document.querySelector('#traces').data.map(one => [...one.y])")
         np.testing.assert_allclose(drawn[:2], expected[unit], atol=0.01)
+
+
+def test_losses_are_asked_for_and_drawn_as_gaps(open_page: OpenPage, lossy_run: Path) -> None:
+    plain = open_page()
+    plain.locator("#start:enabled").wait_for()
+    expect(plain.locator("#losses")).to_be_disabled()
+    with live_server(Settings(model=str(lossy_run))) as url:
+        page = open_page(url=url)
+        page.select_option("#task", "reading")
+        expected = gd.load(lossy_run).sample(6, task="reading", seed=4, losses=True, batch_size=1)
+        lossy = int(np.argmax(expected.is_lost.sum(axis=1)))
+        assert 0 < expected.is_lost[lossy].sum() < expected.length
+
+        def drawn(n_lost: int) -> tuple[list[bool], str]:
+            """Gaps in the trace of x of the window with most losses, and its thumbnail."""
+            generate(page, 6, seed=4)
+            page.click(f".thumb >> nth={lossy}")
+            gaps = "[...(document.querySelector('#traces').data?.[0].y || [NaN])].map(Number.isNaN)"
+            page.wait_for_function(f"n => {gaps}.filter(Boolean).length === n", arg=n_lost)
+            return page.evaluate(gaps), picture(page, f".thumb >> nth={lossy} >> canvas")
+
+        _, whole_picture = drawn(0)
+        page.check("#losses")
+        assert "The windows shown are of" in page.inner_text("#status")
+        gaps, gaps_picture = drawn(int(expected.is_lost[lossy].sum()))
+        assert gaps == expected.is_lost[lossy].tolist()
+        assert gaps_picture != whole_picture
+        facts = page.inner_text("#facts")
+        assert "NaN" not in facts
+        assert "deg/s" in facts
+        page.click("#tab-export")
+        assert " --losses" in page.inner_text("#command")
 
 
 def test_zoom_of_the_traces_is_the_loop_of_the_replay(open_page: OpenPage) -> None:

@@ -33,6 +33,12 @@ def sleep(seconds, report):
     time.sleep(seconds)
     return b""
 
+def generate(n, seconds, report):
+    for done in range(n):
+        report({"stage": "generating", "done": done, "n": n})
+        time.sleep(seconds)
+    return b""
+
 def fill(megabytes, report):
     kept = []
     for _ in range(0, megabytes, 8):
@@ -119,6 +125,7 @@ def test_it_is_ended_when_it_takes_too_long(
     assert time.monotonic() - began < 20
     assert worker.call(job_of(), False, functions.double, "ab") == b"abab", "another was started"
     assert worker.call(job_of(), False, functions.sleep, 1.2) == b"", "without limits"
+    assert worker.call(job_of(), True, functions.generate, 4, 0.4) == b"", "windows are counted"
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
@@ -136,6 +143,18 @@ def test_it_is_ended_when_it_needs_too_much_memory(worker: Worker, functions: An
     pid = worker.pid
     worker.call(job_of(), True, functions.keep, 200)
     assert worker.pid != pid, "what it has freed is not given back otherwise"
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
+def test_what_its_modules_need_is_not_counted_as_the_upload_s(functions: Any) -> None:
+    larger = Worker(Limits(max_memory_mb=100), modules=(), own_mb=300)
+    try:
+        larger.call(job_of(), True, functions.double, "a")
+        pid = larger.pid
+        larger.call(job_of(), True, functions.keep, 60)
+        assert larger.pid == pid, "more than half of the limit, and no other was started"
+    finally:
+        larger.close()
 
 
 def test_a_cancelled_call_ends_it_and_its_temporary_files(worker: Worker, functions: Any) -> None:

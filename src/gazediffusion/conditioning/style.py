@@ -132,19 +132,9 @@ def style_of(
 def _windows_of(recordings: Recordings | Windows, rate_hz: float, length: int) -> Windows:
     """Windows of the model's rate and length, a second apart where they are cut here."""
     if not isinstance(recordings, Windows):
-        from gazediffusion.data.preparing import NoWindowError, PrepareConfig, prepare
+        from gazediffusion.data.preparing import style_windows
 
-        seconds = length / rate_hz
-        config = PrepareConfig(rate_hz=rate_hz, seconds=seconds, validation_fraction=0)
-        try:
-            return prepare(recordings, config)
-        except NoWindowError as error:
-            raise GazeError(
-                f"`like` needs {seconds:g} s of valid gaze in a row; the longest valid segment is "
-                f"{error.longest_s:.2f} s",
-                path=recordings.sources[0].path,
-                remedy="give a longer recording",
-            ) from error
+        return style_windows(recordings, rate_hz, length / rate_hz)
     windows = windows_at(recordings, rate_hz)
     if windows.length != length or len(windows) == 0:
         raise GazeError(

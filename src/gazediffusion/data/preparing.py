@@ -156,6 +156,23 @@ def prepare(
     return builder.build(sources)
 
 
+def style_windows(recordings: Recordings, rate_hz: float, seconds: float) -> Windows:
+    """The windows that `like` of `Model.sample` takes from recordings, one a second.
+
+    rate_hz, seconds: of the model's windows.
+    """
+    config = PrepareConfig(rate_hz=rate_hz, seconds=seconds, validation_fraction=0)
+    try:
+        return prepare(recordings, config)
+    except NoWindowError as error:
+        raise GazeError(
+            f"`like` needs {seconds:g} s of valid gaze in a row; the longest valid segment is "
+            f"{error.longest_s:.2f} s",
+            path=recordings.sources[0].path,
+            remedy="give a longer recording",
+        ) from error
+
+
 class _Cut(NamedTuple):
     """A segment that has windows, and whose it is."""
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 SHORTEST_FIXATION_MS, LONGEST_FIXATION_MS = 40.0, 10_000.0
 # The smallest saccades take 20 ms (main sequence: Bahill, Clark and Stark 1975).
 SHORTEST_SACCADE_MS = 20.0
+MOST_SECONDS = 3600.0  # of one generated window
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +135,7 @@ def _require_onsets(
     latest_ms, end_ms, earliest_ms = 0.0, 0.0, 0.0
     is_end_given = False
     for row, (onset, duration) in enumerate(zip(onset_ms, duration_ms, strict=True)):
-        if onset < 0:
+        if onset < 0 or math.isinf(onset):
             raise fixations.error(f"an onset of {onset:g} ms", row, "count from the start of gaze")
         if onset < latest_ms:
             problem = f"the onset of {onset:g} ms is before the one above, {latest_ms:g} ms"

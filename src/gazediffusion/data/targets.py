@@ -104,11 +104,12 @@ def _read_jumps(path: Path, unit: Unit | None, origin: Origin | None) -> list[Po
 
     found = read_positions(path, unit, origin, requires=("onset",))
     for jumps in found:
-        is_bad = ~(np.diff(_times_ms(jumps), prepend=-np.inf) > 0)
+        times_ms = _times_ms(jumps)
+        is_bad = ~(np.diff(times_ms, prepend=-np.inf) > 0) | np.isinf(times_ms)
         if is_bad.any():
             row = int(np.argmax(is_bad))
             raise jumps.error(
-                "the time is missing, or not after the one before",
+                "the time is missing, infinite, or not after the one before",
                 row,
                 "sort by time, and tell several targets apart by a column named trial",
             )

@@ -197,10 +197,14 @@ class DiffusionGenerator:
         return self.run.config.length if self.length is None else self.length
 
     def describe(self) -> dict[str, Any]:
-        """What a card says: length and rate of windows, screens by task, sampling and model."""
+        """What a card says: length and rate of windows, screens by task, sampling and model.
+
+        windows_each: how many windows of the model's length one window is generated in.
+        """
         config, run = self.run.config, self.run
         return {
             "window_samples": self.n_samples,
+            "windows_each": len(window_starts(self.n_samples, config.length, config.rate_hz)),
             "rate_hz": config.rate_hz,
             "screens": self.screens,
             "sampling": self.settings,

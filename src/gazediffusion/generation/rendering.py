@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.data.scanpaths import SHORTEST_FIXATION_MS, Scanpath
+from gazediffusion.data.scanpaths import MOST_SECONDS, SHORTEST_FIXATION_MS, Scanpath
 from gazediffusion.data.targets import Targets
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
@@ -23,7 +23,6 @@ Floats = NDArray[np.float64]
 SACCADE_MS, SACCADE_MS_PER_DEG = 21.0, 2.2
 # Seconds for which a waypoint is held, and a last target without an end.
 WAYPOINT_S, LAST_TARGET_S = 0.2, 1.0
-MOST_SECONDS = 3600.0  # of one window
 Waypoint = tuple[float, float, float]
 
 
@@ -104,7 +103,8 @@ def targets_array(
     array = nothing(len(targets), end_s, rate_hz)
     for entry, one in zip(array, targets, strict=True):
         for time_ms, x, y in zip(one.time_ms, one.x, one.y, strict=True):
-            entry[:, round(float(time_ms) / 1000 * rate_hz) :] = np.array([x, y])[:, None]
+            first = max(0, round(float(time_ms) / 1000 * rate_hz))
+            entry[:, first:] = np.array([x, y])[:, None]
     return array
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gazediffusion.data.scanpaths import MOST_SECONDS
 from gazediffusion.errors import GazeError
 from gazediffusion.files import read_json
 from gazediffusion.geometry import Screen
@@ -23,7 +24,8 @@ class ModelDescription:
     source: what `load` takes. length: samples of a window.
     screen: of the first training windows; screens: by task, empty without tasks.
     trained_on: tasks and numbers of participants and windows. has_losses: whether losses can be
-    added to what it generates.
+    added to what it generates. is_steerable: whether its windows may be of any length and keep to
+    scanpaths, targets and known samples.
     """
 
     source: str
@@ -35,11 +37,17 @@ class ModelDescription:
     rate_hz: float
     trained_on: Mapping[str, Any]
     has_losses: bool
+    is_steerable: bool
 
     @property
     def seconds(self) -> float:
         """Length of a window."""
         return self.length / self.rate_hz
+
+    @property
+    def max_seconds(self) -> float:
+        """Length of the longest window that can be asked for."""
+        return MOST_SECONDS if self.is_steerable else self.seconds
 
 
 def list_models(run_folders: Sequence[Path | str] = ()) -> dict[str, ModelDescription]:
@@ -78,6 +86,7 @@ def _described(source: str, folder: Path) -> ModelDescription:
             rate_hz=float(config["rate_hz"]),
             trained_on=dict(config["data"]),
             has_losses=(folder / LOSSES).is_file(),
+            is_steerable=bool(conditioning.get("sequences")),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise GazeError(f"the configuration is damaged ({error})", path=path) from error

@@ -30,6 +30,13 @@ _FEW_LINES = range(3, 20)
 _NUMBERS = re.compile(rb"(?:[-+.,;\t| \de]|nan|inf)*", re.IGNORECASE)
 
 
+def require_all_bounds(source: Path, max_bytes: int) -> None:
+    """`require_bounds` of a file, or of every file of a folder."""
+    for path in [source] if source.is_file() else sorted(source.rglob("*")):
+        if path.is_file():
+            require_bounds(path, max_bytes)
+
+
 def require_bounds(path: Path, max_bytes: int) -> None:
     """Refuse a file that expands to more than `max_bytes`, or that has too many rows or columns.
 

@@ -16,7 +16,7 @@ import numpy as np
 
 import gazediffusion as gd
 from gazediffusion.errors import GazeError
-from gazediffusion.web.bounds import require_bounds
+from gazediffusion.web.bounds import require_all_bounds
 from gazediffusion.web.requests import windows_json
 from gazediffusion.web.tasks import model_tasks, recorded_counts, with_model_tasks
 from gazediffusion.web.verdict import evaluated
@@ -53,9 +53,7 @@ def read(
     """
     report({"stage": "reading", "done": 0, "n": None})
     if max_bytes is not None:
-        for path in [source] if source.is_file() else source.rglob("*"):
-            if path.is_file():
-                require_bounds(path, max_bytes)
+        require_all_bounds(source, max_bytes)
     kept.write_bytes(pickle.dumps(_read(source, settings, rate_hz, seconds, report)))
     return b""
 

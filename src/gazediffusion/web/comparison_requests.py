@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fastapi import Request, UploadFile
+from fastapi import Request
 
 import gazediffusion as gd
 from gazediffusion.web import comparison
@@ -20,12 +19,6 @@ from gazediffusion.web.tasks import joined, task_counts
 from gazediffusion.web.uploads import Upload
 from gazediffusion.web.verdict import require_recorded, require_synthetic
 from gazediffusion.web.worker import Report
-
-
-async def stored(files: Sequence[UploadFile], settings: dict[str, Any]) -> Upload:
-    """The files of a request in a folder; the caller closes it."""
-    contents = [(file.filename or "", file.file) for file in files]
-    return await asyncio.to_thread(Upload, contents, settings)
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, File, Form, HTTPException, Query, Request, UploadFile
+from fastapi import APIRouter, Depends, Form, HTTPException, Query, Request, UploadFile
 from fastapi.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 
-import gazediffusion as gd
 from gazediffusion.web import comparison
-from gazediffusion.web.comparison_requests import ComparisonRequest, report_of, stored
+from gazediffusion.web.comparison_requests import ComparisonRequest, report_of
+from gazediffusion.web.forms import UPLOAD_FAILURES, Files, Number, Reading, Text, stored
 from gazediffusion.web.models import ServedModel
 from gazediffusion.web.playground import Play, Playground
 from gazediffusion.web.requests import GenerationRequest
@@ -35,7 +35,6 @@ routes = APIRouter()
 # The report's own head states what it may load; the page's policy would forbid its script.
 _REPORT_POLICY = "frame-ancestors 'none'"
 _N_COMPARED = 32
-_UPLOAD_FAILURES = failures(400, 408, 413, 422, 429)
 _EVENTS: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Server-sent events",
@@ -43,49 +42,9 @@ _EVENTS: dict[int | str, dict[str, Any]] = {
     }
 }
 
-Files = Annotated[
-    list[UploadFile],
-    File(
-        description="Recordings in any format that `gazediffusion inspect` reads; a name may "
-        "contain folders."
-    ),
-]
-Text = Annotated[str | None, EMPTY_IS_NONE, Form()]
-Number = Annotated[float | None, EMPTY_IS_NONE, Form()]
-
 
 def _nothing(progress: dict[str, Any]) -> None:
     pass
-
-
-def _reading(
-    screen: Annotated[Text, Form(description="As 1280x720, if the file does not state it.")] = None,
-    screen_cm: Annotated[Text, Form(description="As 40x22.5.")] = None,
-    distance_cm: Annotated[Number, Form(description="From eye to screen.")] = None,
-    override_screen: Annotated[
-        bool | None, EMPTY_IS_NONE, Form(description="Whether `screen` is right if a file differs.")
-    ] = None,
-    unit: Annotated[
-        Text, Form(description="Of the gaze.", json_schema_extra={"enum": ["px", "deg", "norm"]})
-    ] = None,
-    origin: Annotated[
-        Text,
-        Form(
-            description="Of the gaze; y is down in the first two, up in the others.",
-            json_schema_extra={"enum": ["top-left", "center", "center-up", "bottom-left"]},
-        ),
-    ] = None,
-    columns: Annotated[Text, Form(description="As x=GazeX,y=GazeY,t=Time.")] = None,
-    source_rate: Annotated[Number, Form(description="Hz, without a time column.")] = None,
-) -> dict[str, Any]:
-    return {
-        "screen": gd.Screen.parse(screen, screen_cm, distance_cm),
-        "override_screen": bool(override_screen),
-        "columns": columns,
-        "unit": unit,
-        "origin": origin,
-        "source_rate_hz": source_rate,
-    }
 
 
 async def _generation(
@@ -114,7 +73,6 @@ async def _generation(
     )
 
 
-Reading = Annotated[dict[str, Any], Depends(_reading)]
 Fields = Annotated[GenerationFields, Depends(_generation)]
 
 
@@ -179,7 +137,7 @@ async def served_real(
     return Response(found, media_type="application/json")
 
 
-@routes.post("/real", summary="Describe a recording", responses=_UPLOAD_FAILURES, **_REAL)
+@routes.post("/real", summary="Describe a recording", responses=UPLOAD_FAILURES, **_REAL)
 async def real(
     play: Play,
     request: Request,
@@ -205,7 +163,7 @@ async def real(
     "/evaluate",
     summary="Compare synthetic windows with a recording",
     response_model=EvaluationResponse,
-    responses=_UPLOAD_FAILURES,
+    responses=UPLOAD_FAILURES,
 )
 async def evaluate(asked: AskedFor) -> Response:
     """The result of `gazediffusion evaluate` for one synthetic set named `synthetic`, without the
@@ -219,7 +177,7 @@ async def evaluate(asked: AskedFor) -> Response:
     "/evaluate/stream",
     summary="Compare, with progress",
     response_class=StreamingResponse,
-    responses={**_EVENTS, **_UPLOAD_FAILURES},
+    responses={**_EVENTS, **UPLOAD_FAILURES},
 )
 async def evaluate_stream(asked: AskedFor) -> Response:
     """The same as /api/evaluate as server-sent events: queued, progress (stages reading,
@@ -234,7 +192,7 @@ async def evaluate_stream(asked: AskedFor) -> Response:
     response_class=Response,
     responses={
         200: {"description": "The page", "content": {"text/html": {"schema": {"type": "string"}}}},
-        **_UPLOAD_FAILURES,
+        **UPLOAD_FAILURES,
         **failures(404),
     },
 )
@@ -253,7 +211,7 @@ async def report(asked: AskedFor, comparison: Kept = None) -> Response:
     "/report/stream",
     summary="Write the full report, with progress",
     response_class=StreamingResponse,
-    responses={**_EVENTS, **_UPLOAD_FAILURES, **failures(404)},
+    responses={**_EVENTS, **UPLOAD_FAILURES, **failures(404)},
 )
 async def report_stream(asked: AskedFor, comparison: Kept = None) -> Response:
     """The same as /api/report as server-sent events: queued, progress (stages reading, generating,

@@ -29,7 +29,7 @@ def add_names(app: FastAPI, play: Playground) -> None:
     describe = app.openapi
     served = play.models.served
     tasks = sorted({task for model in served.values() for task in model.about.tasks})
-    most_s = max(model.about.seconds for model in served.values())
+    most_s = max(model.about.max_seconds for model in served.values())
     most_hz = max(model.about.rate_hz for model in served.values())
     facts: dict[str, dict[str, Any]] = {
         "model": {"enum": [*served, None]},
@@ -40,6 +40,9 @@ def add_names(app: FastAPI, play: Playground) -> None:
     }
     if not any(model.about.has_losses for model in served.values()):
         facts["losses"] = {"enum": [False]}
+    if not any(model.about.is_steerable for model in served.values()):
+        facts["at"] = {"maxItems": 0}
+        facts |= {name: {"enum": [None]} for name in ("start", "scanpath", "targets")}
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from contextlib import ExitStack, closing
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, HTTPException, Query, Request
@@ -12,7 +15,7 @@ from fastapi.responses import Response, StreamingResponse
 
 import gazediffusion as gd
 from gazediffusion.web.jobs import Job, Steps
-from gazediffusion.web.playground import Play, mailbox, received
+from gazediffusion.web.playground import Play, Playground, mailbox, received
 from gazediffusion.web.requests import GenerationRequest, windows_with_events_json
 from gazediffusion.web.schemas import (
     MEDIA_TYPES,
@@ -22,10 +25,18 @@ from gazediffusion.web.schemas import (
     ModelsResponse,
     failures,
 )
+from gazediffusion.web.steering import Steering
+from gazediffusion.web.steering_requests import read_steering, steered
 from gazediffusion.web.streams import HEADERS, ReleasingResponse, event, event_schema
+from gazediffusion.web.uploads import Upload
 
 routes = APIRouter()
 _FILE = {"schema": {"type": "string", "format": "binary"}}
+WINDOWS: dict[str, Any] = {
+    "description": "The windows; a file has a name",
+    "model": GenerateResponse,
+    "content": {kind: _FILE for kind in MEDIA_TYPES.values() if "json" not in kind},
+}
 _EVENTS = event_schema("queued", "started", "progress", "window", "done", "failed")
 
 
@@ -37,7 +48,7 @@ async def models(play: Play) -> dict[str, Any]:
     return {
         "models": [model.describe() for model in served],
         "default": play.models.default,
-        "limits": {**vars(limits), "max_seconds": max(one.about.seconds for one in served)},
+        "limits": {**vars(limits), "max_seconds": max(one.about.max_seconds for one in served)},
         "has_real": play.settings.real is not None,
         "version": gd.__version__,
     }
@@ -67,6 +78,9 @@ async def stream(
     def work(job: Job) -> Steps:
         first = 0
         for piece in requested.pieces(job):
+            if piece is None:  # the end of a turn within a long window
+                yield None
+                continue
             windows = requested.sampling.windows(piece, first)
             card.update(windows.provenance["card"])
             yield "".join(event("window", one) for one in windows_with_events_json(windows, first))
@@ -124,36 +138,56 @@ async def cancel(job: str, play: Play) -> Response:
     "/generate",
     summary="Generate windows as JSON or as a file",
     response_class=Response,
-    responses={
-        200: {
-            "description": "The windows; a file has a name",
-            "model": GenerateResponse,
-            "content": {kind: _FILE for kind in MEDIA_TYPES.values() if "json" not in kind},
-        },
-        **failures(400, 413, 422, 429),
-    },
+    responses={200: WINDOWS, **failures(400, 413, 422, 429)},
 )
 async def generate(
     fields: Annotated[GenerateRequest, Body()], play: Play, request: Request
 ) -> Response:
     """The same windows and the same bytes as the command line in the `done` event of
-    /api/generate/stream. The response begins when all windows are generated."""
+    /api/generate/stream. The response begins when all windows are generated. Files that steer
+    windows go to /api/generate/upload."""
+    tables = {"scanpath": fields.scanpath, "targets": fields.targets}
+    uploads: dict[str, Upload] = {}
+    with ExitStack() as stack:
+        for name, text in tables.items():
+            if text is not None:
+                upload = Upload([(f"{name}.csv", io.BytesIO(text.encode()))], {})
+                uploads[name] = stack.enter_context(closing(upload))
+        return await windows_response(play, request, fields, fields.format, uploads)
+
+
+async def windows_response(
+    play: Playground,
+    request: Request,
+    fields: GenerationFields,
+    named: str,
+    uploads: Mapping[str, Upload],
+    screen: gd.Screen | None = None,
+) -> Response:
+    """The windows of a request in a format, json or that of a file.
+
+    uploads: scanpath, targets and like, where they are given. screen: of positions in pixels.
+    """
     from gazediffusion.web.exports import chunks, export_file, export_json, file_name
 
-    is_json = fields.format == "json"
-    format = "parquet" if is_json else fields.format
-    requested = await asyncio.to_thread(
-        GenerationRequest.of, fields, play.models, play.settings.limits, format
-    )
+    is_json = named == "json"
+    format = "parquet" if is_json else named
+    if uploads:
+        steering = await read_steering(play, request, fields, uploads, screen)
+        make = partial(steered, fields, play, format, steering)
+        requested = await play.requested(request, make)
+    else:
+        given = (fields, play.models, play.settings.limits, format, Steering(screen=screen))
+        requested = await asyncio.to_thread(GenerationRequest.of, *given)
     windows = await play.generate(requested, request)
     if is_json:
         content = await asyncio.to_thread(export_json, windows)
     else:
         content = await asyncio.to_thread(export_file, windows, format)
-    named = {"Content-Disposition": f'attachment; filename="{file_name(requested, format)}"'}
+    disposition = f'attachment; filename="{file_name(requested, format)}"'
     return ReleasingResponse(
         chunks(content),
         content.close,
-        media_type=MEDIA_TYPES[fields.format],
-        headers={} if is_json else named,
+        media_type=MEDIA_TYPES[named],
+        headers={} if is_json else {"Content-Disposition": disposition},
     )

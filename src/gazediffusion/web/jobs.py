@@ -8,10 +8,11 @@ until it is released, so that the memory of waiting results is bounded too.
 from __future__ import annotations
 
 import logging
+import queue
 import secrets
 import threading
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
 from gazediffusion.errors import GazeError
@@ -20,6 +21,7 @@ log = logging.getLogger("gazediffusion.web")
 
 # (kind, value): started, progress, result, done, or failed with the error.
 Listener = Callable[[str, Any], None]
+# The results of a job; after None it is another job's turn as well.
 Steps = Generator[Any, None, None]
 INTERNAL = "internal error; the server's own output describes it"
 CANCELLED = "the job was cancelled"
@@ -136,7 +138,9 @@ class JobQueue:
             if not job.is_started:
                 job.is_started = True
                 job.report("started", None)
-            job.report("result", next(job.steps))
+            result = next(job.steps)
+            if result is not None:
+                job.report("result", result)
             return True
         except StopIteration:
             self._end(job, "done", None)
@@ -154,3 +158,43 @@ class JobQueue:
         job.is_over = True
         job.steps.close()
         job.report(kind, value)
+
+
+def in_turns(work: Callable[[Callable[[], None]], Iterable[Any]]) -> Steps:
+    """The results of work that can end its turn between results.
+
+    work: called with a function that ends a turn and returns at the next. It runs in a thread of
+    its own and only while it has its turn; a job that is closed raises there.
+    """
+    turns: queue.SimpleQueue[bool] = queue.SimpleQueue()
+    found: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+
+    def pass_on(kind: str, value: Any = None) -> None:
+        found.put((kind, value))
+        if not turns.get():
+            raise JobCancelledError
+
+    def run() -> None:
+        try:
+            if not turns.get():
+                return
+            for result in work(lambda: pass_on("turn")):
+                pass_on("turn", result)
+            found.put(("end", None))
+        except BaseException as error:
+            found.put(("error", error))
+
+    thread = threading.Thread(target=run, name="turns", daemon=True)
+    thread.start()
+    try:
+        while True:
+            turns.put(True)
+            kind, value = found.get()
+            if kind == "error":
+                raise value
+            if kind == "end":
+                return
+            yield value
+    finally:
+        turns.put(False)
+        thread.join()

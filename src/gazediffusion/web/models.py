@@ -40,6 +40,7 @@ class ServedModel:
             "qualities": list(QUALITIES),
             "trained_on": dict(about.trained_on),
             "has_losses": about.has_losses,
+            "is_steerable": about.is_steerable,
         }
 
 

@@ -19,7 +19,7 @@ from fastapi import Depends, Request
 
 import gazediffusion as gd
 from gazediffusion.errors import GazeError
-from gazediffusion.web import comparison
+from gazediffusion.web import comparison, filling, steering
 from gazediffusion.web.bounds import MAX_EXPANSION
 from gazediffusion.web.jobs import Job, JobQueue, Listener, Steps
 from gazediffusion.web.kept import KeptComparisons
@@ -27,10 +27,14 @@ from gazediffusion.web.models import Models, ServedModel
 from gazediffusion.web.requests import GenerationRequest
 from gazediffusion.web.settings import Settings
 from gazediffusion.web.uploads import Upload
-from gazediffusion.web.worker import PREFIX, Report, TooLargeError, Worker
+from gazediffusion.web.worker import PREFIX, Report, Worker
 
 Messages = asyncio.Queue[tuple[str, Any]]
 _POLL_S = 0.5
+
+
+def _nothing(progress: dict[str, Any]) -> None:
+    pass
 
 
 class DisconnectedError(Exception):
@@ -45,7 +49,10 @@ class Playground:
         self.models = Models(settings.model)
         self.generation = JobQueue(settings.limits.max_jobs)
         self.comparison = JobQueue(settings.limits.max_jobs)
+        self.filling = JobQueue(settings.limits.max_jobs)
         self.worker = Worker(settings.limits)
+        # It holds torch and models; started at its first call.
+        self.filler = Worker(settings.limits, filling.MODULES, filling.OWN_MB)
         self.comparisons = KeptComparisons()
         self.streams: dict[str, asyncio.Task[None]] = {}
         self._real: dict[str, Path] = {}
@@ -64,8 +71,10 @@ class Playground:
     def close(self) -> None:
         """End all work."""
         self.worker.close()
+        self.filler.close()
         self.generation.close()
         self.comparison.close()
+        self.filling.close()
         if self._folder is not None:
             self._folder.cleanup()
 
@@ -77,18 +86,36 @@ class Playground:
         task.cancel()
         return True
 
+    @property
+    def max_bytes(self) -> int:
+        """To how much a file of an upload may expand."""
+        return self.settings.limits.max_upload_bytes * MAX_EXPANSION
+
     async def read(
         self, upload: Upload, model: ServedModel, request: Request, report: Report
     ) -> Path:
         """The windows of an upload, of the model's length, in a file of the worker."""
-        most = self.settings.limits.max_upload_bytes * MAX_EXPANSION
-        given = (upload.source, upload.settings, *_cut(model), upload.windows, most)
-        try:
+        given = (upload.source, upload.settings, *_cut(model), upload.windows, self.max_bytes)
+        with upload.naming_errors():
             await self.compute(request, report, True, comparison.read, *given)
-        except GazeError as error:
-            kind = TooLargeError if isinstance(error, TooLargeError) else GazeError
-            raise kind(upload.in_words(str(error))) from None
         return upload.windows
+
+    async def read_table(
+        self, kind: str, upload: Upload, screen: gd.Screen, request: Request
+    ) -> bytes:
+        """The scanpaths or targets of an upload, as `steering.read_table` gives them."""
+        place = {name: upload.settings.get(name) for name in ("unit", "origin")}
+        given = (kind, upload.source, screen, place, self.max_bytes)
+        with upload.naming_errors():
+            return await self.compute(request, _nothing, True, steering.read_table, *given)
+
+    async def read_style(self, upload: Upload, model: ServedModel, request: Request) -> gd.Windows:
+        """The windows of an upload in whose style others are to be generated."""
+        kept = upload.windows.with_suffix(".safetensors")
+        given = (upload.source, upload.settings, *_cut(model), kept, self.max_bytes)
+        with upload.naming_errors():
+            await self.compute(request, _nothing, True, steering.read_style, *given)
+        return await asyncio.to_thread(gd.Windows.load, kept)
 
     async def served_real(self, model: ServedModel, request: Request, report: Report) -> Path:
         """The recordings that the server was started with, in windows of the model's length."""
@@ -112,7 +139,7 @@ class Playground:
         self,
         requested: GenerationRequest,
         request: Request,
-        report: Report = lambda progress: None,
+        report: Report = _nothing,
     ) -> gd.Windows:
         """All windows of a request, generated in turn with those of others."""
         pieces = []
@@ -122,6 +149,20 @@ class Playground:
             elif kind == "result":
                 pieces.append(value)
         return requested.sampling.windows(np.concatenate(pieces))
+
+    async def requested(
+        self, request: Request, make: Callable[[], GenerationRequest]
+    ) -> GenerationRequest:
+        """What `make` returns; called in turn with others, as it may itself generate windows."""
+
+        def work(job: Job) -> Steps:
+            yield make()
+
+        found: list[GenerationRequest] = []
+        async for kind, value in self._followed(self.generation, work, request):
+            if kind == "result":
+                found.append(value)
+        return found[0]
 
     async def compute(
         self,
@@ -136,8 +177,28 @@ class Playground:
         def work(job: Job) -> Steps:
             yield self.worker.call(job, is_limited, function, *arguments)
 
+        return await self._computed(self.comparison, work, request, report)
+
+    async def fill(self, upload: Upload, request: Request, *arguments: Any) -> bytes:
+        """Fill an upload, one after the other; what `filling.fill` returns."""
+        given = (upload.source, upload.settings, upload.filled, *arguments)
+        limits = (self.settings.limits.max_windows, self.max_bytes)
+
+        def work(job: Job) -> Steps:
+            yield self.filler.call(job, True, filling.fill, *given, *limits)
+
+        with upload.naming_errors():
+            return await self._computed(self.filling, work, request, _nothing)
+
+    async def _computed(
+        self,
+        queue: JobQueue,
+        work: Callable[[Job], Steps],
+        request: Request,
+        report: Report,
+    ) -> bytes:
         result = b""
-        async for kind, value in self._followed(self.comparison, work, request):
+        async for kind, value in self._followed(queue, work, request):
             if kind == "progress":
                 report(value)
             elif kind == "result":

@@ -10,8 +10,9 @@ import json
 import math
 import shlex
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,16 +20,19 @@ from numpy.typing import NDArray
 
 import gazediffusion as gd
 from gazediffusion.errors import GazeError
-from gazediffusion.web.jobs import Job
+from gazediffusion.web.jobs import Job, Steps, in_turns
 from gazediffusion.web.models import BATCH_CPU, BATCH_GPU, Models, ServedModel
 from gazediffusion.web.schemas import GenerationFields
 from gazediffusion.web.settings import Limits
+from gazediffusion.web.steering import Steering
 
 if TYPE_CHECKING:
     from gazediffusion.data.export import Event
     from gazediffusion.generation.sets import Sampling
 
 _PROGRESS_EVERY_S = 0.1
+_ROUNDING = 1e-6  # of a share of windows done
+_LIMIT = "the limit is `max_windows` of the server"
 _DECIMALS = 5  # of normalized positions: less than a hundredth of a pixel
 
 
@@ -36,7 +40,7 @@ _DECIMALS = 5  # of normalized positions: less than a hundredth of a pixel
 class GenerationRequest:
     """Windows that can be generated: the model is loaded and every setting is valid.
 
-    settings: those of `Model.sample` that are not its defaults.
+    settings: those of `Model.sample` that are not its defaults; waypoints and start are as sent.
     """
 
     served: ServedModel
@@ -46,16 +50,26 @@ class GenerationRequest:
 
     @classmethod
     def of(
-        cls, fields: GenerationFields, models: Models, limits: Limits, format: str = "parquet"
+        cls,
+        fields: GenerationFields,
+        models: Models,
+        limits: Limits,
+        format: str = "parquet",
+        steering: Steering | None = None,
     ) -> GenerationRequest:
-        """Check the fields of a request; loads the model."""
-        if fields.n > limits.max_windows:
+        """Check the fields of a request; loads the model.
+
+        steering: what was read from tables and recordings of the request.
+        """
+        steering = steering or Steering()
+        n = fields.n if "n" in fields.model_fields_set else steering.n_entries or fields.n
+        if n > limits.max_windows:
             raise GazeError(
-                f"`n` must be {limits.max_windows} or fewer here, not {fields.n}",
-                remedy="the limit is `max_windows` of the server",
+                f"`n` must be {limits.max_windows} or fewer here, not {n}", remedy=_LIMIT
             )
         served = models.find(fields.model)
         model = models.load(served)
+        steering.require_short(n, limits.max_windows * served.about.seconds)
         given: dict[str, Any] = {
             "task": fields.task,
             "quality": fields.quality,
@@ -66,11 +80,32 @@ class GenerationRequest:
             "batch_size": BATCH_GPU if model.device.type == "cuda" else BATCH_CPU,
         }
         settings = {name: value for name, value in given.items() if value is not None}
-        sampling = model.sampling(fields.n, format=format, **settings)
-        return cls(served, fields.n, settings, sampling)
+        steered = steering.settings(model, fields)
+        sampling = model.sampling(n, format=format, **settings, **steered)
+        sent = {"at": fields.at, "start": fields.start}
+        settings |= {name: value for name, value in sent.items() if value}
+        found = cls(served, n, settings, sampling)
+        n_all = n * found.windows_each
+        if n_all > limits.max_windows:
+            described = sampling.generator.describe()
+            raise GazeError(
+                f"{n} windows of {described['window_samples'] / described['rate_hz']:g} s are "
+                f"generated as {n_all} of {served.about.seconds:g} s, and {limits.max_windows} are "
+                "the most here",
+                remedy=f"give a smaller `n` or shorter windows; {_LIMIT}",
+            )
+        return found
 
-    def pieces(self, job: Job) -> Generator[NDArray[np.float32], None, None]:
-        """Gaze (window, 2, time) in pieces; reports progress, ends when the job is cancelled."""
+    @property
+    def windows_each(self) -> int:
+        """How many windows of the model's length one window is generated in."""
+        return int(self.sampling.generator.describe()["windows_each"])
+
+    def pieces(self, job: Job) -> Steps:
+        """Gaze (window, 2, time) in pieces; reports progress, ends when the job is cancelled.
+
+        Within a window that is longer than the model's, other jobs have their turns as well.
+        """
         reported = 0.0
 
         def progress(done: float) -> None:
@@ -80,7 +115,25 @@ class GenerationRequest:
                 reported = time.monotonic()
                 job.report("progress", done)
 
-        yield from self.sampling.pieces(progress)
+        if self.windows_each == 1:
+            yield from self.sampling.pieces(progress)
+        else:
+            yield from in_turns(partial(self._long_pieces, progress))
+
+    def _long_pieces(
+        self, progress: Callable[[float], None], end_turn: Callable[[], None]
+    ) -> Iterator[NDArray[np.float32]]:
+        """The same; a turn ends with every window of the model's length."""
+        each, ended = self.windows_each, 0
+
+        def paced(done: float) -> None:
+            nonlocal ended
+            progress(done)
+            if int(done * each + _ROUNDING) > ended:
+                ended = int(done * each + _ROUNDING)
+                end_turn()
+
+        return self.sampling.pieces(paced)
 
     def command(self) -> str:
         """The command line that writes the same windows."""
@@ -89,7 +142,8 @@ class GenerationRequest:
         words += ["-n", str(self.n)]
         for name, value in self.settings.items():
             flag = "rate" if name == "rate_hz" else name.replace("_", "-")
-            words += [f"--{flag}"] if value is True else [f"--{flag}", str(value)]
+            for one in value if isinstance(value, list) else [value]:
+                words += [f"--{flag}"] if one is True else [f"--{flag}", str(one)]
         return shlex.join(words)
 
     def python(self) -> str:
@@ -98,14 +152,22 @@ class GenerationRequest:
         def quoted(value: object) -> str:
             return json.dumps(value, ensure_ascii=False)
 
-        given = ", ".join(
-            f"{name}={value if value is True else quoted(value)}"
-            for name, value in self.settings.items()
-        )
+        def code(name: str, value: Any) -> str:
+            if name == "at":
+                points = (f"gd.parse_waypoint({quoted(one)}, screen)" for one in value)
+                return f"[{', '.join(points)}]"
+            if name == "start":
+                return f"gd.parse_position({quoted(value)}, screen)"
+            return "True" if value is True else quoted(value)
+
+        given = ", ".join(f"{name}={code(name, value)}" for name, value in self.settings.items())
+        task = quoted(self.settings["task"]) if "task" in self.settings else ""
+        is_steered = "at" in self.settings or "start" in self.settings
+        screen = f"screen = model.screen_of({task})\n" if is_steered else ""
         return (
             "import gazediffusion as gd\n\n"
             f"model = gd.load({quoted(self.served.about.source)})\n"
-            f"windows = model.sample({self.n}, {given})\n"
+            f"{screen}windows = model.sample({self.n}, {given})\n"
             'windows.save("gaze.parquet")\n'
         )
 

@@ -71,8 +71,8 @@ Seconds = Annotated[
     EMPTY_IS_NONE,
     Field(
         None,
-        description="Length kept from the start of every window, also in files; "
-        "1 to the length of the model's windows.",
+        description="Length of every window, also in files: 1 to the length of the model's "
+        "windows, or any up to an hour of a steerable model.",
         examples=[2.0],
     ),
 ]
@@ -92,6 +92,25 @@ Losses = Annotated[
         description="Add blinks and losses of the eye, also in files; lost samples are null.",
     ),
 ]
+At = Annotated[
+    list[str],
+    BeforeValidator(
+        lambda value: [one for one in value if one != ""] if isinstance(value, list) else value
+    ),
+    Field(
+        description="Waypoints SECONDS:X,Y in pixels of the task's screen, of a steerable model.",
+        examples=[["2.0:900,200"]],
+    ),
+]
+Start = Annotated[
+    str | None,
+    EMPTY_IS_NONE,
+    Field(
+        description="Where gaze begins, X,Y in pixels of the task's screen, of a steerable model.",
+        examples=["640,360"],
+    ),
+]
+Table = Annotated[str | None, EMPTY_IS_NONE]
 
 
 def failures(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -110,6 +129,8 @@ class GenerationFields(BaseModel):
     seconds: Seconds
     rate_hz: Rate = None
     losses: Losses = False
+    at: At = []
+    start: Start = None
 
 
 class GenerateRequest(GenerationFields):
@@ -130,6 +151,22 @@ class GenerateRequest(GenerationFields):
             json_schema_extra={"enum": ["json", "parquet", "csv", "npz", "bids", "asc"]},
         ),
     ]
+    scanpath: Annotated[
+        Table,
+        Field(
+            description="A table of fixations that windows make, as the text of a CSV file: x, y, "
+            "and onset or duration where they are known; of a steerable model.",
+            examples=["x_px,y_px,duration_ms\n640,360,250\n900,200,"],
+        ),
+    ] = None
+    targets: Annotated[
+        Table,
+        Field(
+            description="A table of when a target jumps where, as the text of a CSV file: time, x, "
+            "y; of a steerable model.",
+            examples=["t_ms,x_px,y_px\n0,640,360\n1000,900,200"],
+        ),
+    ] = None
 
 
 class Failure(BaseModel):
@@ -169,13 +206,19 @@ class ModelResponse(BaseModel):
     task_screens: dict[str, ScreenResponse]
     qualities: list[str]
     has_losses: bool = Field(description="Whether `losses` can be added to its windows.")
+    is_steerable: bool = Field(
+        description="Whether windows may be of any length and keep to a scanpath, targets, "
+        "waypoints and a start, and gaps of recordings be filled."
+    )
     trained_on: dict[str, Any]
 
 
 class LimitsResponse(BaseModel):
     """The limits of one request; max_jobs counts running and waiting jobs."""
 
-    max_windows: int
+    max_windows: int = Field(
+        description="Of the length of the model's windows; a longer one counts as several."
+    )
     max_seconds: float
     max_upload_mb: int
     max_jobs: int

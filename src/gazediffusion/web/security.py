@@ -22,6 +22,8 @@ from gazediffusion.web.access import WrongTokens, given_token, is_foreign, is_kn
 from gazediffusion.web.settings import Limits, Settings
 
 UPLOADS = (
+    "/api/generate/upload",
+    "/api/fill",
     "/api/real",
     "/api/evaluate",
     "/api/evaluate/stream",

@@ -12,12 +12,12 @@ import re
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from gazediffusion.errors import GazeError
-from gazediffusion.web.worker import PREFIX
+from gazediffusion.web.worker import PREFIX, TooLargeError
 
 _MAX_NAME, _MAX_DEPTH = 100, 4
 _CHUNK = 1 << 20
@@ -30,9 +30,10 @@ class Upload:
         self.settings = settings
         self._folder = tempfile.TemporaryDirectory(prefix=PREFIX)
         self.folder = Path(self._folder.name) / "upload"
-        # Where the worker keeps the windows and the evaluation.
+        # Where the worker keeps the windows, the evaluation and the filled recordings.
         self.windows = Path(self._folder.name) / "windows"
         self.evaluation = Path(self._folder.name) / "evaluation"
+        self.filled = Path(self._folder.name) / "filled"
         self.paths: list[Path] = []
         taken: Counter[Path] = Counter()
         try:
@@ -65,6 +66,15 @@ class Upload:
         with stream:
             shutil.copyfileobj(content, stream, _CHUNK)
         return path
+
+    @contextlib.contextmanager
+    def naming_errors(self) -> Iterator[None]:
+        """Errors in the names of the form."""
+        try:
+            yield
+        except GazeError as error:
+            kind = TooLargeError if isinstance(error, TooLargeError) else GazeError
+            raise kind(self.in_words(str(error))) from None
 
     def in_words(self, line: str) -> str:
         """An error's line without the folder, in the names of the form."""

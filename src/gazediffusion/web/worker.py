@@ -48,12 +48,14 @@ class TooLargeError(GazeError):
 class Worker:
     """One process that calls functions for the server, one at a time.
 
-    modules: loaded when it starts, so that calls need not wait for them.
+    modules: loaded when it starts, so that calls need not wait for them. own_mb: what these need
+    beside an upload.
     """
 
-    def __init__(self, limits: Limits, modules: Sequence[str] = MODULES) -> None:
+    def __init__(self, limits: Limits, modules: Sequence[str] = MODULES, own_mb: int = 0) -> None:
         self.limits = limits
         self._modules = tuple(modules)
+        self._own_mb = own_mb
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -95,7 +97,7 @@ class Worker:
         except BaseException:
             self._restart()
             raise
-        if _memory_mb(self.pid) > self.limits.max_memory_mb / 2:
+        if _memory_mb(self.pid) > self.limits.max_memory_mb / 2 + self._own_mb:
             self._restart()  # What it has freed is not given back.
         if kind == "result":
             return value
@@ -108,16 +110,22 @@ class Worker:
             self._end()
 
     def _answer(self, connection: Connection, job: Job, is_limited: bool) -> tuple[str, bytes]:
-        """The last message of a call; raises where the call is to be ended."""
+        """The last message of a call; raises where the call is to be ended.
+
+        The limit of time begins anew while windows are generated, whose number is limited.
+        """
         max_s = self.limits.max_work_s if is_limited else math.inf
-        max_mb = self.limits.max_memory_mb if is_limited else math.inf
+        max_mb = self.limits.max_memory_mb + self._own_mb if is_limited else math.inf
         until = time.monotonic() + max_s
         while True:
             if connection.poll(_POLL_S):
                 kind, value = connection.recv_bytes().decode(), connection.recv_bytes()
                 if kind != "progress":
                     return kind, value
-                job.report("progress", json.loads(value))
+                progress = json.loads(value)
+                if progress.get("stage") == "generating":
+                    until = time.monotonic() + max_s
+                job.report("progress", progress)
             job.require_active()
             if time.monotonic() > until:
                 raise TooLargeError(f"reading and comparing took longer than {max_s:g} s")

@@ -147,7 +147,8 @@ function drawReal(real, model) {
 // of a pair are of one task.
 async function start() {
   const real = store.get("real");
-  const settings = { ...store.get("settings"), seed: randomSeed() };
+  // Recorded windows are gap-free.
+  const settings = { ...store.get("settings"), seed: randomSeed(), losses: false };
   const model = modelOf(settings.model);
   const unused = drawReal(real, model);
   // Real gaze of a slower tracker would give itself away beside the model's own rate.

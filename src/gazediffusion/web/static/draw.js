@@ -10,6 +10,17 @@ const place = ({ width, height }, x, y) => [((x + 1) / 2) * width, ((y + 1) / 2)
 // Area grows with time: 300 ms is a circle of 2.1 % of the screen's width.
 const radiusOf = (width, milliseconds) => 0.021 * width * Math.sqrt(Math.max(milliseconds, 0) / 300);
 
+// A line through positions, with a gap where the eye is lost.
+function addLine(surface, positions) {
+  let isSeen = false;
+  for (const [x, y] of positions) {
+    if (!Number.isNaN(x)) surface.context[isSeen ? "lineTo" : "moveTo"](...place(surface, x, y));
+    isSeen = !Number.isNaN(x);
+  }
+}
+
+const samplesOf = (gaze, n) => Array.from(gaze.x.subarray(0, n), (x, i) => [x, gaze.y[i]]);
+
 export function drawScreen({ context, width, height }, colours, image = null) {
   context.globalAlpha = 1;
   context.fillStyle = colours.screen;
@@ -80,11 +91,9 @@ export function drawTrail(surface, gaze, from, time, colours) {
     context.globalAlpha = 0.85 * share * share;
     context.lineWidth = 1 + 2.6 * share;
     context.beginPath();
-    context.moveTo(...place(surface, ...positionAt(gaze, a)));
-    for (let t = Math.ceil(a / step) * step; t < b; t += step) {
-      context.lineTo(...place(surface, ...positionAt(gaze, t)));
-    }
-    context.lineTo(...place(surface, ...positionAt(gaze, b)));
+    const times = [a];
+    for (let t = Math.ceil(a / step) * step; t < b; t += step) times.push(t);
+    addLine(surface, [...times, b].map((t) => positionAt(gaze, t)));
     context.stroke();
   }
   context.globalAlpha = 1;
@@ -99,7 +108,7 @@ export function drawPath(surface, gaze, time, colours) {
   context.lineJoin = "round";
   context.globalAlpha = 0.28;
   context.beginPath();
-  for (let i = 0; i <= until; i++) context.lineTo(...place(surface, gaze.x[i], gaze.y[i]));
+  addLine(surface, samplesOf(gaze, until + 1));
   context.stroke();
   context.globalAlpha = 1;
 }
@@ -107,6 +116,7 @@ export function drawPath(surface, gaze, time, colours) {
 export function drawPoint(surface, gaze, time, colours) {
   const { context, width } = surface;
   const [x, y] = place(surface, ...positionAt(gaze, time));
+  if (Number.isNaN(x)) return;
   context.beginPath();
   context.arc(x, y, Math.max(4, 0.008 * width), 0, 2 * Math.PI);
   context.fillStyle = colours.ink;
@@ -125,7 +135,7 @@ export function drawThumbnail(surface, gaze, colours) {
   context.lineJoin = "round";
   context.globalAlpha = 0.75;
   context.beginPath();
-  gaze.x.forEach((x, i) => context.lineTo(...place(surface, x, gaze.y[i])));
+  addLine(surface, samplesOf(gaze));
   context.stroke();
   drawFixations(surface, gaze, 0, durationOf(gaze), colours);
 }

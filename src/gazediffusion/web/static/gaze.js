@@ -1,11 +1,12 @@
-// Geometry of gaze: pure functions of windows {x, y, rate, screen, events}, x and y in [-1, 1].
+// Geometry of gaze: pure functions of windows {x, y, rate, screen, events}, x and y in [-1, 1], NaN
+// where the eye is lost.
 
 export function gazeWindow(raw, rate) {
   return {
     index: raw.index,
     task: raw.task,
-    x: Float32Array.from(raw.x),
-    y: Float32Array.from(raw.y),
+    x: Float32Array.from(raw.x, (value) => value ?? NaN),
+    y: Float32Array.from(raw.y, (value) => value ?? NaN),
     events: raw.events || [],
     rate,
     screen: raw.screen,
@@ -91,6 +92,6 @@ export function factsOf(gaze) {
     known(median(fixations.map((event) => event.offset_ms - event.onset_ms)), "ms"),
     String(saccades.length),
     known(median(saccades.map((event) => event.amplitude_deg).filter((value) => value !== null)), "deg", 1),
-    known(speedOf(gaze).reduce((a, b) => Math.max(a, b), 0), "deg/s"),
+    known(speedOf(gaze).reduce((a, b) => Math.max(a, b || 0), 0), "deg/s"),
   ];
 }

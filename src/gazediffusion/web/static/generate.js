@@ -92,10 +92,10 @@ async function cancel() {
 function showStale() {
   const generated = store.get("generated");
   if (job || !generated) return;
-  const { model, task, quality, seed } = generated.settings;
+  const { model, task, quality, seed, losses } = generated.settings;
   const isSame = JSON.stringify(generated.settings) === JSON.stringify(store.get("settings"));
   say(status, isSame ? `${words(generated.n)} in ${generated.seconds_taken.toFixed(1)} s.`
-    : `The windows shown are of ${model}, ${plainTask(task)}, ${quality} quality, seed ${seed}.`);
+    : `The windows shown are of ${model}, ${plainTask(task)}, ${quality} quality, seed ${seed}${losses ? ", with losses" : ""}.`);
 }
 
 export function startGenerate() {

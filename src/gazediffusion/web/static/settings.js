@@ -21,6 +21,9 @@ function showModel() {
   fillSelect(form.quality, (model.qualities || ["default"]).map((one) => [one, one]), form.quality.value || "default");
   if (![...form.quality.options].some((one) => one.selected && one.value)) form.quality.value = "default";
   form.seconds.value = model.seconds;
+  form.losses.disabled = !model.has_losses;
+  form.losses.checked &&= model.has_losses;
+  $("#losses-label").title = model.has_losses ? "" : "This model has no table of losses.";
 }
 
 // The values of the form. Nothing is corrected here: the server reports invalid values.
@@ -32,6 +35,7 @@ export function readSettings() {
     seed: Number(form.seed.value),
     quality: form.quality.value,
     seconds: form.seconds.value === "" ? null : Number(form.seconds.value),
+    losses: form.losses.checked,
   };
 }
 

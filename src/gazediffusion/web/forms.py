@@ -1,0 +1,64 @@
+"""The fields that forms with recordings share, and their files in a folder."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import Depends, File, Form, UploadFile
+
+import gazediffusion as gd
+from gazediffusion.web.schemas import EMPTY_IS_NONE, failures
+from gazediffusion.web.uploads import Upload
+
+UPLOAD_FAILURES = failures(400, 408, 413, 422, 429)
+
+Files = Annotated[
+    list[UploadFile],
+    File(
+        description="Recordings in any format that `gazediffusion inspect` reads; a name may "
+        "contain folders."
+    ),
+]
+Text = Annotated[str | None, EMPTY_IS_NONE, Form()]
+Number = Annotated[float | None, EMPTY_IS_NONE, Form()]
+
+
+def _reading(
+    screen: Annotated[Text, Form(description="As 1280x720, if the file does not state it.")] = None,
+    screen_cm: Annotated[Text, Form(description="As 40x22.5.")] = None,
+    distance_cm: Annotated[Number, Form(description="From eye to screen.")] = None,
+    override_screen: Annotated[
+        bool | None, EMPTY_IS_NONE, Form(description="Whether `screen` is right if a file differs.")
+    ] = None,
+    unit: Annotated[
+        Text, Form(description="Of the gaze.", json_schema_extra={"enum": ["px", "deg", "norm"]})
+    ] = None,
+    origin: Annotated[
+        Text,
+        Form(
+            description="Of the gaze; y is down in the first two, up in the others.",
+            json_schema_extra={"enum": ["top-left", "center", "center-up", "bottom-left"]},
+        ),
+    ] = None,
+    columns: Annotated[Text, Form(description="As x=GazeX,y=GazeY,t=Time.")] = None,
+    source_rate: Annotated[Number, Form(description="Hz, without a time column.")] = None,
+) -> dict[str, Any]:
+    return {
+        "screen": gd.Screen.parse(screen, screen_cm, distance_cm),
+        "override_screen": bool(override_screen),
+        "columns": columns,
+        "unit": unit,
+        "origin": origin,
+        "source_rate_hz": source_rate,
+    }
+
+
+Reading = Annotated[dict[str, Any], Depends(_reading)]
+
+
+async def stored(files: Sequence[UploadFile], settings: dict[str, Any]) -> Upload:
+    """The files of a request in a folder; the caller closes it."""
+    contents = [(file.filename or "", file.file) for file in files]
+    return await asyncio.to_thread(Upload, contents, settings)
