@@ -1,4 +1,4 @@
-"""Sampling with an EDM network: known samples stay in place, guidance strengthens the task."""
+"""Sampling with an EDM network: what is given stays in place, guidance strengthens the task."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from gazediffusion.conditioning import Condition
 from gazediffusion.conditioning.sequences import Sequences
 from gazediffusion.diffusion import solvers
 from gazediffusion.diffusion.ddim import WindowNoise
+from gazediffusion.generation.fixation_means import FixationMeans
 from gazediffusion.models.recipes import Recipe
 from gazediffusion.models.representations import Joint
 from gazediffusion.models.unet import UNet
@@ -64,6 +65,7 @@ def sample_edm(
     sigmas: list[float] = process.sigma_schedule(steps).tolist()
     known, channels = sequences.known, sequences.channels()
     given = () if channels is None else (channels,)
+    means = None if sequences.fixation is None else FixationMeans.of(sequences.fixation)
 
     def denoise(x: Tensor, sigma: float) -> Tensor:
         level = torch.full((len(x),), sigma, device=x.device)
@@ -74,10 +76,12 @@ def sample_edm(
         return in_place(clean)
 
     def in_place(clean: Tensor) -> Tensor:
-        """Known channels in their places; channels of labels stay zero."""
-        if known is None and not n_labels:
+        """Fixations and known channels in their places; channels of labels stay zero."""
+        if known is None and means is None and not n_labels:
             return clean
         gaze = clean[:, :n_gaze]
+        if means is not None:
+            gaze = torch.cat([means.moved(gaze[:, :2]), gaze[:, 2:]], dim=1)
         if known is not None:
             gaze = torch.where(known.isfinite(), known, gaze)
         return functional.pad(gaze, (0, 0, 0, n_labels))
