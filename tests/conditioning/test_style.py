@@ -120,6 +120,16 @@ def test_the_rest_of_a_long_window_keeps_the_style(
     assert float(ends[0][1] - ends[1][1]) > 1
 
 
+def test_without_a_style_the_rest_of_a_long_window_has_no_targets(
+    conditioning: Conditioning,
+) -> None:
+    drawn = conditioning.draw(0, 4, 0, "walk")
+    later = conditioning.continued(drawn, 1, 0, 0)
+    assert torch.equal(later.condition[0], conditioning.without_statistics(drawn.condition)[0])
+    assert not torch.equal(later.condition[0], drawn.condition[0])
+    assert later.tasks == drawn.tasks
+
+
 def test_two_recordings_joined_are_one(windows: Windows, conditioning: Conditioning) -> None:
     own = of(windows, 5)
     parts = [style(conditioning, own.select(np.arange(a, b))) for a, b in ((0, 4), (4, 16))]

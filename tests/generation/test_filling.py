@@ -297,7 +297,8 @@ def test_nothing_to_condition_on_is_one_line_and_writes_nothing(
     code, _, errors = run("fill", source, "-o", tmp_path / "out", "--model", steerable_folder)
     assert code == 2
     assert "nothing to condition on" in errors
-    code, _, errors = run("fill", written(tmp_path / "x", blinking, "csv"), "-o", tmp_path / "out")
+    source = written(tmp_path / "x", blinking, "csv")
+    code, _, errors = run("fill", source, "-o", tmp_path / "out", "--model", "position")
     assert code == 2
     assert "not steerable" in errors
     assert "--recipe steerable" in errors

@@ -39,8 +39,9 @@ def train(
     recipe: Annotated[
         str | None,
         typer.Option(
-            help="position, velocity, joint, or the small position-tiny, velocity-tiny, "
-            "joint-tiny; by default that of the windows' protocol, or that of --from.",
+            help="position, velocity, joint, steerable, or the small position-tiny, velocity-tiny, "
+            "joint-tiny, steerable-tiny; by default that of the windows' protocol, or that of "
+            "--from.",
             show_default=False,
         ),
     ] = None,

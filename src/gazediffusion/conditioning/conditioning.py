@@ -295,16 +295,16 @@ class Conditioning:
     def continued(self, drawn: Draw, number: int, first: int, seed: int) -> Draw:
         """What the next 8 s of long windows are generated from, the number-th after the first.
 
-        drawn: what windows first.. of the seed begin with. Tasks and resolutions stay; statistics
-        are new ones of the same participants.
+        drawn: what windows first.. of the seed begin with. Statistics are left to the gaze before,
+        since others would show at the joint; with a style they are new ones of the participant.
         """
-        if self.prior is None or drawn.targets is None:
-            return drawn
+        if self.prior is None or drawn.targets is None or drawn.style is None:
+            return replace(drawn, condition=self.without_statistics(drawn.condition))
         targets = drawn.targets.clone()
         for k, (task, component) in enumerate(zip(drawn.tasks, drawn.components, strict=True)):
-            known = Style.of_targets(self.prior, task, component, targets[k].double().numpy())
-            known = known if drawn.style is None else drawn.style.joined(known)
-            targets[k] = known.draw_further(self.prior, seed, first + k, number)
+            own = Style.of_targets(self.prior, task, component, targets[k].double().numpy())
+            style = drawn.style.joined(own)
+            targets[k] = style.draw_further(self.prior, seed, first + k, number)
         return self._with_targets(drawn, targets)
 
     def _with_targets(self, drawn: Draw, targets: Tensor) -> Draw:

@@ -18,7 +18,7 @@ from gazediffusion.errors import GazeError
 
 Floats = NDArray[np.float32]
 OVERLAP_S = 1.5  # of successive windows of long gaze
-_DECAY_S = 0.2  # within which generated gaze is free of an offset at its known end
+_DECAY_S = 2.0  # of the offset of generated gaze beyond a known end: slower than drift
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,11 +16,10 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from gazediffusion.conditioning import Condition, Draw
-from gazediffusion.conditioning.quantization import quantize
+from gazediffusion.conditioning.quantization import Floats, quantize
 from gazediffusion.conditioning.sequences import Sequences
 from gazediffusion.conditioning.style import Style
 from gazediffusion.data.windows import Windows
@@ -62,11 +61,11 @@ class Generator(Protocol):
 
     def pieces(
         self, first: int, stop: int, seed: int, progress: Progress = ...
-    ) -> Iterator[NDArray[np.float32]]:
+    ) -> Iterator[Floats]:
         """Windows first..stop-1 of this seed, in pieces (window, 2, time)."""
         ...
 
-    def as_windows(self, gaze: NDArray[np.float32], seed: int, first: int = 0) -> Windows:
+    def as_windows(self, gaze: Floats, seed: int, first: int = 0) -> Windows:
         """Pieces of this seed, from window `first`, each window with its origin."""
         ...
 
@@ -120,7 +119,7 @@ class DiffusionGenerator:
             raise GazeError(
                 f"this model is not steerable: it generates windows of "
                 f"{config.length / config.rate_hz:g} s and takes no constraints",
-                remedy="train one that is, with `recipe` steerable",
+                remedy="take the default model, or train one with `recipe` steerable",
             )
         if not 0 <= self.guidance <= 20:
             raise GazeError(f"`guidance` must lie between 0 and 20, not {self.guidance:g}")
@@ -231,7 +230,7 @@ class DiffusionGenerator:
 
     def pieces(
         self, first: int, stop: int, seed: int, progress: Progress = lambda done: None
-    ) -> Iterator[NDArray[np.float32]]:
+    ) -> Iterator[Floats]:
         """Windows in batches; `progress` receives the number of windows done, in fractions.
 
         While one batch is generated, noise and conditions of the next are drawn.
@@ -263,7 +262,7 @@ class DiffusionGenerator:
             raise GazeError(f"`n` must be 1 or more, not {n}")
         return self.as_windows(np.concatenate(list(self.pieces(0, n, seed))), seed)
 
-    def as_windows(self, gaze: NDArray[np.float32], seed: int, first: int = 0) -> Windows:
+    def as_windows(self, gaze: Floats, seed: int, first: int = 0) -> Windows:
         """Generated gaze (window, 2, time) of windows first.. of a seed, each with its origin.
 
         Every window has the task, the screen and the resolution that it was generated for.
@@ -289,7 +288,7 @@ class DiffusionGenerator:
         span: tuple[int, int],
         seed: int,
         progress: Progress,
-    ) -> NDArray[np.float32]:
+    ) -> Floats:
         """Gaze (window, 2, time) of a batch of windows, from the noise and draw of the first 8 s.
 
         Gaze longer than the model's windows is generated in several, each given the end of the one
@@ -302,12 +301,12 @@ class DiffusionGenerator:
         given = {} if self.constraints is None else self.constraints.of(first, stop, total)
         gaze = np.full((stop - first, 2, total), np.nan, dtype=np.float32)
         gaze = given.pop("known", gaze)
-        here = drawn
+        here, uniforms = drawn, np.empty_like(gaze)
         for number, start in enumerate(starts):
-            within = slice(start, start + length)
             if number:
                 noise = self._noise(first, stop, seed_for(seed, _CONTINUED, number))
                 here = config.conditioning.continued(drawn, number, first, seed)
+            within = slice(start, start + length)
             known = gaze[..., within]
             others = {name: array[..., within] for name, array in given.items()}
 
@@ -316,7 +315,16 @@ class DiffusionGenerator:
 
             made = self._batch(noise, here, known, others, counted)
             gaze[..., within] = joined(made, known, rate_hz)
-        return gaze[..., : self.n_samples]
+            # At the scale of a resolution gaze no longer depends on its initial noise.
+            uniforms[..., within] = torch.special.ndtr(noise.first[:, :2]).cpu().numpy()
+        return self._quantized(gaze, drawn, uniforms)[..., : self.n_samples]
+
+    def _quantized(self, gaze: Floats, drawn: Draw, uniforms: Floats) -> Floats:
+        """In the resolution that is drawn; gaze that keeps to known samples has theirs."""
+        is_given = self.constraints is not None and self.constraints.known is not None
+        if is_given or drawn.steps is None or drawn.grids is None:
+            return gaze
+        return quantize(gaze, drawn.steps, drawn.grids, uniforms)
 
     def _noise(self, first: int, stop: int, seed: int) -> WindowNoise:
         config = self.run.config
@@ -329,10 +337,10 @@ class DiffusionGenerator:
         self,
         noise: WindowNoise,
         drawn: Draw,
-        known: NDArray[np.float32],
-        given: Mapping[str, NDArray[np.float32]],
+        known: Floats,
+        given: Mapping[str, Floats],
         progress: Progress,
-    ) -> NDArray[np.float32]:
+    ) -> Floats:
         """Windows of the model's length, (window, 2, time).
 
         known: NaN where it is not given; given: other constraints by name.
@@ -353,14 +361,7 @@ class DiffusionGenerator:
             x = after
             progress(number / self.settings["steps"])
         gaze = representation.decode(x[:, : config.recipe.gaze_channels]).float()
-        is_given = self.constraints is not None and self.constraints.known is not None
-        is_coarse = drawn.steps is not None and drawn.steps.any() and not is_given
-        if is_coarse and drawn.steps is not None and drawn.grids is not None:
-            # At this scale the sample no longer depends on the initial noise of the positions.
-            uniforms = torch.special.ndtr(noise.first[:, :2])
-            steps_of, grids_of = (torch.tensor(x.tolist()) for x in (drawn.steps, drawn.grids))
-            gaze = quantize(gaze, steps_of, grids_of, uniforms)
-        generated: NDArray[np.float32] = gaze.cpu().numpy()
+        generated: Floats = gaze.cpu().numpy()
         return generated
 
     def _ddpm(self, noise: WindowNoise) -> Iterator[Tensor]:
