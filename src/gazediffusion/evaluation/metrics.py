@@ -122,11 +122,13 @@ def frechet_of(features1: NDArray[np.floating[Any]], features2: NDArray[np.float
     more, lower is better. With cov = R^T R, by a QR decomposition of the centred features, the
     trace of the root is the sum of the singular values of R1 R2^T.
     """
-    means, roots = [], []
+    means: list[Floats] = []
+    roots: list[Floats] = []
     for features in (features1, features2):
         table = _table(features, at_least=2)
         means.append(table.mean(axis=0))
-        roots.append(np.linalg.qr((table - means[-1]) / np.sqrt(len(table) - 1), mode="r"))
+        scaled = (table - means[-1]) / np.sqrt(len(table) - 1)
+        roots.append(np.asarray(np.linalg.qr(scaled, mode="r")))
     away = means[0] - means[1]
     overlap = np.linalg.svd(roots[0] @ roots[1].T, compute_uv=False).sum()
     traces = sum(float(np.square(root).sum()) for root in roots)
