@@ -42,7 +42,9 @@ def test_a_configuration_of_an_earlier_version_is_described(tmp_path: Path) -> N
     former = {"tasks": list(expected.tasks), "task_screens": conditioning["task_screens"]}
     (tmp_path / CONFIG).write_text(json.dumps({**values, **former}))
     found = list_models([tmp_path])[tmp_path.name]
-    assert replace(found, source="joint", has_losses=True) == expected
+    # Models of that version were not steerable.
+    assert replace(found, source="joint", has_losses=True, is_steerable=True) == expected
+    assert not found.is_steerable
     assert found.source == str(tmp_path.resolve())
 
 

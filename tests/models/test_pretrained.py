@@ -66,7 +66,7 @@ def test_without_a_name_the_joint_model_is_taken(tmp_path: Path, run: RunCommand
     assert run(*words.split())[0] == 0
     card = read_card(path)
     assert card is not None
-    assert card["model"]["recipe"] == "joint"
+    assert card["model"]["weights_sha256"] == pretrained.load_model("joint").weights_sha256
     assert card["sampling"]["task"] == "reading"
     assert len(pl.read_parquet(path)) == 2 * 500
 
