@@ -15,7 +15,7 @@ def test_default_is_the_packaged_joint_model() -> None:
     default, joint = gd.load("default"), gd.load("joint")
     assert default.run.weights_sha256 == joint.run.weights_sha256
     assert default.is_calibrated
-    assert repr(joint).startswith("Model(joint: 5.5 M parameters, 250 Hz, tasks: movies")
+    assert repr(joint).startswith("Model(steerable: 5.6 M parameters, 250 Hz, tasks: movies")
 
 
 def test_a_mixture_keeps_the_task_and_screen_of_every_window() -> None:
@@ -34,7 +34,7 @@ def test_a_mixture_keeps_the_task_and_screen_of_every_window() -> None:
 def test_the_schema_of_the_packaged_model_is_in_its_files() -> None:
     schema = gd.describe("joint")["conditioning"]["schema"]
     assert list(schema) == ["task", "augmentation", "statistics", "statistics_known"]
-    assert len(schema["statistics"]) == 25
+    assert len(schema["statistics"]) == 29
 
 
 def test_a_packaged_model_is_not_calibrated_again() -> None:

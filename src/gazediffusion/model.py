@@ -3,7 +3,7 @@
 >>> import gazediffusion as gd
 >>> model = gd.load("default")
 >>> model
-Model(joint: 5.5 M parameters, 250 Hz, tasks: movies, stills, stop-motion, trailers, dots, reading)
+Model(steerable: 5.6 M parameters, 250 Hz, tasks: movies, stills, stop-motion, trailers, dots, reading)
 >>> model.sample(2, task="reading", seed=0)
 Windows(2 of 8 s at 250 Hz, participants: 1, tasks: reading)
 """
