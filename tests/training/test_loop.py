@@ -221,7 +221,7 @@ def test_few_steps_and_all_steps_give_one_bound_in_both_representations(
 
 def test_the_bound_of_a_model_that_is_no_ddpm_is_refused() -> None:
     joint = load_model("joint", "best", torch.device("cpu"))
-    with pytest.raises(GazeError, match=r"that of a DDPM, and recipe steerable is none; .*evaluate"):
+    with pytest.raises(GazeError, match=r"of a DDPM, and recipe steerable is none; .*evaluate"):
         held_out_bound(joint, short_windows())
 
 
