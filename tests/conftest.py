@@ -113,3 +113,11 @@ def make_recording() -> MakeRecording:
         )
 
     return make
+
+
+@pytest.fixture(scope="session")
+def steerable_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A steerable run, trained once: windows of 64 samples at 20 Hz; no test writes into it."""
+    from tests.training.test_steering import steerable_run
+
+    return steerable_run(tmp_path_factory.mktemp("steerable") / "run")

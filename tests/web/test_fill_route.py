@@ -20,22 +20,15 @@ from gazediffusion.data.recordings import Recording
 from gazediffusion.web.settings import Limits, Settings
 from tests.conftest import MakeRecording, wandering_gaze
 from tests.generation.test_gaps import lost
-from tests.training.test_steering import steerable_run
 from tests.web.conftest import created
 from tests.web.test_limits import error_of
 from tests.web.test_same_bytes import files_of
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A steerable run: windows of 64 samples at 20 Hz."""
-    return steerable_run(tmp_path_factory.mktemp("filling") / "steerable")
-
-
-@pytest.fixture(scope="module")
-def steerable(folder: Path) -> Iterator[TestClient]:
+def steerable(steerable_folder: Path) -> Iterator[TestClient]:
     """The application with a steerable model, and its worker that fills."""
-    app = created(Settings(model=str(folder), limits=Limits(max_windows=5)))
+    app = created(Settings(model=str(steerable_folder), limits=Limits(max_windows=5)))
     app.state.playground.filler.start()
     with TestClient(app, base_url="http://127.0.0.1:8000") as found:
         yield found
@@ -62,10 +55,10 @@ def extracted(content: bytes, folder: Path) -> dict[str, bytes]:
 @pytest.mark.usefixtures("temporary_folder")
 @pytest.mark.parametrize("format", ["csv", "asc", "bids"])
 def test_the_zip_has_the_files_of_the_library(
-    steerable: TestClient, folder: Path, tmp_path: Path, blinking: Recording, format: str
+    steerable: TestClient, steerable_folder: Path, tmp_path: Path, blinking: Recording, format: str
 ) -> None:
     write_into(tmp_path / "in", [(blinking, ())], format)
-    gd.fill(tmp_path / "in", tmp_path / "out" / "filled", folder, seed=4)
+    gd.fill(tmp_path / "in", tmp_path / "out" / "filled", steerable_folder, seed=4)
     answer = steerable.post("/api/fill", files=sent(tmp_path / "in"), data={"seed": "4"})
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"] == "application/zip"
@@ -78,10 +71,10 @@ def test_the_zip_has_the_files_of_the_library(
 
 @pytest.mark.usefixtures("temporary_folder")
 def test_parquet_is_one_file_with_its_card(
-    steerable: TestClient, folder: Path, tmp_path: Path, blinking: Recording
+    steerable: TestClient, steerable_folder: Path, tmp_path: Path, blinking: Recording
 ) -> None:
     write_into(tmp_path / "in", [(blinking, ())], "parquet")
-    gd.fill(tmp_path / "in", tmp_path / "out", folder)
+    gd.fill(tmp_path / "in", tmp_path / "out", steerable_folder)
     own = steerable.post("/api/fill", files=sent(tmp_path / "in"))
     assert own.status_code == 200, own.text
     assert own.content == (tmp_path / "out" / "recordings.parquet").read_bytes()
@@ -100,12 +93,18 @@ def test_parquet_is_one_file_with_its_card(
 
 
 def test_settings_reach_the_library(
-    steerable: TestClient, folder: Path, tmp_path: Path, blinking: Recording
+    steerable: TestClient, steerable_folder: Path, tmp_path: Path, blinking: Recording
 ) -> None:
     write_into(tmp_path / "in", [(blinking, ())], "csv")
     cleaning = gd.CleaningConfig(blink_before_ms=0.0, blink_after_ms=0.0)
     settings: dict[str, Any] = {"draws": 2, "max_gap_s": 0.5, "task": "dots", "quality": "fast"}
-    gd.fill(tmp_path / "in", tmp_path / "out" / "filled", folder, cleaning=cleaning, **settings)
+    gd.fill(
+        tmp_path / "in",
+        tmp_path / "out" / "filled",
+        steerable_folder,
+        cleaning=cleaning,
+        **settings,
+    )
     fields = {**settings, "blink_before_ms": 0, "blink_after_ms": 0}
     form = {name: str(value) for name, value in fields.items()}
     answer = steerable.post("/api/fill", files=sent(tmp_path / "in"), data=form)

@@ -23,7 +23,6 @@ from gazediffusion.web.schemas import GenerationFields
 from gazediffusion.web.settings import Limits, Settings
 from gazediffusion.web.worker import TooLargeError
 from tests.conftest import MakeRecording, RunCommand
-from tests.training.test_steering import steerable_run
 from tests.web.conftest import Start, created
 from tests.web.test_generation_routes import events_of
 from tests.web.test_limits import error_of, nothing
@@ -34,23 +33,17 @@ POINTS = {"at": ["2.0:900,200", "3:100.5,50"], "start": "640,360"}
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A steerable run: windows of 64 samples at 20 Hz."""
-    return steerable_run(tmp_path_factory.mktemp("steering") / "steerable")
-
-
-@pytest.fixture(scope="module")
-def steerable(folder: Path) -> Iterator[TestClient]:
+def steerable(steerable_folder: Path) -> Iterator[TestClient]:
     """The application with a steerable model."""
-    app = created(Settings(model=str(folder), limits=Limits(max_windows=20)))
+    app = created(Settings(model=str(steerable_folder), limits=Limits(max_windows=20)))
     app.state.playground.worker.start()
     with TestClient(app, base_url="http://127.0.0.1:8000") as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def model(folder: Path) -> gd.Model:
-    return gd.load(folder, device="cpu")
+def model(steerable_folder: Path) -> gd.Model:
+    return gd.load(steerable_folder, device="cpu")
 
 
 def gaze_of(answer: Any) -> np.ndarray:
@@ -80,7 +73,7 @@ def test_windows_of_any_length_are_those_of_the_library(
 
 
 def test_a_long_window_lets_other_jobs_have_their_turns(
-    folder: Path, steerable: TestClient
+    steerable_folder: Path, steerable: TestClient
 ) -> None:
     play: Playground = steerable.app.state.playground  # type: ignore[attr-defined]
     fields = GenerationFields(n=2, task="dots", seconds=12)  # type: ignore[call-arg]
@@ -119,14 +112,23 @@ def test_the_command_and_the_program_of_waypoints_write_the_same_bytes(
 def test_tables_give_the_bytes_of_the_command_line(
     steerable: TestClient,
     run: RunCommand,
-    folder: Path,
+    steerable_folder: Path,
     tmp_path: Path,
     kind: str,
     table: str,
 ) -> None:
     path = tmp_path / f"{kind}.csv"
     path.write_text(table)
-    words = ["--model", folder, "--task", "dots", "--batch-size", BATCH_CPU, "--device", "cpu"]
+    words = [
+        "--model",
+        steerable_folder,
+        "--task",
+        "dots",
+        "--batch-size",
+        BATCH_CPU,
+        "--device",
+        "cpu",
+    ]
     words += [] if kind == "scanpath" else ["-n", 6]
     code, _, error = run("generate", "-o", tmp_path / "gaze.parquet", *words, f"--{kind}", path)
     assert code == 0, error
@@ -306,9 +308,9 @@ def test_long_tables_and_recordings_are_too_large(
     ("path", "name"), [("/api/generate/upload", "like"), ("/api/fill", "files")]
 )
 def test_uploads_are_bounded_in_size_and_number(
-    start: Start, folder: Path, path: str, name: str
+    start: Start, steerable_folder: Path, path: str, name: str
 ) -> None:
-    client = start(limits={"max_upload_mb": 1, "max_jobs": 1}, model=str(folder))
+    client = start(limits={"max_upload_mb": 1, "max_jobs": 1}, model=str(steerable_folder))
     answer = client.post(path, files={name: ("a.csv", b"0" * (2 << 20))})
     assert error_of(answer, 413) == "an upload may have 1 MB in total"
     play: Playground = client.app.state.playground  # type: ignore[attr-defined]
