@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -39,3 +40,12 @@ def categorical_draw(
     scaled = uniforms * edges[-1]
     category = np.searchsorted(edges[:-1], scaled, side="right")
     return category, (scaled - edges[category]) / weights[category] + 1
+
+
+def quantile_draw(quantiles: Sequence[float], uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Values of uniform numbers by inverse transform, linear between quantiles at equal levels.
+
+    >>> quantile_draw([0.0, 1.0, 4.0], np.array([0.25, 0.75])).tolist()
+    [0.5, 2.5]
+    """
+    return np.interp(uniforms, np.linspace(0.0, 1.0, len(quantiles)), quantiles)

@@ -102,8 +102,8 @@ def test_a_window_depends_on_the_seed_and_its_number_alone(
     part = conditioning.draw(11, 15, 7, "walk", known)
     assert torch.equal(whole.condition[0][11:15], part.condition[0])
     assert not torch.equal(part.condition[0], conditioning.draw(11, 15, 7, "walk").condition[0])
-    later = conditioning.continued(whole, 2, 0, 7)
-    same = conditioning.continued(part, 2, 11, 7)
+    later = conditioning.of_part(whole, 2, None, 0, 7)
+    same = conditioning.of_part(part, 2, None, 11, 7)
     assert torch.equal(later.condition[0][11:15], same.condition[0])
 
 
@@ -113,7 +113,7 @@ def test_the_rest_of_a_long_window_keeps_the_style(
     ends = []
     for k in (0, N_PARTICIPANTS - 1):
         drawn = conditioning.draw(0, 32, 0, "walk", style(conditioning, of(windows, k)))
-        later = conditioning.continued(drawn, 3, 0, 0).targets
+        later = conditioning.of_part(drawn, 3, None, 0, 0).targets
         assert later is not None
         ends.append(later.mean(dim=0))
     assert float(ends[1][0] - ends[0][0]) > 1
@@ -124,7 +124,7 @@ def test_without_a_style_the_rest_of_a_long_window_has_no_targets(
     conditioning: Conditioning,
 ) -> None:
     drawn = conditioning.draw(0, 4, 0, "walk")
-    later = conditioning.continued(drawn, 1, 0, 0)
+    later = conditioning.of_part(drawn, 1, None, 0, 0)
     assert torch.equal(later.condition[0], conditioning.without_statistics(drawn.condition)[0])
     assert not torch.equal(later.condition[0], drawn.condition[0])
     assert later.tasks == drawn.tasks

@@ -93,6 +93,7 @@ def test_windows_come_from_contiguous_valid_segments_only(
     # Segments: [0, 2985) and [3026, 6000); the padding takes 15 before and 25 after.
     assert np.bincount(windows.participant).tolist() == [4 + 4, 1]
     assert windows.segment_onset_ms.tolist() == [0.0, 3026 * 4.0, 0.0]
+    np.testing.assert_allclose(windows.elapsed_s[[0, 1, 4, 8]], [0.0, 1.0, 3026 * 0.004, 0.0])
     assert np.isfinite(windows.cut()).all()
 
 

@@ -30,6 +30,7 @@ def test_saving_and_loading_give_back_the_same_windows(
     np.testing.assert_array_equal(loaded.gaze, windows.gaze)
     np.testing.assert_array_equal(loaded.starts, windows.starts)
     np.testing.assert_array_equal(loaded.segment_onset_ms, windows.segment_onset_ms)
+    assert loaded.segment_elapsed_ms is None
     for name in ("length", "rate_hz", "screens", "protocol", "participants", "tasks"):
         assert getattr(loaded, name) == getattr(windows, name)
     assert loaded.validation == {"bert"}
@@ -37,6 +38,15 @@ def test_saving_and_loading_give_back_the_same_windows(
     assert loaded.velocity_scale == 3.5
     assert loaded.provenance["note"] == "made"
     assert len(loaded.provenance["data_sha256"]) == 64
+
+
+def test_the_elapsed_time_is_kept(tmp_path: Path) -> None:
+    elapsed_ms = np.array([0.0, 250.0, 8000.0])
+    replace(make_windows(), segment_elapsed_ms=elapsed_ms).save(tmp_path / "w.safetensors")
+    loaded = Windows.load(tmp_path / "w.safetensors")
+    np.testing.assert_array_equal(loaded.segment_elapsed_ms, elapsed_ms)
+    np.testing.assert_allclose(loaded.elapsed_s[[0, 1, 6, 17]], [0.0, 0.1, 0.25, 8.5])
+    assert np.isnan(make_windows().elapsed_s).all()
 
 
 def test_gaze_on_the_grid_takes_half_the_bytes(tmp_path: Path) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+from gazediffusion.conditioning.beginnings import Beginning
+from gazediffusion.conditioning.elapsed import KNOTS_S
 from gazediffusion.conditioning.style import Style
+from gazediffusion.conditioning.targets import TargetPrior
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.constraints import Constraints
 from gazediffusion.generation.generator import DiffusionGenerator
@@ -25,19 +30,83 @@ def gaze_of(generator: DiffusionGenerator, n: int = 3, seed: int = 0) -> np.ndar
     return np.concatenate(list(generator.pieces(0, n, seed)))
 
 
-def test_long_windows_begin_with_the_short_ones_and_are_the_same_for_every_batch_size(
-    run: Run,
-) -> None:
+def test_long_windows_are_the_same_for_every_batch_size(run: Run) -> None:
     short = gaze_of(DiffusionGenerator(run))
     long = gaze_of(DiffusionGenerator(run, length=300))
     assert long.shape == (3, 2, 300)
-    np.testing.assert_array_equal(long[:, :, :64], short)
     alone = gaze_of(DiffusionGenerator(run, length=300, batch_size=1))
     np.testing.assert_allclose(alone, long, atol=2e-3, rtol=2e-3)
     # What follows is new, and does not repeat.
     assert np.abs(long[:, :, 64:128] - short).max() > 1e-3
     windows = DiffusionGenerator(run, length=300).as_windows(long, 0)
     assert windows.length == 300
+
+
+def test_long_windows_begin_with_the_short_ones_if_the_model_does_not_know_when_they_begin(
+    run: Run,
+) -> None:
+    conditioning = run.config.conditioning
+    assert conditioning.elapsed_s == KNOTS_S
+    timeless = replace(conditioning, task_elapsed_s=(-1.0, -1.0), targets={})
+    given = timeless.draw(0, 3, 0)
+    for first, part in ((given, 0), (timeless.without_statistics(given.condition), 1)):
+        found = replace(timeless, elapsed_s=()).of_part(given, part, 0.0, 0, 0).condition
+        expected = first.condition if part == 0 else first
+        assert torch.equal(found[0], expected[0])
+
+
+def test_parts_of_long_windows_have_their_elapsed_time_and_no_statistics(run: Run) -> None:
+    conditioning = replace(run.config.conditioning, task_elapsed_s=(20.0, 5.0))
+    columns = conditioning.columns("elapsed")
+    # A task whose training windows all begin earlier is generated without it.
+    for task, share in (("dots", 1.0), ("movies", 0.0)):
+        drawn = conditioning.draw(0, 2, 0, task)
+        (vector,) = conditioning.of_part(drawn, 1, 12.0, 0, 0).condition
+        assert vector[:, columns.start + KNOTS_S.index(12.0)].tolist() == [share] * 2
+        assert vector[:, columns].sum(dim=1).tolist() == [share] * 2
+        assert not vector[:, conditioning.columns("statistics")].any()
+        assert not vector[:, conditioning.columns("statistics_known")].any()
+        tasks = vector[:, conditioning.columns("task")]
+        assert torch.equal(tasks, conditioning.one_hot(torch.tensor(drawn.tasks)))
+
+
+def test_targets_are_drawn_for_long_windows_of_a_task_that_has_them(run: Run) -> None:
+    prior = TargetPrior((0.5, 0.5), (-0.5, 0.5), (-0.5, 0.5))
+    conditioning = replace(run.config.conditioning, targets={"dots": prior})
+    steered = replace(run, config=replace(run.config, conditioning=conditioning))
+    with_targets = DiffusionGenerator(steered, length=200, task="dots")
+    assert with_targets.settings["course"] == "targets or beginning drawn"
+    without = DiffusionGenerator(run, length=200, task="dots")
+    assert "course" not in without.settings
+    assert np.abs(gaze_of(with_targets) - gaze_of(without)).max() > 1e-3
+    # Neither short windows nor other tasks have any.
+    for settings in ({"task": "dots"}, {"task": "movies", "length": 200}):
+        np.testing.assert_array_equal(
+            gaze_of(DiffusionGenerator(steered, **settings)),  # type: ignore[arg-type]
+            gaze_of(DiffusionGenerator(run, **settings)),  # type: ignore[arg-type]
+        )
+    whole = conditioning.draw_course(conditioning.draw(4, 8, 0, "dots"), 4, 200, 20.0, 0)
+    alone = conditioning.draw_course(conditioning.draw(5, 6, 0, "dots"), 5, 200, 20.0, 0)
+    assert list(whole) == ["targets"]
+    np.testing.assert_array_equal(whole["targets"][1:2], alone["targets"])
+    assert conditioning.draw_course(conditioning.draw(0, 2, 0, "movies"), 0, 9, 20.0, 0) == {}
+
+
+def test_long_windows_begin_where_recordings_of_the_task_do(run: Run) -> None:
+    place = Beginning((0.3, 0.3), (-0.2, -0.2))
+    conditioning = replace(run.config.conditioning, beginnings={"movies": place}, targets={})
+    begun = replace(run, config=replace(run.config, conditioning=conditioning))
+    course = conditioning.draw_course(conditioning.draw(0, 3, 0, "movies"), 0, 200, 20.0, 0)
+    assert list(course) == ["fixations"]
+    # 0.2 s are four samples.
+    assert np.isfinite(course["fixations"]).sum(axis=2).tolist() == [[4, 4]] * 3
+    np.testing.assert_allclose(course["fixations"][:, :, 0], [[0.3, -0.2]] * 3, rtol=1e-6)
+    gaze, other = (
+        gaze_of(DiffusionGenerator(one, length=200, task="movies"))[:, :, :4].mean(axis=2)
+        for one in (begun, run)
+    )
+    far, off = (np.abs(one - [0.3, -0.2]).mean() for one in (other, gaze))
+    assert off < far / 3
 
 
 def test_progress_of_long_windows_goes_to_their_number(run: Run) -> None:

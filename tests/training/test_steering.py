@@ -36,7 +36,9 @@ def labelled_windows() -> Windows:
     labels = np.where(np.arange(n) < n // 2, 1 + np.arange(n) % 4, 0).astype(np.uint8)
     targets = np.round(windows.gaze, 1)
     targets[:, n // 2 :] = np.nan
-    return replace(windows, labels=labels, targets=targets.astype(np.float32))
+    elapsed_ms = np.array([0.0, 12.0, 400.0])
+    targets = targets.astype(np.float32)
+    return replace(windows, labels=labels, targets=targets, segment_elapsed_ms=elapsed_ms)
 
 
 def steerable_run(folder: Path) -> Path:
@@ -105,7 +107,7 @@ def test_a_steerable_model_starts_as_the_model_it_is_initialised_from(tmp_path: 
     condition = torch.randn(2, run.config.conditioning.width)
     padded = torch.nn.functional.pad(x, (0, 0, 0, 4))
     with torch.no_grad():
-        expected = source.network(x, t, condition)
+        expected = source.network(x, t, condition[:, : source.config.conditioning.width])
         found = run.network(padded, t, condition, torch.randn(2, N_CHANNELS, 64))
     torch.testing.assert_close(found[:, :4], expected)
     assert not found[:, 4:].any()

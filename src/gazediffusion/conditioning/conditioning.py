@@ -7,6 +7,7 @@ for an unconditional model. Its first tensor is a vector (batch, width) of the p
     augmentation       which augmentations a training window had; zeros in generation
     statistics         standardized summary statistics, zeros where they are dropped out
     statistics_known   1 where the statistics are given
+    elapsed            how long the recording has lasted (elapsed.py), zeros where it is dropped out
 
 Only this module knows the order and the offsets. The schema is stored with the model, so that a
 model with other tasks or statistics loads as well. A steerable model takes a second tensor, the
@@ -16,7 +17,7 @@ channels of sequences.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,10 +27,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from gazediffusion.conditioning import response
+from gazediffusion.conditioning.beginnings import Beginning
+from gazediffusion.conditioning.elapsed import KNOTS_S, encode_elapsed
 from gazediffusion.conditioning.prior import Prior
 from gazediffusion.conditioning.sequences import SEQUENCES
 from gazediffusion.conditioning.statistics import FORMER, flipped, measure
 from gazediffusion.conditioning.style import Style
+from gazediffusion.conditioning.targets import TargetPrior
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.geometry import Screen
@@ -39,8 +43,11 @@ Condition = tuple[Tensor, ...]
 AUGMENTATIONS = ("flip_x", "flip_y", "reversal")
 # Probability of dropping out the statistics of windows that are steered by sequences.
 _STEERED_DROPOUT = 0.5
+_ELAPSED_DROPOUT = 0.5  # windows of 8 s are generated without it
+BEGINNING_FIXATION_S = 0.2  # of long gaze, at the position that is drawn for its beginning
 # Names the stream of random numbers that statistics are drawn from.
 _DRAWS = 3
+_TARGETS, _BEGINNINGS = 7, 8  # those of targets and of beginnings
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +76,10 @@ class Conditioning:
     tasks: in the order of the one-hot part; task_shares: of the training windows; task_screens: on
     which each was recorded. augmentations: the labels. prior: of the summary statistics, None for
     a model without them. sequences: the parts of the sequence condition, none for a model that
-    cannot be steered. All are empty for an unconditional model.
+    cannot be steered. elapsed_s: knots of the elapsed time, none for a model without it;
+    task_elapsed_s: the latest of each task's training windows. targets: how those of a task jump;
+    beginnings: where gaze is when a recording of a task begins. All are empty for an unconditional
+    model.
     """
 
     tasks: tuple[str, ...] = ()
@@ -78,6 +88,10 @@ class Conditioning:
     augmentations: tuple[str, ...] = ()
     prior: Prior | None = None
     sequences: tuple[str, ...] = ()
+    elapsed_s: tuple[float, ...] = ()
+    task_elapsed_s: tuple[float, ...] = ()
+    targets: Mapping[str, TargetPrior] = field(default_factory=dict)
+    beginnings: Mapping[str, Beginning] = field(default_factory=dict)
 
     @classmethod
     def fit(
@@ -101,6 +115,10 @@ class Conditioning:
                         remedy="give the tasks different names with `task_names` of prepare",
                     )
         total = sum(n_windows.values())
+        latest = [_latest(parts, task) for task in tasks] if is_steerable else []
+        fitted = tasks if is_steerable else ()
+        targets = {task: TargetPrior.fit(parts, task) for task in fitted}
+        beginnings = {task: Beginning.fit(parts, task) for task in fitted}
         return cls(
             tasks=tasks,
             task_shares=tuple(n_windows[task] / total for task in tasks),
@@ -108,6 +126,10 @@ class Conditioning:
             augmentations=AUGMENTATIONS,
             prior=Prior.fit(parts, tasks, statistics) if statistics else None,
             sequences=tuple(SEQUENCES) if is_steerable else (),
+            elapsed_s=KNOTS_S if max(latest, default=-1.0) >= 0 else (),
+            task_elapsed_s=tuple(latest),
+            targets={task: one for task, one in targets.items() if one is not None},
+            beginnings={task: one for task, one in beginnings.items() if one is not None},
         )
 
     @property
@@ -116,6 +138,8 @@ class Conditioning:
         parts = {"task": self.tasks, "augmentation": self.augmentations}
         if self.prior is not None:
             parts |= {"statistics": self.prior.names, "statistics_known": ("known",)}
+        if self.elapsed_s:
+            parts |= {"elapsed": tuple(f"{knot:g} s" for knot in self.elapsed_s)}
         return parts if self.tasks else {}
 
     @property
@@ -138,20 +162,28 @@ class Conditioning:
         augmentation: Tensor | None = None,
         statistics: Tensor | None = None,
         is_known: Tensor | None = None,
+        elapsed_s: Tensor | None = None,
     ) -> Condition:
         """The condition of windows.
 
         task (batch, task): one-hot or zeros. augmentation (batch, label): none if left out.
-        statistics (batch, statistic), standardized; is_known (batch, 1): of which windows they are
-        given, all if left out.
+        statistics (batch, statistic), standardized, none if left out; is_known (batch, 1): of which
+        windows they are given, all if left out. elapsed_s (batch,): NaN where it is not given.
         """
         if not self.tasks:
             return ()
         labels = task.new_zeros(len(task), len(self.augmentations))
         parts = [task, labels if augmentation is None else augmentation.to(task)]
-        if self.prior is not None and statistics is not None:
+        if self.prior is not None:
+            if statistics is None:
+                statistics = task.new_zeros(len(task), len(self.prior.names))
+                is_known = task.new_zeros(len(task), 1)
             is_known = task.new_ones(len(task), 1) if is_known is None else is_known.to(task)
             parts += [statistics * is_known, is_known]
+        if self.elapsed_s:
+            if elapsed_s is None:
+                elapsed_s = task.new_full((len(task),), torch.nan)
+            parts.append(encode_elapsed(elapsed_s.to(task), self.elapsed_s))
         return (torch.cat(parts, dim=1),)
 
     def one_hot(self, tasks: Tensor) -> Tensor:
@@ -171,14 +203,19 @@ class Conditioning:
         """Raw statistics (batch, statistic) of gaze (batch, 2, time); None without a prior."""
         return None if self.prior is None else measure(gaze, rate_hz, self.prior.names)
 
-    def of_windows(self, tasks: Tensor, statistics: Tensor | None) -> Condition:
-        """The condition of recorded windows: tasks (batch,), raw statistics (batch, statistic)."""
+    def of_windows(
+        self, tasks: Tensor, statistics: Tensor | None, elapsed_s: Tensor | None = None
+    ) -> Condition:
+        """The condition of recorded windows.
+
+        tasks (batch,); raw statistics (batch, statistic); elapsed_s (batch,).
+        """
         if not self.tasks:
             return ()
         standardized = None
         if self.prior is not None and statistics is not None:
             standardized = self.prior.standardized(statistics)
-        return self.encode(self.one_hot(tasks), statistics=standardized)
+        return self.encode(self.one_hot(tasks), statistics=standardized, elapsed_s=elapsed_s)
 
     def of_training_windows(
         self,
@@ -188,25 +225,30 @@ class Conditioning:
         dropout: float,
         uniform: Callable[[tuple[int, int]], Tensor],
         is_steered: Tensor | None = None,
+        elapsed_s: Tensor | None = None,
     ) -> Condition:
-        """The condition of augmented windows, with task and statistics dropped out independently.
+        """The condition of augmented windows, with its parts dropped out independently.
 
         tasks (batch,); raw statistics (batch, statistic) before augmentation; augmentation (batch,
         label) bool; uniform(shape) draws the random numbers. is_steered (batch, 1) bool: windows
         that are given sequences, which decide some statistics, are more often given no others.
+        elapsed_s (batch,).
         """
         if not self.tasks:
             return ()
         shape = (len(tasks), 1)
         task = self.one_hot(tasks) * (uniform(shape) >= dropout)
+        if self.elapsed_s and elapsed_s is not None:
+            is_dropped = uniform(shape)[:, 0] < _ELAPSED_DROPOUT
+            elapsed_s = elapsed_s.masked_fill(is_dropped, torch.nan)
         if self.prior is None or statistics is None:
-            return self.encode(task, augmentation)
+            return self.encode(task, augmentation, elapsed_s=elapsed_s)
         is_dropped = uniform(shape) < dropout
         if is_steered is not None:
             is_dropped |= is_steered & (uniform(shape) < _STEERED_DROPOUT)
         is_known = ~is_dropped
         turned = flipped(statistics, self.prior.names, augmentation[:, :2])
-        return self.encode(task, augmentation, self.prior.standardized(turned), is_known)
+        return self.encode(task, augmentation, self.prior.standardized(turned), is_known, elapsed_s)
 
     def without_task(self, condition: Condition) -> Condition:
         """The same condition with the task dropped out, for guidance."""
@@ -292,20 +334,56 @@ class Conditioning:
         )
         return self._with_targets(drawn, targets)
 
-    def continued(self, drawn: Draw, number: int, first: int, seed: int) -> Draw:
-        """What the next 8 s of long windows are generated from, the number-th after the first.
+    def of_part(
+        self, drawn: Draw, number: int, elapsed_s: float | None, first: int, seed: int
+    ) -> Draw:
+        """What the number-th 8 s of long windows are generated from, beginning with 0.
 
-        drawn: what windows first.. of the seed begin with. Statistics are left to the gaze before,
-        since others would show at the joint; with a style they are new ones of the participant.
+        drawn: of windows first.. of the seed. elapsed_s: since the beginning; None leaves it open.
+        Later parts leave the statistics to the gaze before, since others would show at the joint;
+        with a style they are new ones of the participant. A part with the elapsed time has no
+        statistics either: they are drawn for windows of any time.
         """
         if self.prior is None or drawn.targets is None or drawn.style is None:
+            if self.elapsed_s and elapsed_s is not None:
+                return replace(drawn, condition=self._at(drawn.tasks, elapsed_s))
+            if number == 0:
+                return drawn
             return replace(drawn, condition=self.without_statistics(drawn.condition))
+        if number == 0:
+            return drawn
         targets = drawn.targets.clone()
         for k, (task, component) in enumerate(zip(drawn.tasks, drawn.components, strict=True)):
             own = Style.of_targets(self.prior, task, component, targets[k].double().numpy())
             style = drawn.style.joined(own)
             targets[k] = style.draw_further(self.prior, seed, first + k, number)
         return self._with_targets(drawn, targets)
+
+    def _at(self, tasks: Sequence[int], elapsed_s: float) -> Condition:
+        """Tasks at an elapsed time, which is left open where no training window is as late."""
+        known = [elapsed_s if elapsed_s <= self.task_elapsed_s[k] else torch.nan for k in tasks]
+        one_hot = self.one_hot(torch.tensor(tasks, dtype=torch.long))
+        return self.encode(one_hot, elapsed_s=torch.tensor(known))
+
+    def draw_course(
+        self, drawn: Draw, first: int, n_samples: int, rate_hz: float, seed: int
+    ) -> dict[str, NDArray[np.float32]]:
+        """What steers long windows first.. of a seed by itself: targets, or else the beginning.
+
+        Arrays (window, 2, time) of `targets` and `fixations`, NaN where a task has none; an array
+        without any value is left out.
+        """
+        shape = (len(drawn.tasks), 2, n_samples)
+        found = {name: np.full(shape, np.nan, np.float32) for name in ("targets", "fixations")}
+        n_beginning = round(BEGINNING_FIXATION_S * rate_hz)
+        for k, task in enumerate(self.tasks[number] for number in drawn.tasks):
+            if task in self.targets:
+                own = seed_for(seed, _TARGETS, first + k)
+                found["targets"][k] = self.targets[task].draw(n_samples, rate_hz, own)
+            elif task in self.beginnings:
+                place = self.beginnings[task].draw(seed_for(seed, _BEGINNINGS, first + k))
+                found["fixations"][k, :, :n_beginning] = np.array(place)[:, None]
+        return {name: array for name, array in found.items() if np.isfinite(array).any()}
 
     def _with_targets(self, drawn: Draw, targets: Tensor) -> Draw:
         """The same draw with other target statistics."""
@@ -359,6 +437,17 @@ class Conditioning:
             **({"sequences": list(self.sequences)} if self.sequences else {}),
             "task_shares": list(self.task_shares),
             "task_screens": [asdict(screen) for screen in self.task_screens],
+            **self._steering_to_json(),
+        }
+
+    def _steering_to_json(self) -> dict[str, Any]:
+        if not self.sequences:
+            return {}
+        return {
+            "elapsed_s": list(self.elapsed_s),
+            "task_elapsed_s": list(self.task_elapsed_s),
+            "targets": {task: one.to_json() for task, one in self.targets.items()},
+            "beginnings": {task: one.to_json() for task, one in self.beginnings.items()},
         }
 
     def to_tensors(self) -> dict[str, Tensor]:
@@ -383,6 +472,14 @@ class Conditioning:
             augmentations=schema.get("augmentation", ()),
             prior=prior,
             sequences=tuple(values.get("sequences", ())),
+            elapsed_s=tuple(values.get("elapsed_s", ())),
+            task_elapsed_s=tuple(values.get("task_elapsed_s", ())),
+            targets={
+                task: TargetPrior.from_json(one) for task, one in values.get("targets", {}).items()
+            },
+            beginnings={
+                task: Beginning.from_json(one) for task, one in values.get("beginnings", {}).items()
+            },
         )
 
     @classmethod
@@ -398,3 +495,10 @@ class Conditioning:
             augmentations=AUGMENTATIONS,
             prior=Prior.from_legacy(tables) if tables else None,
         )
+
+
+def _latest(parts: Sequence[Windows], task: str) -> float:
+    """The latest elapsed time (s) at which a training window of a task begins; -1 if unknown."""
+    times = [part.of_task(task).train.elapsed_s for part in parts if task in part.tasks]
+    known = np.concatenate(times)
+    return float(np.max(known[np.isfinite(known)], initial=-1.0))

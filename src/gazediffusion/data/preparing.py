@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from gazediffusion.data.cleaning import CleaningConfig, CleaningCounts, clean
 from gazediffusion.data.plausibility import Plausibility
 from gazediffusion.data.quality import Quality, Selection, select_participants
-from gazediffusion.data.quantization import is_on_grid
+from gazediffusion.data.quantization import GRIDS_PX, is_on_grid
 from gazediffusion.data.readers import Source
 from gazediffusion.data.reading import Recordings, sources_of
 from gazediffusion.data.recordings import Recording
@@ -37,7 +37,6 @@ from gazediffusion.version import __version__
 OFF_SCREEN_BEYOND = 1.1  # paper: "samples exceeding ±1.1 in either axis"
 OFF_SCREEN_SHARE = 0.30  # paper: "less than 30% of samples"
 POSITION_STRIDE_S = 1.0  # paper: "a 1 s sliding stride", 250 samples at its 250 Hz
-_GRIDS_PX = (1.0, 0.1, 0.01)
 
 
 class NoWindowError(GazeError):
@@ -182,6 +181,7 @@ class _Cut(NamedTuple):
     screen: Screen
     segment: Segment
     starts: NDArray[np.int64]
+    elapsed_ms: float
 
 
 class _Builder:
@@ -191,7 +191,7 @@ class _Builder:
         self.config = config
         self.targets = targets
         self.cuts: list[_Cut] = []
-        self.grids = list(_GRIDS_PX)
+        self.grids = list(GRIDS_PX)
         self.counts: defaultdict[str, CleaningCounts] = defaultdict(CleaningCounts)
         self.eyes: Counter[str] = Counter()
         self.rates: Counter[str] = Counter()
@@ -244,7 +244,8 @@ class _Builder:
             )
             self.n_off_screen += n_dropped
             if len(starts):
-                self.cuts.append(_Cut(*identity, screen, segment, starts))
+                elapsed_ms = segment.onset_ms - float(recording.time_ms[0])
+                self.cuts.append(_Cut(*identity, screen, segment, starts, elapsed_ms))
                 grids = [] if segment.is_filtered else self.grids
                 self.grids = [grid for grid in grids if is_on_grid(segment.gaze_px, grid)]
 
@@ -261,7 +262,7 @@ class _Builder:
         with_windows: defaultdict[str, set[str]] = defaultdict(set)
         for cut in self.cuts:
             with_windows[cut.participant].add(cut.task)
-        who, which, _, on, segments, _ = zip(*self.cuts, strict=True)
+        who, which, _, on, segments, _, elapsed_ms = zip(*self.cuts, strict=True)
         of_participant, participants = numbered(who, len(who), "participants")
         of_task, tasks = numbered(which, len(which), "tasks")
         of_screen, screens = numbered(on, len(on), "screens", keeps_order=True)
@@ -291,6 +292,7 @@ class _Builder:
             provenance=self._provenance(sources, participants, selection),
             labels=joined_labels(segments),
             targets=joined_targets(segments, on),
+            segment_elapsed_ms=np.array(elapsed_ms),
         )
         if config.protocol != "velocity":
             return windows

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gazediffusion.data.windows import CLIP, Windows
 
+GRIDS_PX = (1.0, 0.1, 0.01)  # that are looked for, the coarsest first
 # A recording is coarse if its values are at least so many grid cells apart.
 _COARSE_CELLS = 3
 _FEWEST_VALUES = 16  # with fewer different values the step is not estimated
@@ -34,6 +35,30 @@ def spread_over_grid(
     """Gaze (..., 2, time) moved uniformly within its grid cells; `grid` broadcasts against it."""
     spread = np.random.default_rng(seed).random(gaze.shape, dtype=np.float32) - np.float32(0.5)
     return np.asarray(np.clip(gaze + spread * grid, -CLIP, CLIP), dtype=np.float32)
+
+
+def rounded_as(gaze_px: NDArray[np.float32], known_px: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Gaze (2, time) in the resolution of known gaze (2, time) of the same recording, in pixels.
+
+    A coordinate becomes the nearest multiple of the known ones' grid or, where their step is
+    coarser, the nearest known one within a step. Without a grid it stays as it is.
+    """
+    return np.stack([_rounded(*axes) for axes in zip(gaze_px, known_px, strict=True)])
+
+
+def _rounded(values: NDArray[np.float32], known: NDArray[np.float32]) -> NDArray[np.float32]:
+    known = np.unique(known[np.isfinite(known)])
+    grid = next((one for one in GRIDS_PX if is_on_grid(known[None], one)), None)
+    if grid is None or not len(known):
+        return values
+    rounded = (np.rint(values / grid) * grid).astype(np.float32)
+    step = _cells_apart(np.rint(known / grid).astype(np.int64)) * grid
+    if not step:
+        return rounded
+    after = np.searchsorted(known, values).clip(1, len(known) - 1)
+    below, above = known[after - 1], known[after]
+    nearest = np.where(values - below < above - values, below, above)
+    return np.where(np.abs(nearest - values) <= step, nearest, rounded)
 
 
 def recorded_steps(windows: Windows) -> NDArray[np.float64]:

@@ -171,6 +171,7 @@ def windows_at(windows: Windows, rate_hz: float, thins: bool = False) -> Windows
         segment_screen=windows.screen_index,
         segment_trial=tuple(windows.segment_trial[k] for k in of_window),
         segment_onset_ms=windows.segment_onset_ms[of_window] + onset_ms,
+        segment_elapsed_ms=None if windows.segment_elapsed_ms is None else 1000 * windows.elapsed_s,
         segment_step=step[of_window] if is_thinned and step is not None else None,
         grid_px=windows.grid_px if is_thinned else None,
         provenance={**windows.provenance, "resampled": how},

@@ -41,7 +41,9 @@ class Windows:
     segment_starts: (segment,) int64, where each gap-free segment begins.
     segment_participant, segment_task, segment_screen: (segment,) indices into `participants`,
         `tasks` and `screens`.
-    segment_trial: the trial each segment was cut from; segment_onset_ms: (segment,) its time there.
+    segment_trial: the trial each segment was cut from; segment_onset_ms: (segment,) its time there,
+        by the recording's clock; segment_elapsed_ms: (segment,) since the recording's first sample,
+        None where that is not known.
     validation: names of the held-out participants.
     grid_px: the grid that all coordinates lie on, None where there is none.
     segment_step: (segment, 2) normalized step in which a tracker reported positions, 0 where it is
@@ -74,6 +76,7 @@ class Windows:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     labels: NDArray[np.uint8] | None = None
     targets: NDArray[np.float32] | None = None
+    segment_elapsed_ms: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -131,6 +134,15 @@ class Windows:
     def task(self) -> NDArray[np.int32]:
         """Index into `tasks` for each window, (window,)."""
         return self.segment_task[self.segment_of_window]
+
+    @property
+    def elapsed_s(self) -> NDArray[np.float64]:
+        """How long its recording has lasted when each window begins, (window,); NaN if unknown."""
+        of_window = self.segment_of_window
+        if self.segment_elapsed_ms is None:
+            return np.full(len(self), np.nan)
+        within_s = (self.starts - self.segment_starts[of_window]) / self.rate_hz
+        return np.asarray(self.segment_elapsed_ms[of_window] / 1000.0 + within_s)
 
     @property
     def screen_index(self) -> NDArray[np.int32]:

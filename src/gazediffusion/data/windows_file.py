@@ -27,8 +27,8 @@ FORMAT = "gazediffusion-windows"
 # Version 2 adds `run_screen` and `run_step`; files of one screen without steps stay version 1.
 # Version 3 adds `labels`, and `target_starts` and `target_places`: the samples at which the target
 # changes and where it then is. It also has windows with losses, NaN in gaze. Files without any of
-# these stay version 1 or 2.
-FORMAT_VERSION = 3
+# these stay version 1 or 2. Version 4 adds `run_elapsed_ms`.
+FORMAT_VERSION = 4
 # Names of tensors in the file -> fields of `Windows`.
 _TENSORS = {
     "starts": "starts",
@@ -59,9 +59,12 @@ def save_windows(windows: Windows, path: Path, overwrite: bool = False) -> None:
         tensors["run_step"] = np.zeros((0, 2)) if steps is None else steps
     further = _stored_labels_and_targets(windows)
     tensors |= further
+    version = 3 if further or has_losses else 1 if is_plain else 2
+    if windows.segment_elapsed_ms is not None:
+        tensors["run_elapsed_ms"], version = windows.segment_elapsed_ms, 4
     header = {
         "format": FORMAT,
-        "format_version": 3 if further or has_losses else 1 if is_plain else 2,
+        "format_version": version,
         "recipe": windows.protocol,
         "length": windows.length,
         "rate_hz": windows.rate_hz,
@@ -165,8 +168,10 @@ def _require_tensors(tensors: Mapping[str, NDArray[Any]], header: Mapping[str, A
             len(starts) if name == "starts" else n,
         )
         _require(is_list, f"{name} is no list of whole numbers, one of each")
-    onset = tensors["run_onset_ms"]
-    _require(onset.dtype.kind == "f" and onset.shape == (n,), "run_onset_ms is damaged")
+    for name in ("run_onset_ms", "run_elapsed_ms"):
+        times = tensors.get(name, np.zeros(n)) if name == "run_elapsed_ms" else tensors[name]
+        _require(times.dtype.kind == "f" and times.shape == (n,), f"{name} is damaged")
+    _require(np.isfinite(times).all(), "run_elapsed_ms holds numbers that are not finite")
     _require(len(header["run_trial"]) == n, "run_trial has another length")
     ends = np.append(segments[1:], gaze.shape[1]).astype(np.float64)[:n]
     is_ordered = (n == 0 or segments[0] == 0) and (ends > segments).all()
@@ -234,6 +239,7 @@ def _assembled(tensors: Mapping[str, NDArray[Any]], header: Mapping[str, Any]) -
         provenance={**provenance, "data_sha256": header["data_sha256"]},
         labels=tensors.get("labels"),
         targets=_targets(tensors),
+        segment_elapsed_ms=tensors.get("run_elapsed_ms"),
     )
 
 

@@ -179,6 +179,8 @@ class DiffusionGenerator:
             condition: dict[str, Any] = {"task": self.task, "guidance": self.guidance}
             if self.constraints is not None:
                 condition["constraints"] = self.constraints.describe()
+            elif self._draws_course:
+                condition["course"] = "targets or beginning drawn"
             if self.style is not None:
                 condition["like"] = dict(self.style.origin)
             return {"sampler": sampler, "steps": steps, "bf16": self.bf16, **condition}
@@ -189,6 +191,14 @@ class DiffusionGenerator:
             "steps": steps,
             "eta": recipe.eta if self.eta is None else self.eta,
         }
+
+    @property
+    def _draws_course(self) -> bool:
+        """Whether targets or beginnings are drawn for windows of some task, as for long gaze."""
+        conditioning = self.run.config.conditioning
+        drawn = conditioning.targets.keys() | conditioning.beginnings.keys()
+        is_free = self.constraints is None and self.style is None
+        return is_free and self.n_samples > self.run.config.length and bool(drawn & {*self.screens})
 
     @property
     def n_samples(self) -> int:
@@ -298,14 +308,17 @@ class DiffusionGenerator:
         length, rate_hz = config.length, config.rate_hz
         starts = window_starts(self.n_samples, length, rate_hz)
         total = max(self.n_samples, length)
-        given = {} if self.constraints is None else self.constraints.of(first, stop, total)
+        given = self._given(drawn, span, total, seed)
+        is_placed = self.constraints is not None and "targets" not in given
         gaze = np.full((stop - first, 2, total), np.nan, dtype=np.float32)
         gaze = given.pop("known", gaze)
         here, uniforms = drawn, np.empty_like(gaze)
         for number, start in enumerate(starts):
             if number:
                 noise = self._noise(first, stop, seed_for(seed, _CONTINUED, number))
-                here = config.conditioning.continued(drawn, number, first, seed)
+            if len(starts) > 1:
+                elapsed_s = None if is_placed else start / rate_hz
+                here = config.conditioning.of_part(drawn, number, elapsed_s, first, seed)
             within = slice(start, start + length)
             known = gaze[..., within]
             others = {name: array[..., within] for name, array in given.items()}
@@ -318,6 +331,17 @@ class DiffusionGenerator:
             # At the scale of a resolution gaze no longer depends on its initial noise.
             uniforms[..., within] = torch.special.ndtr(noise.first[:, :2]).cpu().numpy()
         return self._quantized(gaze, drawn, uniforms)[..., : self.n_samples]
+
+    def _given(
+        self, drawn: Draw, span: tuple[int, int], n_samples: int, seed: int
+    ) -> dict[str, Floats]:
+        """The constraints (window, 2, time) by name; long gaze has a drawn course without any."""
+        config, (first, stop) = self.run.config, span
+        if self.constraints is not None:
+            return self.constraints.of(first, stop, n_samples)
+        if n_samples == config.length or self.style is not None:
+            return {}
+        return config.conditioning.draw_course(drawn, first, n_samples, config.rate_hz, seed)
 
     def _quantized(self, gaze: Floats, drawn: Draw, uniforms: Floats) -> Floats:
         """In the resolution that is drawn; gaze that keeps to known samples has theirs."""

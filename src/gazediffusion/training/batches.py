@@ -47,6 +47,8 @@ class Batches:
         grids = [part.grid_of_window for part in parts]
         self.grid = torch.from_numpy(np.concatenate(grids)).to(device)
         self.task = torch.from_numpy(self.conditioning.task_numbers(parts)).to(device)
+        elapsed_s = np.concatenate([part.elapsed_s for part in parts])
+        self.elapsed_s = torch.from_numpy(elapsed_s).float().to(device)
         self.offsets = torch.arange(config.length, device=device)
         self.batch_size = min(recipe.batch_size, len(self.starts))
         # Whole batches only, so that every step has one shape; the order is new at each epoch.
@@ -88,7 +90,7 @@ class Batches:
         flips = augmentation[:, :2]
         steered = self._steering.steer(x0, eps, self._samples(indices), flips, self._uniform)
         condition = self.conditioning.of_training_windows(
-            *given, dropout, self._uniform, steered.is_steered
+            *given, dropout, self._uniform, steered.is_steered, self.elapsed_s[indices]
         )
         return steered.x0, level, steered.eps, *condition, steered.sequences, steered.counts
 
@@ -108,7 +110,9 @@ class Batches:
 
     def condition(self, indices: Tensor) -> Condition:
         """The condition of windows as they were recorded, without augmentation or dropout."""
-        return self.conditioning.of_windows(self.task[indices], self._statistics_of(indices))
+        return self.conditioning.of_windows(
+            self.task[indices], self._statistics_of(indices), self.elapsed_s[indices]
+        )
 
     def _statistics_of(self, indices: Tensor) -> Tensor | None:
         return None if self._statistics is None else self._statistics[indices]

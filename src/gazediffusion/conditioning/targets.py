@@ -1,0 +1,76 @@
+"""How the target of a task jumps: intervals and positions of the training participants' targets.
+
+In a task with a target, gaze follows it. Long gaze of such a task is generated with a target drawn
+from these distributions, unless one is given: its rhythm then lasts as long as the gaze.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazediffusion.data.windows import Windows
+from gazediffusion.seeds import quantile_draw
+
+_LEVELS = np.linspace(0.0, 1.0, 26)
+_LEAST_JUMPS = 50
+
+
+@dataclass(frozen=True)
+class TargetPrior:
+    """Quantiles at equal levels: of the time between jumps, and of x and y, normalized.
+
+    Intervals and both coordinates are independent.
+    """
+
+    interval_s: tuple[float, ...]
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+
+    @classmethod
+    def fit(cls, parts: Sequence[Windows], task: str) -> TargetPrior | None:
+        """From the training participants of windows files; None where too few jumps are known."""
+        intervals, places = [], []
+        for part in parts:
+            for target in _target_of_segments(part, task):
+                at = np.flatnonzero(np.diff(target, axis=1).any(axis=0)) + 1
+                at = at[np.isfinite(target[:, at]).all(axis=0)]
+                places.append(target[:, at])
+                intervals.append(np.diff(at) / part.rate_hz)
+        if sum(map(len, intervals)) < _LEAST_JUMPS:
+            return None
+        values = (np.concatenate(intervals), *np.concatenate(places, axis=1))
+        quantiles = (np.quantile(one, _LEVELS).round(6).tolist() for one in values)
+        return cls(*map(tuple, quantiles))
+
+    def draw(self, n_samples: int, rate_hz: float, seed: int) -> NDArray[np.float32]:
+        """A target (2, time), normalized, that jumps from the first sample on."""
+        rng = np.random.default_rng(seed)
+        n_jumps = 1 + int(n_samples / rate_hz / self.interval_s[0])
+        uniforms = rng.random((n_jumps, 3)).T  # so that a longer target begins as a shorter one
+        interval_s, x, y = map(quantile_draw, (self.interval_s, self.x, self.y), uniforms)
+        ends = np.rint(np.cumsum(interval_s) * rate_hz)
+        which = np.searchsorted(ends, np.arange(n_samples), side="right").clip(max=n_jumps - 1)
+        return np.stack([x[which], y[which]]).astype(np.float32)
+
+    def to_json(self) -> dict[str, list[float]]:
+        """The quantiles by name."""
+        return {name: list(values) for name, values in asdict(self).items()}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> TargetPrior:
+        """Read what `to_json` wrote."""
+        return cls(**{name: tuple(one) for name, one in values.items()})
+
+
+def _target_of_segments(part: Windows, task: str) -> Iterator[NDArray[np.float32]]:
+    """Targets (2, time) of the segments that have training windows of a task."""
+    if part.targets is None or task not in part.tasks:
+        return
+    stops = np.append(part.segment_starts[1:], part.gaze.shape[1])
+    for k in np.unique(part.of_task(task).train.segment_of_window):
+        yield part.targets[:, part.segment_starts[k] : stops[k]]
