@@ -17,7 +17,8 @@ Speeds are counted in 40 logarithmic bins between the 1st and the 99.5th percent
 speeds of the file, the same for every method and length; those beyond count in the end bins.
 The row "real, other gaps" is the floor: the true gaze in as many other gaps of the same windows,
 which no method fills. A finite number of gaps alone gives that distance. Gaze is spread over the
-cells of the tracker's grid (`Windows.dequantized`), as for `evaluate`. In brackets: 95 % intervals
+cells of the tracker's grid (`Windows.dequantized`), as for `evaluate`; draws are first rounded to
+the step in which the tracker reported positions, as `fill` does. In brackets: 95 % intervals
 over participants; drawing participants adds noise, so that those of a speed JS near the floor lie
 above it, and those of linear's below. A saccade is faster than 30 deg/s for 12 ms.
 """
@@ -35,7 +36,9 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline, PchipInterpolator
 
 import gazediffusion as gd
+from gazediffusion.conditioning.quantization import quantize
 from gazediffusion.data.events import smoothed_saccades
+from gazediffusion.data.quantization import recorded_steps
 from gazediffusion.data.units import conversions_of
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.metrics import js_from_counts
@@ -56,7 +59,9 @@ class Gaps:
 
     def __init__(self, windows: gd.Windows, n: int, length_ms: int, seed: int) -> None:
         chosen = np.round(np.linspace(0, len(windows) - 1, n)).astype(np.int64)
-        self.windows = windows.select(chosen)
+        recorded = windows.select(chosen)
+        self.steps, self.grids = recorded_steps(recorded), recorded.grid_of_window[:, :, 0]
+        self.windows = recorded.dequantized(seed=0)
         self.gaze = self.windows.cut()
         self.rate_hz = windows.rate_hz
         self.size = max(1, round(length_ms * self.rate_hz / 1000))
@@ -131,7 +136,13 @@ class Gaps:
             by_draw = gaze.reshape(draws, len(rows), *gaze.shape[1:])
             inside = self.inside[rows][None, :, None]
             result[:, rows] = np.take_along_axis(by_draw, inside, axis=3)
-        return result
+        rng = np.random.default_rng(seed)
+        return np.stack([self.rounded(one, rng) for one in result])
+
+    def rounded(self, filled: Floats, rng: np.random.Generator) -> Floats:
+        """Courses (gap, 2, size) in the resolution of the recording, as `fill` writes them."""
+        uniforms = rng.random(filled.shape, dtype=np.float32)
+        return quantize(filled, self.steps, self.grids.astype(np.float64), uniforms)
 
 
 def speed_counts(gaps: Gaps, degrees: Floats, first: Counts) -> Counts:
@@ -252,9 +263,8 @@ def table(
     ):
         raise GazeError("the windows do not have the length and rate of the model's")
     yield HEAD
-    held_out = windows.held_out.dequantized(seed=0)
     for length_ms in LENGTHS_MS:
-        gaps = Gaps(held_out, n, length_ms, seed)
+        gaps = Gaps(windows.held_out, n, length_ms, seed)
         filled = {name: gaps.interpolated(name) for name in ("hold", "linear", "PCHIP", "cubic")}
         linear = speed_counts(gaps, gaps.whole(filled["linear"]), gaps.first)
         yield floor_row(gaps, linear)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.cleaning import CleaningConfig
+from gazediffusion.data.quantization import rounded_as
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.constraints import Constraints
@@ -128,7 +129,8 @@ class Filler:
                 gaze_px = self._in_pixels(recording, window)
                 courses[draw] += [self._course(gaps, gaps.gaps[g], gaze_px, start) for g in group]
                 number += 1
-        return [np.concatenate(of_draw, axis=1) for of_draw in courses]
+        known_px = gaps.cleaned.gaze_px
+        return [rounded_as(np.concatenate(of_draw, axis=1), known_px) for of_draw in courses]
 
     def _steered(self, task: str | None, constraints: Constraints) -> DiffusionGenerator:
         return replace(self.generator, task=task, is_taskless=task is None, constraints=constraints)
