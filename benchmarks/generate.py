@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 
 from gazediffusion.device import choose_device
-from gazediffusion.generation.generator import QUALITIES, DiffusionGenerator, default_batch_size
+from gazediffusion.generation.generator import DiffusionGenerator
+from gazediffusion.generation.qualities import QUALITIES, default_batch_size
 from gazediffusion.models.checkpoint import Run
 from gazediffusion.models.pretrained import load_model
 

@@ -21,7 +21,7 @@ import gazediffusion as gd
 from gazediffusion.diffusion.solvers import evaluations
 from gazediffusion.evaluation.loading import evaluate_model
 from gazediffusion.files import read_json, write_json
-from gazediffusion.generation.generator import QUALITIES
+from gazediffusion.generation.qualities import QUALITIES
 from gazediffusion.plotting.style import BLUE, GREY, ORANGE, house_style, save_figure
 
 QUICK = gd.EvaluationConfig(quick=True)

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from gazediffusion.conditioning import Conditioning
-from gazediffusion.conditioning.statistics import STATISTICS
 from gazediffusion.errors import GazeError
 from tests.conditioning.test_prior import same
 from tests.runs import short_windows
@@ -110,21 +109,6 @@ def test_a_model_with_unknown_statistics_still_draws(conditioning: Conditioning)
     assert torch.equal(other.draw(0, 5, 3).condition[0], conditioning.draw(0, 5, 3).condition[0])
     with pytest.raises(GazeError, match="cannot measure"):
         other.measure(torch.zeros(1, 2, 64), 250.0)
-
-
-def test_weights_are_transferred_by_part_and_name(conditioning: Conditioning) -> None:
-    assert conditioning.prior is not None
-    renamed = replace(short_windows(), tasks=("movies", "juggling"))
-    new = Conditioning.fit([renamed], STATISTICS)
-    weight = torch.arange(2.0 * conditioning.width).reshape(2, -1)
-    moved = new.transfer(weight, conditioning)
-    assert moved.shape == (2, new.width)
-    assert torch.equal(moved[:, 0], weight[:, 1])  # movies
-    assert not moved[:, 1].any()  # juggling is new
-    here = new.columns("statistics").start + STATISTICS.index("std_y")
-    there = conditioning.columns("statistics").start + FEW.index("std_y")
-    assert torch.equal(moved[:, here], weight[:, there])
-    assert torch.equal(moved[:, -1], weight[:, -1])
 
 
 def test_a_fine_tuned_model_keeps_the_scales_of_its_source(conditioning: Conditioning) -> None:

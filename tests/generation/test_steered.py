@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from gazediffusion.conditioning.beginnings import Beginning
+from gazediffusion.conditioning.course import Course
 from gazediffusion.conditioning.elapsed import KNOTS_S
 from gazediffusion.conditioning.style import Style
 from gazediffusion.conditioning.targets import TargetPrior
@@ -46,17 +47,17 @@ def test_long_windows_begin_with_the_short_ones_if_the_model_does_not_know_when_
     run: Run,
 ) -> None:
     conditioning = run.config.conditioning
-    assert conditioning.elapsed_s == KNOTS_S
-    timeless = replace(conditioning, task_elapsed_s=(-1.0, -1.0), targets={})
-    given = timeless.draw(0, 3, 0)
-    for first, part in ((given, 0), (timeless.without_statistics(given.condition), 1)):
-        found = replace(timeless, elapsed_s=()).of_part(given, part, 0.0, 0, 0).condition
-        expected = first.condition if part == 0 else first
-        assert torch.equal(found[0], expected[0])
+    assert conditioning.course.knots_s == KNOTS_S
+    timeless = replace(conditioning, course=Course())
+    drawn = timeless.draw(0, 3, 0)
+    first, second = (timeless.of_part(drawn, part, 0.0, 0, 0).condition[0] for part in (0, 1))
+    assert torch.equal(first, drawn.condition[0])
+    assert torch.equal(second, timeless.without_statistics(drawn.condition)[0])
 
 
 def test_parts_of_long_windows_have_their_elapsed_time_and_no_statistics(run: Run) -> None:
-    conditioning = replace(run.config.conditioning, task_elapsed_s=(20.0, 5.0))
+    course = Course(KNOTS_S, {"dots": 20.0, "movies": 5.0})
+    conditioning = replace(run.config.conditioning, course=course)
     columns = conditioning.columns("elapsed")
     # A task whose training windows all begin earlier is generated without it.
     for task, share in (("dots", 1.0), ("movies", 0.0)):
@@ -72,7 +73,8 @@ def test_parts_of_long_windows_have_their_elapsed_time_and_no_statistics(run: Ru
 
 def test_targets_are_drawn_for_long_windows_of_a_task_that_has_them(run: Run) -> None:
     prior = TargetPrior((0.5, 0.5), (-0.5, 0.5), (-0.5, 0.5))
-    conditioning = replace(run.config.conditioning, targets={"dots": prior})
+    course = replace(run.config.conditioning.course, targets={"dots": prior})
+    conditioning = replace(run.config.conditioning, course=course)
     steered = replace(run, config=replace(run.config, conditioning=conditioning))
     with_targets = DiffusionGenerator(steered, length=200, task="dots")
     assert with_targets.settings["course"] == "targets or beginning drawn"
@@ -85,18 +87,20 @@ def test_targets_are_drawn_for_long_windows_of_a_task_that_has_them(run: Run) ->
             gaze_of(DiffusionGenerator(steered, **settings)),  # type: ignore[arg-type]
             gaze_of(DiffusionGenerator(run, **settings)),  # type: ignore[arg-type]
         )
-    whole = conditioning.draw_course(conditioning.draw(4, 8, 0, "dots"), 4, 200, 20.0, 0)
-    alone = conditioning.draw_course(conditioning.draw(5, 6, 0, "dots"), 5, 200, 20.0, 0)
+    whole = course.draw(["dots"] * 4, 4, 200, 20.0, 0)
     assert list(whole) == ["targets"]
-    np.testing.assert_array_equal(whole["targets"][1:2], alone["targets"])
-    assert conditioning.draw_course(conditioning.draw(0, 2, 0, "movies"), 0, 9, 20.0, 0) == {}
+    np.testing.assert_array_equal(
+        whole["targets"][1:2], course.draw(["dots"], 5, 200, 20.0, 0)["targets"]
+    )
+    assert course.draw(["movies"] * 2, 0, 9, 20.0, 0) == {}
 
 
 def test_long_windows_begin_where_recordings_of_the_task_do(run: Run) -> None:
     place = Beginning((0.3, 0.3), (-0.2, -0.2))
-    conditioning = replace(run.config.conditioning, beginnings={"movies": place}, targets={})
+    known = replace(run.config.conditioning.course, beginnings={"movies": place}, targets={})
+    conditioning = replace(run.config.conditioning, course=known)
     begun = replace(run, config=replace(run.config, conditioning=conditioning))
-    course = conditioning.draw_course(conditioning.draw(0, 3, 0, "movies"), 0, 200, 20.0, 0)
+    course = known.draw(["movies"] * 3, 0, 200, 20.0, 0)
     assert list(course) == ["fixations"]
     # 0.2 s are four samples.
     assert np.isfinite(course["fixations"]).sum(axis=2).tolist() == [[4, 4]] * 3

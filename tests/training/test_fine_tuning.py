@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 import torch
 
+from gazediffusion.conditioning import Conditioning
+from gazediffusion.conditioning.statistics import STATISTICS
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.models.checkpoint import Run, load_run
-from gazediffusion.training.fine_tuning import initial_weights
+from gazediffusion.training.fine_tuning import initial_weights, transferred
 from gazediffusion.training.loop import train_epochs
 from tests.conftest import RunCommand
 from tests.runs import saved_windows, short_windows
@@ -103,3 +105,18 @@ def test_the_command_takes_the_recipe_of_the_model(
         code, _, error = run(*words, *more)
         assert code == 2
         assert problem in error
+
+
+def test_weights_are_transferred_by_part_and_name() -> None:
+    few = ("saccades", "mean_x", "std_y")
+    source = Conditioning.fit([short_windows()], few)
+    new = Conditioning.fit([replace(short_windows(), tasks=("movies", "juggling"))], STATISTICS)
+    weight = torch.arange(2.0 * source.width).reshape(2, -1)
+    moved = transferred(weight, source, new)
+    assert moved.shape == (2, new.width)
+    assert torch.equal(moved[:, 0], weight[:, 1])  # movies
+    assert not moved[:, 1].any()  # juggling is new
+    here = new.columns("statistics").start + STATISTICS.index("std_y")
+    there = source.columns("statistics").start + few.index("std_y")
+    assert torch.equal(moved[:, here], weight[:, there])
+    assert torch.equal(moved[:, -1], weight[:, -1])

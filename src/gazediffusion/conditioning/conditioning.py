@@ -27,46 +27,23 @@ from torch import Tensor
 from torch.nn import functional
 
 from gazediffusion.conditioning import response
-from gazediffusion.conditioning.beginnings import Beginning
-from gazediffusion.conditioning.elapsed import KNOTS_S, encode_elapsed
+from gazediffusion.conditioning.course import Course
+from gazediffusion.conditioning.draws import Condition, Draw
 from gazediffusion.conditioning.prior import Prior
 from gazediffusion.conditioning.sequences import SEQUENCES
 from gazediffusion.conditioning.statistics import FORMER, flipped, measure
 from gazediffusion.conditioning.style import Style
-from gazediffusion.conditioning.targets import TargetPrior
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.geometry import Screen
 from gazediffusion.seeds import categorical_draw, seed_for, sobol_points
 
-Condition = tuple[Tensor, ...]
 AUGMENTATIONS = ("flip_x", "flip_y", "reversal")
 # Probability of dropping out the statistics of windows that are steered by sequences.
 _STEERED_DROPOUT = 0.5
 _ELAPSED_DROPOUT = 0.5  # windows of 8 s are generated without it
-BEGINNING_FIXATION_S = 0.2  # of long gaze, at the position that is drawn for its beginning
 # Names the stream of random numbers that statistics are drawn from.
 _DRAWS = 3
-_TARGETS, _BEGINNINGS = 7, 8  # those of targets and of beginnings
-
-
-@dataclass(frozen=True, eq=False)
-class Draw:
-    """What some windows are generated from.
-
-    tasks, components: of each window, empty for an unconditional model. targets: (window,
-    statistic), standardized, where there are statistics. steps, grids: (window, 2) resolution of
-    the recordings they are drawn after, normalized; empty where there is none. style: whose
-    statistics they have (style.py).
-    """
-
-    condition: Condition = ()
-    tasks: tuple[int, ...] = ()
-    components: tuple[int, ...] = ()
-    targets: Tensor | None = None
-    steps: NDArray[np.float64] | None = None
-    grids: NDArray[np.float64] | None = None
-    style: Style | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,10 +53,7 @@ class Conditioning:
     tasks: in the order of the one-hot part; task_shares: of the training windows; task_screens: on
     which each was recorded. augmentations: the labels. prior: of the summary statistics, None for
     a model without them. sequences: the parts of the sequence condition, none for a model that
-    cannot be steered. elapsed_s: knots of the elapsed time, none for a model without it;
-    task_elapsed_s: the latest of each task's training windows. targets: how those of a task jump;
-    beginnings: where gaze is when a recording of a task begins. All are empty for an unconditional
-    model.
+    cannot be steered. course: what long gaze depends on. All are empty for an unconditional model.
     """
 
     tasks: tuple[str, ...] = ()
@@ -88,10 +62,7 @@ class Conditioning:
     augmentations: tuple[str, ...] = ()
     prior: Prior | None = None
     sequences: tuple[str, ...] = ()
-    elapsed_s: tuple[float, ...] = ()
-    task_elapsed_s: tuple[float, ...] = ()
-    targets: Mapping[str, TargetPrior] = field(default_factory=dict)
-    beginnings: Mapping[str, Beginning] = field(default_factory=dict)
+    course: Course = field(default_factory=Course)
 
     @classmethod
     def fit(
@@ -115,10 +86,6 @@ class Conditioning:
                         remedy="give the tasks different names with `task_names` of prepare",
                     )
         total = sum(n_windows.values())
-        latest = [_latest(parts, task) for task in tasks] if is_steerable else []
-        fitted = tasks if is_steerable else ()
-        targets = {task: TargetPrior.fit(parts, task) for task in fitted}
-        beginnings = {task: Beginning.fit(parts, task) for task in fitted}
         return cls(
             tasks=tasks,
             task_shares=tuple(n_windows[task] / total for task in tasks),
@@ -126,10 +93,7 @@ class Conditioning:
             augmentations=AUGMENTATIONS,
             prior=Prior.fit(parts, tasks, statistics) if statistics else None,
             sequences=tuple(SEQUENCES) if is_steerable else (),
-            elapsed_s=KNOTS_S if max(latest, default=-1.0) >= 0 else (),
-            task_elapsed_s=tuple(latest),
-            targets={task: one for task, one in targets.items() if one is not None},
-            beginnings={task: one for task, one in beginnings.items() if one is not None},
+            course=Course.fit(parts, tasks) if is_steerable else Course(),
         )
 
     @property
@@ -138,8 +102,8 @@ class Conditioning:
         parts = {"task": self.tasks, "augmentation": self.augmentations}
         if self.prior is not None:
             parts |= {"statistics": self.prior.names, "statistics_known": ("known",)}
-        if self.elapsed_s:
-            parts |= {"elapsed": tuple(f"{knot:g} s" for knot in self.elapsed_s)}
+        if self.course.knots_s:
+            parts |= {"elapsed": self.course.names}
         return parts if self.tasks else {}
 
     @property
@@ -180,10 +144,8 @@ class Conditioning:
                 is_known = task.new_zeros(len(task), 1)
             is_known = task.new_ones(len(task), 1) if is_known is None else is_known.to(task)
             parts += [statistics * is_known, is_known]
-        if self.elapsed_s:
-            if elapsed_s is None:
-                elapsed_s = task.new_full((len(task),), torch.nan)
-            parts.append(encode_elapsed(elapsed_s.to(task), self.elapsed_s))
+        if self.course.knots_s:
+            parts.append(self.course.encode(elapsed_s, task))
         return (torch.cat(parts, dim=1),)
 
     def one_hot(self, tasks: Tensor) -> Tensor:
@@ -238,7 +200,7 @@ class Conditioning:
             return ()
         shape = (len(tasks), 1)
         task = self.one_hot(tasks) * (uniform(shape) >= dropout)
-        if self.elapsed_s and elapsed_s is not None:
+        if self.course.knots_s and elapsed_s is not None:
             is_dropped = uniform(shape)[:, 0] < _ELAPSED_DROPOUT
             elapsed_s = elapsed_s.masked_fill(is_dropped, torch.nan)
         if self.prior is None or statistics is None:
@@ -345,8 +307,10 @@ class Conditioning:
         statistics either: they are drawn for windows of any time.
         """
         if self.prior is None or drawn.targets is None or drawn.style is None:
-            if self.elapsed_s and elapsed_s is not None:
-                return replace(drawn, condition=self._at(drawn.tasks, elapsed_s))
+            if self.course.knots_s and elapsed_s is not None:
+                times = self.course.elapsed_of(self.names_of(drawn), elapsed_s)
+                one_hot = self.one_hot(torch.tensor(drawn.tasks, dtype=torch.long))
+                return replace(drawn, condition=self.encode(one_hot, elapsed_s=times))
             if number == 0:
                 return drawn
             return replace(drawn, condition=self.without_statistics(drawn.condition))
@@ -359,31 +323,9 @@ class Conditioning:
             targets[k] = style.draw_further(self.prior, seed, first + k, number)
         return self._with_targets(drawn, targets)
 
-    def _at(self, tasks: Sequence[int], elapsed_s: float) -> Condition:
-        """Tasks at an elapsed time, which is left open where no training window is as late."""
-        known = [elapsed_s if elapsed_s <= self.task_elapsed_s[k] else torch.nan for k in tasks]
-        one_hot = self.one_hot(torch.tensor(tasks, dtype=torch.long))
-        return self.encode(one_hot, elapsed_s=torch.tensor(known))
-
-    def draw_course(
-        self, drawn: Draw, first: int, n_samples: int, rate_hz: float, seed: int
-    ) -> dict[str, NDArray[np.float32]]:
-        """What steers long windows first.. of a seed by itself: targets, or else the beginning.
-
-        Arrays (window, 2, time) of `targets` and `fixations`, NaN where a task has none; an array
-        without any value is left out.
-        """
-        shape = (len(drawn.tasks), 2, n_samples)
-        found = {name: np.full(shape, np.nan, np.float32) for name in ("targets", "fixations")}
-        n_beginning = round(BEGINNING_FIXATION_S * rate_hz)
-        for k, task in enumerate(self.tasks[number] for number in drawn.tasks):
-            if task in self.targets:
-                own = seed_for(seed, _TARGETS, first + k)
-                found["targets"][k] = self.targets[task].draw(n_samples, rate_hz, own)
-            elif task in self.beginnings:
-                place = self.beginnings[task].draw(seed_for(seed, _BEGINNINGS, first + k))
-                found["fixations"][k, :, :n_beginning] = np.array(place)[:, None]
-        return {name: array for name, array in found.items() if np.isfinite(array).any()}
+    def names_of(self, drawn: Draw) -> list[str]:
+        """The task of each window by name; none for an unconditional model."""
+        return [self.tasks[number] for number in drawn.tasks]
 
     def _with_targets(self, drawn: Draw, targets: Tensor) -> Draw:
         """The same draw with other target statistics."""
@@ -416,20 +358,6 @@ class Conditioning:
             return replace(self, prior=None)
         return replace(self, prior=self.prior.on_scales_of(source.prior))
 
-    def transfer(self, weight: Tensor, source: Conditioning) -> Tensor:
-        """The weights (embedding, width) of this condition vector from those of a source's.
-
-        Entries that both have, by part and name, keep their weights; new ones start at zero.
-        """
-        new = weight.new_zeros(len(weight), self.width)
-        for part, entries in self.schema.items():
-            known = source.schema.get(part, ())
-            here, there = self.columns(part), source.columns(part) if known else slice(0)
-            for k, name in enumerate(entries):
-                if name in known:
-                    new[:, here.start + k] = weight[:, there.start + known.index(name)]
-        return new
-
     def to_json(self) -> dict[str, Any]:
         """The schema and the tasks as plain values; the prior's tables are tensors."""
         return {
@@ -437,17 +365,7 @@ class Conditioning:
             **({"sequences": list(self.sequences)} if self.sequences else {}),
             "task_shares": list(self.task_shares),
             "task_screens": [asdict(screen) for screen in self.task_screens],
-            **self._steering_to_json(),
-        }
-
-    def _steering_to_json(self) -> dict[str, Any]:
-        if not self.sequences:
-            return {}
-        return {
-            "elapsed_s": list(self.elapsed_s),
-            "task_elapsed_s": list(self.task_elapsed_s),
-            "targets": {task: one.to_json() for task, one in self.targets.items()},
-            "beginnings": {task: one.to_json() for task, one in self.beginnings.items()},
+            **({"course": self.course.to_json()} if self.sequences else {}),
         }
 
     def to_tensors(self) -> dict[str, Tensor]:
@@ -472,33 +390,5 @@ class Conditioning:
             augmentations=schema.get("augmentation", ()),
             prior=prior,
             sequences=tuple(values.get("sequences", ())),
-            elapsed_s=tuple(values.get("elapsed_s", ())),
-            task_elapsed_s=tuple(values.get("task_elapsed_s", ())),
-            targets={
-                task: TargetPrior.from_json(one) for task, one in values.get("targets", {}).items()
-            },
-            beginnings={
-                task: Beginning.from_json(one) for task, one in values.get("beginnings", {}).items()
-            },
+            course=Course.from_json(values["course"]) if "course" in values else Course(),
         )
-
-    @classmethod
-    def from_legacy(cls, config: Mapping[str, Any]) -> Conditioning:
-        """Read a config.json written before the conditioning was an object of its own."""
-        if not config.get("tasks"):
-            return cls()
-        tables = config.get("manners")
-        return cls(
-            tasks=tuple(config["tasks"]),
-            task_shares=tuple(config["task_shares"]),
-            task_screens=tuple(Screen(**one) for one in config["task_screens"]),
-            augmentations=AUGMENTATIONS,
-            prior=Prior.from_legacy(tables) if tables else None,
-        )
-
-
-def _latest(parts: Sequence[Windows], task: str) -> float:
-    """The latest elapsed time (s) at which a training window of a task begins; -1 if unknown."""
-    times = [part.of_task(task).train.elapsed_s for part in parts if task in part.tasks]
-    known = np.concatenate(times)
-    return float(np.max(known[np.isfinite(known)], initial=-1.0))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -23,11 +23,11 @@ from gazediffusion.conditioning.quantization import Floats, quantize
 from gazediffusion.conditioning.sequences import Sequences
 from gazediffusion.conditioning.style import Style
 from gazediffusion.data.windows import Windows
-from gazediffusion.device import has_fast_bf16, require_precision
 from gazediffusion.diffusion.ddim import WindowNoise, ddim_times, sample
-from gazediffusion.errors import GazeError, suggestion
+from gazediffusion.errors import GazeError
 from gazediffusion.generation.constraints import Constraints, joined, window_starts
 from gazediffusion.generation.edm_sampling import Guidance, sample_edm, sequences_of
+from gazediffusion.generation.qualities import SAMPLERS, SamplerName, settings_of
 from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import Run
 from gazediffusion.models.representations import Joint
@@ -35,25 +35,7 @@ from gazediffusion.models.unet import UNet
 from gazediffusion.seeds import seed_for
 
 Progress = Callable[[float], None]
-SamplerName = Literal["auto", "ddim", "ancestral", "multistep", "unipc", "heun"]
-_SAMPLERS = {"ddpm": ("ddim", "ancestral"), "edm": ("unipc", "multistep", "heun")}
 _CONTINUED = 4  # names the stream of random numbers of windows after the first of long gaze
-# Sampler and steps along the trade of speed for fidelity.
-QUALITIES: dict[str, dict[str, tuple[SamplerName, int]]] = {
-    "ddpm": {"fast": ("ddim", 25), "default": ("ddim", 100), "best": ("ddim", 200)},
-    "edm": {"fast": ("multistep", 10), "default": ("unipc", 15), "best": ("unipc", 40)},
-}
-
-
-def default_batch_size(run: Run) -> int:
-    """Windows per batch for the device that a run is on.
-
-    On a GPU enough that running a kernel takes longer than launching it: 256 for the paper's
-    network, 1,024 for the joint recipe's, whose tensors are a quarter of that size.
-    """
-    network = run.config.recipe.network
-    is_gpu = next(run.network.parameters()).device.type == "cuda"
-    return max(16, 256 * 128 * network.patch // network.widths[0]) if is_gpu else 16
 
 
 class Generator(Protocol):
@@ -106,7 +88,7 @@ class DiffusionGenerator:
 
     def __post_init__(self) -> None:
         config, recipe = self.run.config, self.run.config.recipe
-        allowed = _SAMPLERS[recipe.process]
+        allowed = SAMPLERS[recipe.process]
         if self.sampler not in ("auto", *allowed):
             names = f"{', '.join(allowed[:-1])} or {allowed[-1]}"
             raise GazeError(f"`sampler` must be {names} for this model, not {self.sampler!r}")
@@ -145,35 +127,15 @@ class DiffusionGenerator:
         batch_size: int | None = None,
         **settings: Any,
     ) -> DiffusionGenerator:
-        """A generator with the settings of a quality: fast, default (the recipe's own) or best.
-
-        precision: fp32, bf16, or auto, which is bf16 for the joint recipe where that is faster.
-        sampler, steps: override those of the quality. batch_size: None is the device's default.
-        """
-        require_precision(precision)
-        recipe = run.config.recipe
-        device = next(run.network.parameters()).device
-        known = QUALITIES[recipe.process]
-        if quality not in known:
-            raise GazeError(f"no `quality` {quality!r}", remedy=suggestion(quality, list(known)))
-        usual, n_steps = known[quality]
-        if quality == "default":
-            n_steps = recipe.sampling_steps
-        suits = precision == "auto" and recipe.process == "edm" and has_fast_bf16(device)
-        return cls(
-            run,
-            sampler=usual if sampler == "auto" else sampler,
-            steps=min(n_steps, recipe.most_steps) if steps is None else steps,
-            bf16=precision == "bf16" or suits,
-            batch_size=default_batch_size(run) if batch_size is None else batch_size,
-            **settings,
-        )
+        """A generator with the settings of a quality: `settings_of`."""
+        chosen = settings_of(run, quality, precision, sampler, steps, batch_size)
+        return cls(run, **chosen, **settings)
 
     @property
     def settings(self) -> dict[str, Any]:
         """Sampler and its settings in force; ancestral sampling takes every step."""
         recipe = self.run.config.recipe
-        sampler = _SAMPLERS[recipe.process][0] if self.sampler == "auto" else self.sampler
+        sampler = SAMPLERS[recipe.process][0] if self.sampler == "auto" else self.sampler
         steps = recipe.sampling_steps if self.steps is None else self.steps
         if recipe.process == "edm":
             condition: dict[str, Any] = {"task": self.task, "guidance": self.guidance}
@@ -195,10 +157,10 @@ class DiffusionGenerator:
     @property
     def _draws_course(self) -> bool:
         """Whether targets or beginnings are drawn for windows of some task, as for long gaze."""
-        conditioning = self.run.config.conditioning
-        drawn = conditioning.targets.keys() | conditioning.beginnings.keys()
+        config = self.run.config
         is_free = self.constraints is None and self.style is None
-        return is_free and self.n_samples > self.run.config.length and bool(drawn & {*self.screens})
+        is_long = self.n_samples > config.length
+        return is_free and is_long and config.conditioning.course.draws_for([*self.screens])
 
     @property
     def n_samples(self) -> int:
@@ -341,7 +303,9 @@ class DiffusionGenerator:
             return self.constraints.of(first, stop, n_samples)
         if n_samples == config.length or self.style is not None:
             return {}
-        return config.conditioning.draw_course(drawn, first, n_samples, config.rate_hz, seed)
+        conditioning, rate_hz = config.conditioning, config.rate_hz
+        tasks = conditioning.names_of(drawn)
+        return conditioning.course.draw(tasks, first, n_samples, rate_hz, seed)
 
     def _quantized(self, gaze: Floats, drawn: Draw, uniforms: Floats) -> Floats:
         """In the resolution that is drawn; gaze that keeps to known samples has theirs."""

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from gazediffusion.conditioning import Conditioning
+from gazediffusion.conditioning.legacy import legacy_conditioning
 from gazediffusion.conditioning.statistics import STATISTICS
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
@@ -142,7 +143,7 @@ class RunConfig:
         if "conditioning" in plain:
             plain["conditioning"] = Conditioning.from_json(plain["conditioning"], tables)
         else:
-            plain["conditioning"] = Conditioning.from_legacy(plain)
+            plain["conditioning"] = legacy_conditioning(plain)
             plain["initialised_from"] = plain.pop("begun_from", None)
             for key in ("tasks", "task_shares", "task_screens", "manners"):
                 plain.pop(key, None)

@@ -37,7 +37,8 @@ from gazediffusion.evaluation.metrics import frechet_of
 from gazediffusion.evaluation.result import EvaluationConfig, plain_values
 from gazediffusion.files import read_json, write_json, written_whole
 from gazediffusion.generation.baselines import fit_baseline
-from gazediffusion.generation.generator import DiffusionGenerator, default_batch_size
+from gazediffusion.generation.generator import DiffusionGenerator
+from gazediffusion.generation.qualities import default_batch_size
 from gazediffusion.models.checkpoint import Run, WeightsName, load_run, read_config, read_metrics
 from gazediffusion.models.compact import rounded
 from gazediffusion.models.pretrained import load_model

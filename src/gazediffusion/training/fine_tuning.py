@@ -11,6 +11,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from gazediffusion.conditioning import Conditioning
 from gazediffusion.errors import GazeError
 from gazediffusion.models.checkpoint import Run, RunConfig
 
@@ -63,7 +64,7 @@ def initial_weights(source: Run, config: RunConfig) -> dict[str, Tensor]:
     weights = {name: tensor.clone() for name, tensor in source.network.state_dict().items()}
     if _CONDITION in weights:
         old = weights[_CONDITION]
-        weights[_CONDITION] = config.conditioning.transfer(old, source.config.conditioning)
+        weights[_CONDITION] = transferred(old, source.config.conditioning, config.conditioning)
     had, has = source.config.recipe.network, config.recipe.network
     if (had.channels, had.sequence_channels) != (has.channels, has.sequence_channels):
         patch = has.patch
@@ -76,6 +77,21 @@ def initial_weights(source: Run, config: RunConfig) -> dict[str, Tensor]:
         for name in (_HEAD, _HEAD_BIAS):
             weights[name] = torch.cat([weights[name], _zeros(weights[name], 0, n_more)])
     return weights
+
+
+def transferred(weight: Tensor, source: Conditioning, new: Conditioning) -> Tensor:
+    """The weights (embedding, width) of a new condition vector from those of a source's.
+
+    Entries that both have, by part and name, keep their weights; new ones start at zero.
+    """
+    result = weight.new_zeros(len(weight), new.width)
+    for part, entries in new.schema.items():
+        known = source.schema.get(part, ())
+        here, there = new.columns(part), source.columns(part) if known else slice(0)
+        for k, name in enumerate(entries):
+            if name in known:
+                result[:, here.start + k] = weight[:, there.start + known.index(name)]
+    return result
 
 
 def _zeros(like: Tensor, dim: int, n: int) -> Tensor:
