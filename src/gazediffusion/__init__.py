@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from gazediffusion.evaluation.result import Evaluation, EvaluationConfig
     from gazediffusion.generation.baselines import Baseline, fit_baseline
     from gazediffusion.geometry import Screen
-    from gazediffusion.model import Model, fill, load, train
+    from gazediffusion.model import Model, augment, fill, load, train
     from gazediffusion.models.listing import list_models
     from gazediffusion.models.recipes import RECIPES, Recipe
     from gazediffusion.plotting.gallery import plot_windows
@@ -66,6 +66,7 @@ _HOME = {
     "StoppedError": "errors",
     "Targets": "data.targets",
     "Windows": "data.windows",
+    "augment": "model",
     "describe": "description",
     "evaluate": "evaluation.evaluation",
     "evaluate_files": "evaluation.loading",
@@ -121,6 +122,7 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "load",
     "Model",
     "fill",
+    "augment",
     "fit_baseline",
     "Baseline",
     "EvaluationConfig",

@@ -1,4 +1,4 @@
-"""A trained model as users hold it: sample, write, fill, fine-tune and calibrate.
+"""A trained model as users hold it: sample, write, fill, augment, fine-tune and calibrate.
 
 >>> import gazediffusion as gd
 >>> model = gd.load("default")
@@ -27,12 +27,15 @@ from gazediffusion.device import choose_device
 from gazediffusion.diffusion.likelihood import Bound
 from gazediffusion.errors import GazeError
 from gazediffusion.files import require_free, require_writable
+from gazediffusion.generation.augmentation import AugmentConfig, Augmenter, OnRecording
+from gazediffusion.generation.augmented_sets import AugmentedSet, write_augmented
 from gazediffusion.generation.filled_sets import FilledSet, Total, write_filled
 from gazediffusion.generation.filling import FillConfig, Filler, filled
 from gazediffusion.generation.generator import DiffusionGenerator, Progress
 from gazediffusion.generation.losses import LossModel
 from gazediffusion.generation.sets import Sampling, SetConfig, write_set
 from gazediffusion.generation.settings import (
+    AugmentingSettings,
     FillingSettings,
     SamplingSettings,
     SteeringSettings,
@@ -108,6 +111,32 @@ def fill(
     given = read(recordings) if isinstance(recordings, Path | str) else recordings
     loaded = model if isinstance(model, Model) else load(model)
     return write_filled(loaded.filler(**settings), given, output, begin, overwrite)
+
+
+def augment(
+    recordings: Recordings | Path | str,
+    output: Path | str,
+    model: Model | Path | str = "default",
+    *,
+    begin: Total = lambda n_windows: lambda done: None,
+    on_recording: OnRecording = lambda recording: None,
+    overwrite: bool = False,
+    **settings: Unpack[AugmentingSettings],
+) -> AugmentedSet:
+    """Write synthetic recordings in the style of each participant of a study who is not held out.
+
+    recordings: what `read` gives, or a path. output: as for `fill`; it holds no recording of the
+    study. Recording T of participant P becomes T of `P-synthetic-1`, `P-synthetic-2` ..., of its
+    length, rate and screen. begin: called with the number of windows to generate; what it returns
+    is called with the number done. on_recording: called with each recording read. A stopped call
+    resumes.
+    """
+    from gazediffusion.data.reading import read
+
+    given = read(recordings) if isinstance(recordings, Path | str) else recordings
+    loaded = model if isinstance(model, Model) else load(model)
+    augmenter = loaded.augmenter(**settings)
+    return write_augmented(augmenter, given, output, begin, on_recording, overwrite)
 
 
 def train(
@@ -336,9 +365,14 @@ class Model:
     def filler(self, **settings: Unpack[FillingSettings]) -> Filler:
         """What fills gaps with these settings; a model that is not steerable is refused."""
         given: dict[str, Any] = dict(settings)
-        names = [one.name for one in fields(FillConfig)]
-        config = FillConfig(**{name: given.pop(name) for name in names if name in given})
+        config = FillConfig(**_taken(given, FillConfig))
         return Filler(self.generator(**given), config)
+
+    def augmenter(self, **settings: Unpack[AugmentingSettings]) -> Augmenter:
+        """What generates recordings in the style of participants with these settings."""
+        given: dict[str, Any] = dict(settings)
+        config = AugmentConfig(**_taken(given, AugmentConfig))
+        return Augmenter(self.generator(**given), config)
 
     def fine_tune(
         self,
@@ -384,3 +418,9 @@ class Model:
             raise GazeError("a packaged model is calibrated already", path=self.run.path)
         calibration.calibrate(self.run.path, device, n, rounds, progress, should_stop, say)
         return load(self.run.path, self.run.weights, str(device))
+
+
+def _taken(given: dict[str, Any], config: type[FillConfig] | type[AugmentConfig]) -> dict[str, Any]:
+    """The settings that a config has, taken out of those given."""
+    names = [one.name for one in fields(config)]
+    return {name: given.pop(name) for name in names if name in given}

@@ -156,17 +156,24 @@ def prepare(
     return builder.build(sources)
 
 
-def style_windows(recordings: Recordings, rate_hz: float, seconds: float) -> Windows:
+def style_windows(
+    recordings: Recordings,
+    rate_hz: float,
+    seconds: float,
+    config: PrepareConfig | None = None,
+    progress: Callable[[Recording], None] = lambda recording: None,
+) -> Windows:
     """The windows that `like` of `Model.sample` takes from recordings, one a second.
 
-    rate_hz, seconds: of the model's windows.
+    rate_hz, seconds: of the model's windows. config: cleaning and split; by default nobody is held
+    out.
     """
-    config = PrepareConfig(rate_hz=rate_hz, seconds=seconds, validation_fraction=0)
+    config = config or PrepareConfig(validation_fraction=0)
     try:
-        return prepare(recordings, config)
+        return prepare(recordings, replace(config, rate_hz=rate_hz, seconds=seconds), progress)
     except NoWindowError as error:
         raise GazeError(
-            f"`like` needs {seconds:g} s of valid gaze in a row; the longest valid segment is "
+            f"a style needs {seconds:g} s of valid gaze in a row; the longest valid segment is "
             f"{error.longest_s:.2f} s",
             path=recordings.sources[0].path,
             remedy="give a longer recording",

@@ -1,0 +1,401 @@
+"""Augmentation: synthetic recordings in the style of each participant of a study.
+
+The style of a participant in a task is that of all the recordings of both (conditioning/style.py).
+Each recording gets synthetic ones of its own length, rate and screen. Recordings of one participant
+and task that take as many windows of the model are generated in one batch. Held-out participants
+are not augmented, so that what is trained with the synthetic recordings can be tested on them.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazediffusion.conditioning.style import Style, style_of
+from gazediffusion.data.cleaning import CleaningConfig, likely_blinks
+from gazediffusion.data.recordings import Recording
+from gazediffusion.data.resampling import LowRateError, read_clock
+from gazediffusion.data.windows import Windows
+from gazediffusion.errors import GazeError, suggestion
+from gazediffusion.generation.constraints import window_starts
+from gazediffusion.generation.generator import DiffusionGenerator
+from gazediffusion.generation.losses import LossModel
+from gazediffusion.geometry import Floats, Screen
+from gazediffusion.seeds import seed_for
+
+if TYPE_CHECKING:
+    from gazediffusion.data.preparing import PrepareConfig
+    from gazediffusion.data.reading import Recordings
+
+OnRecording = Callable[[Recording], None]
+_AUGMENTING = 7  # names the stream of random numbers
+
+
+@dataclass(frozen=True)
+class AugmentConfig:
+    """How often and of whom synthetic recordings are generated.
+
+    times: synthetic recordings of each recording. task: of the model, for tasks that it does not
+    have; or by the recordings' own. held_out: names of participants who are not augmented, or
+    windows of the study, whose training participants alone are; None splits participants as
+    `prepare` does, by validation_fraction (0 holds nobody out), split_seed and same_participant.
+    cleaning: which gaze the style is taken from. losses: add blinks and losses.
+    """
+
+    times: int = 5
+    seed: int = 0
+    task: str | Mapping[str, str] | None = None
+    held_out: Sequence[str] | Windows | None = None
+    validation_fraction: float = 0.2
+    split_seed: int = 42
+    same_participant: tuple[tuple[str, ...], ...] = ()
+    cleaning: CleaningConfig = field(default_factory=CleaningConfig)
+    losses: bool = False
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.times <= 1000:
+            raise GazeError(f"`times` must lie between 1 and 1000, not {self.times}")
+        if self.seed < 0:
+            raise GazeError(f"`seed` must be 0 or more, not {self.seed}")
+
+    @property
+    def preparing(self) -> PrepareConfig:
+        """How windows are cut and participants are split."""
+        from gazediffusion.data.preparing import PrepareConfig
+
+        is_split = self.held_out is None
+        return PrepareConfig(
+            validation_fraction=self.validation_fraction if is_split else 0.0,
+            split_seed=self.split_seed,
+            same_participant=self.same_participant,
+            cleaning=self.cleaning,
+        )
+
+
+@dataclass(frozen=True)
+class Original:
+    """A recording of the study without its gaze.
+
+    rate_hz: of its clock. n_samples: at this rate from its first to its last sample.
+    """
+
+    participant: str
+    task: str
+    trial: str
+    start_ms: float
+    n_samples: int
+    rate_hz: float
+    screen: Screen
+    path: Path
+
+    @classmethod
+    def of(cls, recording: Recording) -> Original:
+        """What is known of a recording."""
+        assert recording.screen is not None
+        rate_hz = read_clock(recording.time_ms, recording.rate_hz).rate_hz
+        first, last = float(recording.time_ms[0]), float(recording.time_ms[-1])
+        return cls(
+            recording.participant,
+            recording.task,
+            recording.trial,
+            first,
+            math.floor((last - first) * rate_hz / 1000.0 + 0.5) + 1,
+            rate_hz,
+            recording.screen,
+            recording.path,
+        )
+
+    @property
+    def seconds(self) -> float:
+        """Its length."""
+        return self.n_samples / self.rate_hz
+
+    def samples_at(self, rate_hz: float) -> int:
+        """How many samples of a rate reach from its first to its last sample."""
+        return math.ceil((self.n_samples - 1) * rate_hz / self.rate_hz - 1e-9) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """The recordings of a study, the windows that styles are taken from, and who is augmented."""
+
+    originals: tuple[Original, ...]
+    windows: Windows
+    augmented: frozenset[str]
+
+    @classmethod
+    def read(
+        cls,
+        recordings: Recordings,
+        config: AugmentConfig,
+        rate_hz: float,
+        seconds: float,
+        on_recording: OnRecording = lambda recording: None,
+    ) -> Study:
+        """Read recordings once; rate_hz, seconds: of the model's windows."""
+        from gazediffusion.data.preparing import style_windows
+
+        originals: list[Original] = []
+
+        def add(recording: Recording) -> None:
+            if len(recording) >= 3:
+                originals.append(Original.of(recording))
+            on_recording(recording)
+
+        try:
+            windows = style_windows(recordings, rate_hz, seconds, config.preparing, add)
+        except LowRateError as error:
+            raise GazeError(
+                f"the rate of {error.rate_hz:g} Hz is below the model's {rate_hz:g} Hz",
+                path=error.path,
+                place=error.place,
+                remedy=f"augment recordings of {rate_hz:g} Hz or more",
+            ) from error
+        names = _augmented(windows, {one.participant for one in originals}, config)
+        return cls(_with_own_trials(originals), windows, frozenset(names))
+
+    @property
+    def held_out(self) -> list[str]:
+        """Participants with windows who are not augmented."""
+        return sorted(set(self.windows.participants) - self.augmented)
+
+    def windows_of(self, participant: str, task: str) -> Windows:
+        """The windows of a participant in a task; there may be none."""
+        windows = self.windows
+        if participant not in windows.participants or task not in windows.tasks:
+            return windows.select(np.zeros(len(windows), dtype=np.bool_))
+        is_own = windows.participant == windows.participants.index(participant)
+        return windows.select(is_own & (windows.task == windows.tasks.index(task)))
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Recordings of one participant and task whose synthetic ones are generated together.
+
+    Window k of the generator and the seed is copy k // n of recording k % n, n recordings in all.
+    """
+
+    generator: DiffusionGenerator
+    originals: tuple[Original, ...]
+    seed: int
+    times: int
+
+    @property
+    def n(self) -> int:
+        """Windows that are generated."""
+        return self.times * len(self.originals)
+
+    @property
+    def windows_each(self) -> int:
+        """How many windows of the model's length each of them takes."""
+        return int(self.generator.describe()["windows_each"])
+
+
+@dataclass(frozen=True)
+class Augmenter:
+    """A model that generates recordings in the style of participants."""
+
+    generator: DiffusionGenerator
+    config: AugmentConfig
+
+    @cached_property
+    def loss_model(self) -> LossModel | None:
+        """Of blinks and losses, where they are asked for."""
+        return LossModel.load(self.generator.run.path) if self.config.losses else None
+
+    def read(
+        self, recordings: Recordings, on_recording: OnRecording = lambda recording: None
+    ) -> Study:
+        """A study, and who of it is augmented; one that cannot be augmented is refused."""
+        config = self.generator.run.config
+        seconds = config.length / config.rate_hz
+        study = Study.read(recordings, self.config, config.rate_hz, seconds, on_recording)
+        self.tasks_of(study)
+        return study
+
+    def tasks_of(self, study: Study) -> dict[str, str]:
+        """The model's task for each task of the study that is augmented."""
+        own = dict.fromkeys(one.task for one in study.originals if self._has_style(study, one))
+        given, known = self.config.task, self.generator.run.config.conditioning.tasks
+        if isinstance(given, Mapping):
+            for task in given:
+                if task not in own:
+                    raise GazeError(
+                        f"`task` names {task!r}, which is not augmented",
+                        remedy=suggestion(task, list(own)),
+                    )
+        found = {task: self._task(task, known) for task in own}
+        for task in found.values():
+            self.generator.run.config.conditioning.task_number(task)
+        return found
+
+    def _task(self, own: str, known: Sequence[str]) -> str:
+        given = self.config.task
+        if isinstance(given, Mapping) and own in given:
+            return given[own]
+        if own in known:
+            return own
+        if isinstance(given, str):
+            return given
+        raise GazeError(
+            f"the model has no task {own!r}, which participants were recorded in",
+            remedy=f"say with `task` which it is most alike: {', '.join(known)}",
+        )
+
+    def batches(self, study: Study) -> list[Batch]:
+        """What is generated of a study, in the order of its participants and tasks."""
+        tasks, run = self.tasks_of(study), self.generator.run.config
+        groups: dict[tuple[str, str, int], list[Original]] = {}
+        for one in study.originals:
+            if self._has_style(study, one):
+                starts = window_starts(one.samples_at(run.rate_hz), run.length, run.rate_hz)
+                groups.setdefault((one.participant, one.task, len(starts)), []).append(one)
+        styles: dict[tuple[str, str], Style] = {}
+        batches = []
+        for (participant, task, n_starts), originals in groups.items():
+            pair = participant, task
+            if pair not in styles:
+                windows = study.windows_of(*pair)
+                styles[pair] = style_of(
+                    windows, run.conditioning, run.rate_hz, run.length, tasks[task]
+                )
+            generator = replace(
+                self.generator,
+                task=tasks[task],
+                style=styles[pair],
+                length=max(one.samples_at(run.rate_hz) for one in originals),
+            )
+            words = zlib.crc32(f"{participant}\n{task}".encode())
+            seed = seed_for(self.config.seed, _AUGMENTING, words, n_starts)
+            batches.append(Batch(generator, tuple(originals), seed, self.config.times))
+        return batches
+
+    def without_style(self, study: Study) -> list[tuple[str, str]]:
+        """Participants and tasks that are not augmented for want of valid gaze."""
+        names = study.augmented | {
+            one.participant
+            for one in study.originals
+            if one.participant not in study.windows.participants
+        }
+        pairs = dict.fromkeys((one.participant, one.task) for one in study.originals)
+        return [pair for pair in pairs if pair[0] in names and not len(study.windows_of(*pair))]
+
+    def recording(
+        self, batch: Batch, number: int, gaze: Floats, grid_px: float | None = None
+    ) -> Recording:
+        """Window `number` of a batch, gaze (2, time) as the model generates it, as a recording.
+
+        It has the length, rate and screen of its original, and one eye. Above the model's rate,
+        samples are joined monotonically. grid_px: pixels are rounded to it.
+        """
+        copy, k = divmod(number, len(batch.originals))
+        original, run = batch.originals[k], batch.generator.run.config
+        assert batch.generator.task is not None
+        screen = original.screen
+        own = run.conditioning.screen_of(batch.generator.task)
+        times_ms = np.arange(original.n_samples) * (1000.0 / original.rate_hz)
+        at_rate = _at_times(gaze, run.rate_hz, times_ms, original.rate_hz)
+        gaze_px = screen.pixels_from(own, at_rate).astype(np.float32)
+        if self.loss_model is not None:
+            gaze_px = self._with_losses(gaze_px, batch, number, original)
+        if grid_px is not None:
+            gaze_px = (np.rint(gaze_px / grid_px) * grid_px).astype(np.float32)
+        blinks: dict[Any, NDArray[np.bool_]] = {}
+        if self.loss_model is not None:
+            blinks["cyclopean"] = likely_blinks(times_ms, np.isnan(gaze_px).any(axis=0))
+        return Recording(
+            participant=synthetic_name(original.participant, copy),
+            task=original.task,
+            trial=original.trial,
+            time_ms=original.start_ms + times_ms,
+            gaze_px={"cyclopean": gaze_px},
+            path=original.path,
+            format="synthetic",
+            screen=screen,
+            rate_hz=original.rate_hz,
+            is_blink=blinks,
+        )
+
+    def _has_style(self, study: Study, original: Original) -> bool:
+        is_augmented = original.participant in study.augmented
+        return is_augmented and len(study.windows_of(original.participant, original.task)) > 0
+
+    def _with_losses(
+        self, gaze_px: NDArray[np.float32], batch: Batch, number: int, original: Original
+    ) -> NDArray[np.float32]:
+        assert self.loss_model is not None
+        assert batch.generator.task is not None
+        screen = original.screen
+        window = Windows.from_array(
+            screen.to_normalized(gaze_px)[None],
+            original.rate_hz,
+            screen,
+            tasks=batch.generator.task,
+        )
+        lossy = self.loss_model.add_to(window, batch.seed, number)
+        return np.asarray(screen.to_pixels(lossy.gaze), dtype=np.float32)
+
+
+def synthetic_name(participant: str, copy: int) -> str:
+    """The name of a synthetic participant: `P07-synthetic-3` is copy 2 of P07."""
+    return f"{participant}-synthetic-{copy + 1}"
+
+
+def _augmented(windows: Windows, recorded: set[str], config: AugmentConfig) -> set[str]:
+    """The participants with windows who are not held out; none is refused."""
+    held_out, present = config.held_out, set(windows.participants)
+    if held_out is None:
+        names = present - windows.validation
+    elif isinstance(held_out, Windows):
+        names = present & (set(held_out.participants) - held_out.validation)
+    else:
+        for name in held_out:
+            if name not in recorded:
+                raise GazeError(
+                    f"`held_out` names {name!r}, who was not recorded",
+                    remedy=suggestion(name, sorted(recorded)),
+                )
+        groups = [set(one) for one in config.same_participant]
+        names = present - set(held_out).union(*(one for one in groups if one & set(held_out)))
+    if not names:
+        raise GazeError(
+            "no participant is left to augment: all are held out",
+            remedy="hold fewer out, or nobody with a `validation_fraction` of 0",
+        )
+    return names
+
+
+def _with_own_trials(originals: Sequence[Original]) -> tuple[Original, ...]:
+    """Trials by their names; numbered from 1 where a participant has a name twice in a task."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for one in originals:
+        names.setdefault((one.participant, one.task), []).append(one.trial)
+    is_numbered = {pair: len(set(trials)) < len(trials) for pair, trials in names.items()}
+    seen = dict.fromkeys(names, 0)
+    found = []
+    for one in originals:
+        pair = one.participant, one.task
+        seen[pair] += 1
+        found.append(replace(one, trial=str(seen[pair])) if is_numbered[pair] else one)
+    return tuple(found)
+
+
+def _at_times(gaze: Floats, from_hz: float, times_ms: Floats, rate_hz: float) -> Floats:
+    """Gaze (2, time) at a rate, at other times from 0 on; a multiple of the rate keeps samples."""
+    if from_hz == rate_hz:
+        return gaze[:, : len(times_ms)]
+    from scipy.interpolate import PchipInterpolator
+
+    own_ms = np.arange(gaze.shape[1]) * (1000.0 / from_hz)
+    between: Floats = PchipInterpolator(own_ms, gaze.astype(np.float64), axis=1)(
+        np.minimum(times_ms, own_ms[-1])
+    )
+    return between
