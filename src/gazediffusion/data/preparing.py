@@ -26,7 +26,7 @@ from gazediffusion.data.reading import Recordings, sources_of
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.resampling import read_clock
 from gazediffusion.data.segments import Segment, clean_segments, joined_labels, joined_targets
-from gazediffusion.data.splits import require_fraction, split_participants
+from gazediffusion.data.splits import require_fraction, split_participants, synthetic_groups
 from gazediffusion.data.targets import RecordedTargets
 from gazediffusion.data.windows import CLIP, VELOCITY_QUANTILE, Protocol, Windows, numbered
 from gazediffusion.errors import GazeError, suggestion
@@ -276,7 +276,10 @@ class _Builder:
         segment_starts = np.append(0, stops[:-1])
         starts = [cut.starts + first for cut, first in zip(self.cuts, segment_starts, strict=True)]
         validation = split_participants(
-            with_windows, config.validation_fraction, config.split_seed, config.same_participant
+            with_windows,
+            config.validation_fraction,
+            config.split_seed,
+            [*config.same_participant, *synthetic_groups(with_windows)],
         )
         windows = Windows(
             gaze=np.concatenate([self._gaze_of(cut) for cut in self.cuts], axis=1),

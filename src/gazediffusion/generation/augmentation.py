@@ -152,11 +152,12 @@ class Study:
 
         try:
             windows = style_windows(recordings, rate_hz, seconds, config.preparing, add)
-        except LowRateError as error:
+        except GazeError as error:
+            if not isinstance(slow := error.__cause__, LowRateError):
+                raise
             raise GazeError(
-                f"the rate of {error.rate_hz:g} Hz is below the model's {rate_hz:g} Hz",
+                f"the rate of {slow.rate_hz:g} Hz is below the model's {rate_hz:g} Hz",
                 path=error.path,
-                place=error.place,
                 remedy=f"augment recordings of {rate_hz:g} Hz or more",
             ) from error
         names = _augmented(windows, {one.participant for one in originals}, config)
@@ -167,13 +168,22 @@ class Study:
         """Participants with windows who are not augmented."""
         return sorted(set(self.windows.participants) - self.augmented)
 
+    @cached_property
+    def with_windows(self) -> set[tuple[str, str]]:
+        """The participants and tasks that there are windows of."""
+        found = self.windows.identity
+        return set(zip(found["participant"], found["task"], strict=True))
+
+    def has_style(self, original: Original) -> bool:
+        """Whether a recording is augmented: its participant is, and has windows of its task."""
+        pair = original.participant, original.task
+        return original.participant in self.augmented and pair in self.with_windows
+
     def windows_of(self, participant: str, task: str) -> Windows:
-        """The windows of a participant in a task; there may be none."""
+        """The windows of a participant in a task, without the gaze of others."""
         windows = self.windows
-        if participant not in windows.participants or task not in windows.tasks:
-            return windows.select(np.zeros(len(windows), dtype=np.bool_))
         is_own = windows.participant == windows.participants.index(participant)
-        return windows.select(is_own & (windows.task == windows.tasks.index(task)))
+        return windows.select(is_own & (windows.task == windows.tasks.index(task))).alone()
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,6 +216,13 @@ class Augmenter:
     generator: DiffusionGenerator
     config: AugmentConfig
 
+    def __post_init__(self) -> None:
+        if self.generator.run.config.conditioning.prior is None:
+            raise GazeError(
+                "this model is not conditioned on summary statistics, so that it has no styles",
+                remedy="choose one that is, as the default model",
+            )
+
     @cached_property
     def loss_model(self) -> LossModel | None:
         """Of blinks and losses, where they are asked for."""
@@ -223,7 +240,7 @@ class Augmenter:
 
     def tasks_of(self, study: Study) -> dict[str, str]:
         """The model's task for each task of the study that is augmented."""
-        own = dict.fromkeys(one.task for one in study.originals if self._has_style(study, one))
+        own = dict.fromkeys(one.task for one in study.originals if study.has_style(one))
         given, known = self.config.task, self.generator.run.config.conditioning.tasks
         if isinstance(given, Mapping):
             for task in given:
@@ -255,7 +272,7 @@ class Augmenter:
         tasks, run = self.tasks_of(study), self.generator.run.config
         groups: dict[tuple[str, str, int], list[Original]] = {}
         for one in study.originals:
-            if self._has_style(study, one):
+            if study.has_style(one):
                 starts = window_starts(one.samples_at(run.rate_hz), run.length, run.rate_hz)
                 groups.setdefault((one.participant, one.task, len(starts)), []).append(one)
         styles: dict[tuple[str, str], Style] = {}
@@ -286,7 +303,7 @@ class Augmenter:
             if one.participant not in study.windows.participants
         }
         pairs = dict.fromkeys((one.participant, one.task) for one in study.originals)
-        return [pair for pair in pairs if pair[0] in names and not len(study.windows_of(*pair))]
+        return [pair for pair in pairs if pair[0] in names and pair not in study.with_windows]
 
     def recording(
         self, batch: Batch, number: int, gaze: Floats, grid_px: float | None = None
@@ -323,10 +340,6 @@ class Augmenter:
             rate_hz=original.rate_hz,
             is_blink=blinks,
         )
-
-    def _has_style(self, study: Study, original: Original) -> bool:
-        is_augmented = original.participant in study.augmented
-        return is_augmented and len(study.windows_of(original.participant, original.task)) > 0
 
     def _with_losses(
         self, gaze_px: NDArray[np.float32], batch: Batch, number: int, original: Original

@@ -251,16 +251,16 @@ def readme_of_augmented(card: Mapping[str, Any]) -> str:
     taken = f"- tasks taken for another of the model: {', '.join(other)}\n" if other else ""
     held_out = ", ".join(card["split"]["held_out"]) or "nobody"
     lost = "blinks and losses, drawn too" if "losses" in card else "none"
+    cells = ("participant", "task", "recordings", "seconds", "style_seconds")
     table = "\n".join(
-        f"| {row['participant']} | {row['task']} | {row['recordings']} | {row['seconds']:g} "
-        f"| {row['style_seconds']:g} | {row['synthetic'][0]} ... {times} | "
-        f"{row['synthetic_seconds']:g} |"
+        f"| {' | '.join(str(row[cell]) for cell in cells)} | {row['synthetic'][0]} to "
+        f"{row['synthetic'][-1]} | {row['synthetic_seconds']:g} |"
         for row in rows
     )
     return f"""# Synthetic gaze in the style of {len(names)} participants
 
-These are **{times} synthetic recordings of each recording** of {len(names)} participants,
-{seconds:g} s in all. No participant was recorded: a diffusion model generated them, with the
+Synthetic recordings for each recording of {len(names)} participants: **{times}**, in all
+{seconds:g} s. No participant was recorded: a diffusion model generated them, with the
 summary statistics of each participant. Do not analyse or publish them as recordings. Gaze in the
 style of a participant is personal data if the recordings are.
 
