@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import torch
@@ -27,9 +27,7 @@ from gazediffusion.device import choose_device
 from gazediffusion.diffusion.likelihood import Bound
 from gazediffusion.errors import GazeError
 from gazediffusion.files import require_free, require_writable
-from gazediffusion.generation.augmentation import AugmentConfig, Augmenter, OnRecording
-from gazediffusion.generation.augmented_sets import AugmentedSet, write_augmented
-from gazediffusion.generation.filled_sets import FilledSet, Total, write_filled
+from gazediffusion.generation.augmentation import Augmenter
 from gazediffusion.generation.filling import FillConfig, Filler, filled
 from gazediffusion.generation.generator import DiffusionGenerator, Progress
 from gazediffusion.generation.losses import LossModel
@@ -41,6 +39,7 @@ from gazediffusion.generation.settings import (
     SteeringSettings,
 )
 from gazediffusion.generation.steering import Steering
+from gazediffusion.generation.study import AugmentConfig
 from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import Run, RunConfig, WeightsName
 from gazediffusion.models.pretrained import load_model, pretrained_folder
@@ -49,9 +48,6 @@ from gazediffusion.models.unet import n_parameters
 from gazediffusion.training import calibration
 from gazediffusion.training.loop import Epoch, held_out_bound
 from gazediffusion.training.training import train as train_run
-
-if TYPE_CHECKING:
-    from gazediffusion.data.reading import Recordings
 
 
 class TrainingSettings(TypedDict, total=False):
@@ -88,55 +84,6 @@ def load(
     if weights not in ("best", "last", "raw"):
         raise GazeError(f"`weights` must be best, last or raw, not {weights!r}")
     return Model(load_model(model, weights, choose_device(device)))
-
-
-def fill(
-    recordings: Recordings | Path | str,
-    output: Path | str,
-    model: Model | Path | str = "default",
-    *,
-    begin: Total = lambda n_windows: lambda done: None,
-    overwrite: bool = False,
-    **settings: Unpack[FillingSettings],
-) -> FilledSet:
-    """Write recordings with their gaps filled by a steerable model; known samples are kept.
-
-    recordings: what `read` gives, or a path. output: a .parquet or .csv file, or a folder in the
-    recordings' own format where that is bids, asc, csv or parquet, and parquet elsewhere; several
-    draws are the folders draw-1, draw-2 ... in it. begin: called with the number of windows to
-    generate; what it returns is called with the number done. A stopped call resumes.
-    """
-    from gazediffusion.data.reading import read
-
-    given = read(recordings) if isinstance(recordings, Path | str) else recordings
-    loaded = model if isinstance(model, Model) else load(model)
-    return write_filled(loaded.filler(**settings), given, output, begin, overwrite)
-
-
-def augment(
-    recordings: Recordings | Path | str,
-    output: Path | str,
-    model: Model | Path | str = "default",
-    *,
-    begin: Total = lambda n_windows: lambda done: None,
-    on_recording: OnRecording = lambda recording: None,
-    overwrite: bool = False,
-    **settings: Unpack[AugmentingSettings],
-) -> AugmentedSet:
-    """Write synthetic recordings in the style of each participant of a study who is not held out.
-
-    recordings: what `read` gives, or a path. output: as for `fill`; it holds no recording of the
-    study. Recording T of participant P becomes T of `P-synthetic-1`, `P-synthetic-2` ..., of its
-    length, rate and screen. begin: called with the number of windows to generate; what it returns
-    is called with the number done. on_recording: called with each recording read. A stopped call
-    resumes.
-    """
-    from gazediffusion.data.reading import read
-
-    given = read(recordings) if isinstance(recordings, Path | str) else recordings
-    loaded = model if isinstance(model, Model) else load(model)
-    augmenter = loaded.augmenter(**settings)
-    return write_augmented(augmenter, given, output, begin, on_recording, overwrite)
 
 
 def train(

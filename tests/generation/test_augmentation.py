@@ -16,8 +16,9 @@ from gazediffusion.conditioning.style import style_of
 from gazediffusion.data.export import write_into
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.augmentation import Augmenter, Original, Study
+from gazediffusion.generation.augmentation import Augmenter
 from gazediffusion.generation.losses import LossModel
+from gazediffusion.generation.study import Original, Study
 from gazediffusion.geometry import Screen
 from gazediffusion.model import Model
 from gazediffusion.models.pretrained import find_model

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gazediffusion.data import conversions
+from gazediffusion.data import conversions, subsampling
 from gazediffusion.data.subsampling import evenly_spaced
 from gazediffusion.data.units import Convert, Unit, by_screen, conversions_of
 from gazediffusion.errors import GazeError, suggestion
@@ -174,31 +174,6 @@ class Windows:
     def select(self, chosen: NDArray[np.bool_] | NDArray[np.integer[Any]]) -> Windows:
         """The chosen windows over the same segments (nothing is copied)."""
         return replace(self, starts=self.starts[chosen])
-
-    def alone(self) -> Windows:
-        """The same windows over their own segments, without the gaze of others (copied)."""
-        ends = np.append(self.segment_starts[1:], self.gaze.shape[1])
-        of_window = self.segment_of_window
-        kept, number = np.unique(of_window, return_inverse=True)
-        lengths = ends[kept] - self.segment_starts[kept]
-        spans = zip(self.segment_starts[kept].tolist(), ends[kept].tolist(), strict=True)
-        samples = np.concatenate([np.arange(0), *(np.arange(a, b) for a, b in spans)])
-        starts = np.cumsum(lengths) - lengths
-        step = self.segment_step
-        return replace(
-            self,
-            gaze=self.gaze[:, samples],
-            starts=starts[number] + self.starts - self.segment_starts[of_window],
-            segment_starts=starts,
-            segment_participant=self.segment_participant[kept],
-            segment_task=self.segment_task[kept],
-            segment_screen=self.segment_screen[kept],
-            segment_trial=tuple(self.segment_trial[k] for k in kept),
-            segment_onset_ms=self.segment_onset_ms[kept],
-            segment_step=None if step is None else step[kept],
-            labels=None if self.labels is None else self.labels[samples],
-            targets=None if self.targets is None else self.targets[:, samples],
-        )
 
     def subsample(self, at_most: int) -> Windows:
         """At most so many of the windows, evenly spaced."""
@@ -378,6 +353,7 @@ class Windows:
 
         return load_windows(Path(path))
 
+    alone = subsampling.alone
     to_frame = conversions.to_frame
     to_pymovements = conversions.to_pymovements
     to_mne = conversions.to_mne

@@ -20,14 +20,7 @@ from gazediffusion.data.export.windows import describe_bids, put_set_in_place, r
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.files import require_writable, write_json, written_whole
-from gazediffusion.generation.augmentation import (
-    Augmenter,
-    Batch,
-    OnRecording,
-    Original,
-    Study,
-    synthetic_name,
-)
+from gazediffusion.generation.augmentation import Augmenter, Batch, synthetic_name
 from gazediffusion.generation.generator import Progress
 from gazediffusion.generation.recording_sets import (
     after,
@@ -38,6 +31,7 @@ from gazediffusion.generation.recording_sets import (
     write_recordings,
 )
 from gazediffusion.generation.sets import store_pieces, stored_window
+from gazediffusion.generation.study import OnRecording, Original, Study
 from gazediffusion.version import __version__
 
 if TYPE_CHECKING:
