@@ -18,8 +18,9 @@ who     Whose is a window of reading? Trained on session 1, tested on session 2 
 
 Participants are drawn --draws times; of a participant and task there are all real windows (for
 events at most -n, evenly spaced) and -n synthetic ones. Windows of tasks and participants are
-described by the paper's nine features and the model's summary statistics. Tables: mean and range of 95 % of the draws; difference
-to real windows alone, with a 95 % bootstrap interval of its mean over draws.
+described by the paper's nine features and the model's summary statistics. Tables: mean and range of
+95 % of the draws; difference to real windows alone, with a 95 % bootstrap interval of its mean over
+draws.
 """
 
 from __future__ import annotations
@@ -182,7 +183,8 @@ class Measurement:
         nine = np.stack(list(kinematic_features(gaze, windows.rate_hz).values()), axis=1)
         measured = self.model.config.conditioning.measure(torch.from_numpy(gaze), windows.rate_hz)
         assert measured is not None
-        return np.nan_to_num(np.concatenate([nine, measured.double().numpy()], axis=1))
+        both = np.concatenate([nine, measured.double().numpy()], axis=1)
+        return np.asarray(np.nan_to_num(both))
 
     def pair(self, key: Key, number: int, session: str = "") -> Pair:
         """Real and synthetic windows of a class."""

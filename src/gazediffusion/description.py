@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -34,7 +33,7 @@ def describe(path: Path | str) -> dict[str, Any]:
     return _run(path) if path.is_dir() else describe_windows(Windows.load(path))
 
 
-def _in_words(card: Mapping[str, Any], format: str) -> str:
+def _in_words(card: dict[str, Any], format: str) -> str:
     """The README of a set."""
     of_recordings = {
         "gazediffusion-augmented": readme_of_augmented,

@@ -48,7 +48,7 @@ def recording(
         participant=participant,
         task=task,
         trial=trial,
-        time_ms=1000.0 + np.arange(n) * (1000.0 / rate_hz),
+        time_ms=1000.0 + np.arange(n, dtype=np.float64) * (1000.0 / rate_hz),
         gaze_px={"right": wandering_gaze(n, seed)},
         path=Path("made.csv"),
         format="made",

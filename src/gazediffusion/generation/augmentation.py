@@ -167,7 +167,7 @@ class Augmenter:
         assert batch.generator.task is not None
         screen = original.screen
         own = run.conditioning.screen_of(batch.generator.task)
-        times_ms = np.arange(original.n_samples) * (1000.0 / original.rate_hz)
+        times_ms = np.arange(original.n_samples, dtype=np.float64) * (1000.0 / original.rate_hz)
         at_rate = _at_times(gaze, run.rate_hz, times_ms, original.rate_hz)
         gaze_px = screen.pixels_from(own, at_rate).astype(np.float32)
         if self.loss_model is not None:
@@ -176,7 +176,7 @@ class Augmenter:
             gaze_px = (np.rint(gaze_px / grid_px) * grid_px).astype(np.float32)
         blinks: dict[Any, NDArray[np.bool_]] = {}
         if self.loss_model is not None:
-            blinks["cyclopean"] = likely_blinks(times_ms, np.isnan(gaze_px).any(axis=0))
+            blinks["cyclopean"] = likely_blinks(times_ms, np.isnan(gaze_px[0]))
         return Recording(
             participant=synthetic_name(original.participant, copy),
             task=original.task,
