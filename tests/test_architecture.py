@@ -31,6 +31,7 @@ ORDER = [
     "plotting",
     "evaluation",
     "model",
+    "studies",
     "description",
     "reproduction",
     "web",

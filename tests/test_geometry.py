@@ -68,3 +68,15 @@ def test_parse_size_reads_two_numbers_and_refuses_one() -> None:
     assert parse_size("47.4x29.7", "screen_cm") == (47.4, 29.7)
     with pytest.raises(GazeError, match="`screen` must look like 1280x720"):
         parse_size("1280", "screen")
+
+
+def test_gaze_of_another_screen_keeps_its_degrees_or_its_share_of_the_screen() -> None:
+    far, unknown = Screen(1920, 1080, 60.0, 33.75, 90.0), Screen(1920, 1080)
+    gaze = np.array([[-0.8, 0.0, 0.5], [0.3, -0.2, 0.9]])
+    expected = SCREEN.to_degrees(SCREEN.to_pixels(gaze))
+    np.testing.assert_allclose(far.to_degrees(far.pixels_from(SCREEN, gaze)), expected, atol=1e-9)
+    np.testing.assert_array_equal(unknown.pixels_from(SCREEN, gaze), unknown.to_pixels(gaze))
+    np.testing.assert_array_equal(SCREEN.pixels_from(SCREEN, gaze), SCREEN.to_pixels(gaze))
+    assert far.is_comparable_with(SCREEN)
+    assert unknown.is_comparable_with(unknown)
+    assert not unknown.is_comparable_with(SCREEN)

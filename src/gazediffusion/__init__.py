@@ -40,12 +40,13 @@ if TYPE_CHECKING:
     from gazediffusion.evaluation.result import Evaluation, EvaluationConfig
     from gazediffusion.generation.baselines import Baseline, fit_baseline
     from gazediffusion.geometry import Screen
-    from gazediffusion.model import Model, fill, load, train
+    from gazediffusion.model import Model, load, train
     from gazediffusion.models.listing import list_models
     from gazediffusion.models.recipes import RECIPES, Recipe
     from gazediffusion.plotting.gallery import plot_windows
     from gazediffusion.plotting.overview import plot_recording
     from gazediffusion.reproduction.reproduction import reproduce
+    from gazediffusion.studies import augment, fill
 
 _HOME = {
     "Baseline": "generation.baselines",
@@ -66,10 +67,11 @@ _HOME = {
     "StoppedError": "errors",
     "Targets": "data.targets",
     "Windows": "data.windows",
+    "augment": "studies",
     "describe": "description",
     "evaluate": "evaluation.evaluation",
     "evaluate_files": "evaluation.loading",
-    "fill": "model",
+    "fill": "studies",
     "fit_baseline": "generation.baselines",
     "inspect": "data.inspection",
     "list_models": "models.listing",
@@ -121,6 +123,7 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "load",
     "Model",
     "fill",
+    "augment",
     "fit_baseline",
     "Baseline",
     "EvaluationConfig",

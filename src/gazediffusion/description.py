@@ -8,6 +8,8 @@ from typing import Any
 
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
+from gazediffusion.generation.augmented_sets import readme_of_augmented
+from gazediffusion.generation.filled_sets import readme_of_filled
 from gazediffusion.generation.sets import read_card, readme_of
 from gazediffusion.models.checkpoint import read_config, read_metrics
 from gazediffusion.models.pretrained import find_model
@@ -27,8 +29,17 @@ def describe(path: Path | str) -> dict[str, Any]:
             raise GazeError("there is no such file or folder", path=path) from error
     card = read_card(path)
     if card is not None:
-        return {"kind": "set", **card, "in_words": readme_of(card, path.suffix[1:])}
+        return {"kind": "set", **card, "in_words": _in_words(card, path.suffix[1:])}
     return _run(path) if path.is_dir() else describe_windows(Windows.load(path))
+
+
+def _in_words(card: dict[str, Any], format: str) -> str:
+    """The README of a set."""
+    of_recordings = {
+        "gazediffusion-augmented": readme_of_augmented,
+        "gazediffusion-filled": readme_of_filled,
+    }.get(card["format"])
+    return readme_of(card, format) if of_recordings is None else of_recordings(card)
 
 
 def describe_windows(windows: Windows) -> dict[str, Any]:

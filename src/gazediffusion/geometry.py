@@ -94,6 +94,19 @@ class Screen:
         size_cm = np.array([[self.width_cm], [self.height_cm]])
         return np.asarray(self.distance_cm * self.size_px / size_cm)
 
+    def is_comparable_with(self, other: Screen) -> bool:
+        """Whether gaze on both has a size in degrees, or the screens are the same."""
+        return self == other or (self.has_degrees and other.has_degrees)
+
+    def pixels_from(self, other: Screen, normalized: Floats) -> Floats:
+        """Pixels here of gaze (..., 2, time) normalized to another screen.
+
+        Gaze keeps its size in degrees where both screens have one, else its share of the screen.
+        """
+        if self != other and self.is_comparable_with(other):
+            return self.from_degrees(other.to_degrees(other.to_pixels(normalized)))
+        return self.to_pixels(normalized)
+
     def has_pixels_of(self, other: Screen) -> bool:
         """Whether both screens have the same width and height in pixels."""
         return (self.width_px, self.height_px) == (other.width_px, other.height_px)

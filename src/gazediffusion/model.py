@@ -1,4 +1,4 @@
-"""A trained model as users hold it: sample, write, fill, fine-tune and calibrate.
+"""A trained model as users hold it: sample, write, fill, augment, fine-tune and calibrate.
 
 >>> import gazediffusion as gd
 >>> model = gd.load("default")
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import torch
@@ -27,17 +27,19 @@ from gazediffusion.device import choose_device
 from gazediffusion.diffusion.likelihood import Bound
 from gazediffusion.errors import GazeError
 from gazediffusion.files import require_free, require_writable
-from gazediffusion.generation.filled_sets import FilledSet, Total, write_filled
+from gazediffusion.generation.augmentation import Augmenter
 from gazediffusion.generation.filling import FillConfig, Filler, filled
 from gazediffusion.generation.generator import DiffusionGenerator, Progress
 from gazediffusion.generation.losses import LossModel
 from gazediffusion.generation.sets import Sampling, SetConfig, write_set
 from gazediffusion.generation.settings import (
+    AugmentingSettings,
     FillingSettings,
     SamplingSettings,
     SteeringSettings,
 )
 from gazediffusion.generation.steering import Steering
+from gazediffusion.generation.study import AugmentConfig
 from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import Run, RunConfig, WeightsName
 from gazediffusion.models.pretrained import load_model, pretrained_folder
@@ -46,9 +48,6 @@ from gazediffusion.models.unet import n_parameters
 from gazediffusion.training import calibration
 from gazediffusion.training.loop import Epoch, held_out_bound
 from gazediffusion.training.training import train as train_run
-
-if TYPE_CHECKING:
-    from gazediffusion.data.reading import Recordings
 
 
 class TrainingSettings(TypedDict, total=False):
@@ -85,29 +84,6 @@ def load(
     if weights not in ("best", "last", "raw"):
         raise GazeError(f"`weights` must be best, last or raw, not {weights!r}")
     return Model(load_model(model, weights, choose_device(device)))
-
-
-def fill(
-    recordings: Recordings | Path | str,
-    output: Path | str,
-    model: Model | Path | str = "default",
-    *,
-    begin: Total = lambda n_windows: lambda done: None,
-    overwrite: bool = False,
-    **settings: Unpack[FillingSettings],
-) -> FilledSet:
-    """Write recordings with their gaps filled by a steerable model; known samples are kept.
-
-    recordings: what `read` gives, or a path. output: a .parquet or .csv file, or a folder in the
-    recordings' own format where that is bids, asc, csv or parquet, and parquet elsewhere; several
-    draws are the folders draw-1, draw-2 ... in it. begin: called with the number of windows to
-    generate; what it returns is called with the number done. A stopped call resumes.
-    """
-    from gazediffusion.data.reading import read
-
-    given = read(recordings) if isinstance(recordings, Path | str) else recordings
-    loaded = model if isinstance(model, Model) else load(model)
-    return write_filled(loaded.filler(**settings), given, output, begin, overwrite)
 
 
 def train(
@@ -336,9 +312,14 @@ class Model:
     def filler(self, **settings: Unpack[FillingSettings]) -> Filler:
         """What fills gaps with these settings; a model that is not steerable is refused."""
         given: dict[str, Any] = dict(settings)
-        names = [one.name for one in fields(FillConfig)]
-        config = FillConfig(**{name: given.pop(name) for name in names if name in given})
+        config = FillConfig(**_taken(given, FillConfig))
         return Filler(self.generator(**given), config)
+
+    def augmenter(self, **settings: Unpack[AugmentingSettings]) -> Augmenter:
+        """What generates recordings in the style of participants with these settings."""
+        given: dict[str, Any] = dict(settings)
+        config = AugmentConfig(**_taken(given, AugmentConfig))
+        return Augmenter(self.generator(**given), config)
 
     def fine_tune(
         self,
@@ -384,3 +365,9 @@ class Model:
             raise GazeError("a packaged model is calibrated already", path=self.run.path)
         calibration.calibrate(self.run.path, device, n, rounds, progress, should_stop, say)
         return load(self.run.path, self.run.weights, str(device))
+
+
+def _taken(given: dict[str, Any], config: type[FillConfig] | type[AugmentConfig]) -> dict[str, Any]:
+    """The settings that a config has, taken out of those given."""
+    names = [one.name for one in fields(config)]
+    return {name: given.pop(name) for name in names if name in given}

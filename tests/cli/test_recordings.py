@@ -99,7 +99,7 @@ def test_long_lists_are_shortened() -> None:
 
 
 def test_every_command_that_reads_recordings_has_the_options_of_reading(run: RunCommand) -> None:
-    for verb in ("inspect", "prepare", "fill", "evaluate", "reproduce", "serve"):
+    for verb in ("inspect", "prepare", "fill", "augment", "evaluate", "reproduce", "serve"):
         said = run(verb, "--help")[1]
         for option in ("--unit", "--origin", "--columns", "--source-rate", "--override-screen"):
             assert option in said, f"{verb} lacks {option}"

@@ -203,5 +203,5 @@ def test_recordings_are_cut_a_second_apart_and_named(
     assert 1 <= found.n_windows <= 6
     (source,) = found.origin["recordings"]
     assert len(source["sha256"]) == 64
-    with pytest.raises(GazeError, match=r"parquet: `like` needs 8 s of valid gaze in a row"):
+    with pytest.raises(GazeError, match=r"parquet: a style needs 8 s of valid gaze in a row"):
         style_of(read(tmp_path / "study"), conditioning, 250.0, 2000, "walk")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gazediffusion.data.splits import split_participants
+from gazediffusion.data.splits import split_participants, synthetic_groups
 from gazediffusion.errors import GazeError
 
 TASKS_OF = {f"p{k:02}": ["movies"] for k in range(20)} | {f"r{k}": ["reading"] for k in range(9)}
@@ -71,3 +71,18 @@ def test_both_sides_always_have_somebody(
     kept = split_participants(tasks_of, fraction, seed)
     assert 0 < len(kept) < len(tasks_of)
     assert kept <= set(tasks_of)
+
+
+def test_synthetic_participants_stay_on_the_side_of_whom_they_are_like() -> None:
+    names = [f"P{k:02d}" for k in range(12)]
+    tasks = {name: ["dots"] if k % 2 else ["dots", "reading"] for k, name in enumerate(names)}
+    for seed in range(5):
+        held_out = split_participants(tasks, 0.25, seed)
+        both = dict(tasks)
+        for number, name in enumerate(sorted(set(names) - held_out)):
+            dash = "-" if number % 2 else ""
+            both |= {f"{name}{dash}synthetic{dash}{k}": tasks[name] for k in (1, 2, 10)}
+        assert split_participants(both, 0.25, seed, synthetic_groups(both)) == held_out
+    # Without the groups, synthetic participants are held out.
+    assert split_participants(both, 0.25, seed) - set(names)
+    assert synthetic_groups(["asynthetic", "a", "synthetic-1"]) == []

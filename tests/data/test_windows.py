@@ -154,3 +154,26 @@ def test_windows_without_labels_and_targets_are_cut_as_unlabelled() -> None:
     none = windows.select(np.zeros(18, dtype=bool))
     assert none.cut_labels().shape == (0, LENGTH)
     assert none.cut_targets().shape == (0, 2, LENGTH)
+
+
+def test_windows_alone_are_the_same_without_the_gaze_of_others() -> None:
+    windows = make_windows()
+    n = windows.gaze.shape[1]
+    windows = replace(
+        windows,
+        labels=(np.arange(n) % 5).astype(np.uint8),
+        targets=windows.gaze + 1,
+        segment_step=np.arange(6.0).reshape(3, 2),
+    )
+    chosen = windows.select(np.array([17, 0, 13]))  # of the last and the first segment
+    alone = chosen.alone()
+    assert alone.gaze.shape == (2, 500)
+    np.testing.assert_array_equal(alone.cut(), chosen.cut())
+    np.testing.assert_array_equal(alone.cut_labels(), chosen.cut_labels())
+    np.testing.assert_array_equal(alone.cut_targets(), chosen.cut_targets())
+    for name, values in chosen.identity.items():
+        assert alone.identity[name].tolist() == values.tolist()
+    assert alone.segment_step is not None
+    assert alone.segment_step.tolist() == [[0, 1], [4, 5]]
+    assert alone.segment_onset_ms.tolist() == [0.0, 400.0]
+    assert len(windows.select(np.zeros(0, dtype=int)).alone()) == 0

@@ -209,7 +209,9 @@ def test_files_keep_their_format_and_known_samples(
     assert np.isfinite(y[:, mask]).all()
     card = json.loads((tmp_path / "out" / "card.json").read_text())
     assert card["counts"]["filled_samples"] == 330
-    assert "330 of 5000 samples" in (tmp_path / "out" / "README.md").read_text()
+    readme = (tmp_path / "out" / "README.md").read_text()
+    assert "330 of 5000 samples" in readme
+    assert gd.describe(tmp_path / "out")["in_words"] == readme
     assert not list(tmp_path.glob(".*.work"))
     if format in ("parquet", "csv"):
         import polars as pl

@@ -185,7 +185,7 @@ def test_windows_like_a_recording_have_the_bytes_of_the_command_line(
         answer = packaged.post(
             "/api/generate/upload", data={**fields, "screen": "1280x720"}, files=short
         )
-        assert "a.csv: `like` needs 8 s of valid gaze in a row" in error_of(answer, 422)
+        assert "a.csv: a style needs 8 s of valid gaze in a row" in error_of(answer, 422)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gazediffusion.errors import GazeError
+
 if TYPE_CHECKING:
     from gazediffusion.data.cleaning import CleaningConfig
     from gazediffusion.data.reading import Recordings
@@ -104,6 +106,17 @@ SourceRate = Annotated[
         "--source-rate", help="Hz of recordings without a time column.", show_default=False
     ),
 ]
+ValFraction = Annotated[
+    float, typer.Option(help="Share of participants held out for validation, 0 for none.")
+]
+SplitSeed = Annotated[int, typer.Option(help="Which participants those are.")]
+SameParticipant = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Names of one participant, as A=B; they stay on one side of the split.",
+        show_default=False,
+    ),
+]
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace the output of an earlier call.")
 ]
@@ -122,6 +135,18 @@ def cleaning_of(eye: str, before: float, after: float, max_speed: float) -> Clea
         blink_after_ms=after,
         max_speed_deg_s=max_speed,
     )
+
+
+def groups_of(same_participant: list[str] | None) -> tuple[tuple[str, ...], ...]:
+    """Groups of names of one participant, as --same-participant gives them."""
+    return tuple(_names(group) for group in same_participant or ())
+
+
+def _names(group: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in group.replace(",", "=").split("=") if name.strip())
+    if len(names) < 2:
+        raise GazeError(f"`same_participant` needs two names, as A=B, not {group!r}")
+    return names
 
 
 def screen_of(px: str | None, cm: str | None, distance_cm: float | None) -> Screen | None:

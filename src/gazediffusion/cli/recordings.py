@@ -17,8 +17,12 @@ from gazediffusion.cli.options import (
     MaxSpeed,
     Overwrite,
     Paths,
+    SameParticipant,
+    SplitSeed,
     Tasks,
+    ValFraction,
     cleaning_of,
+    groups_of,
     reads_recordings,
 )
 from gazediffusion.errors import GazeError
@@ -142,18 +146,9 @@ def prepare(
             show_default=False,
         ),
     ] = None,
-    val_fraction: Annotated[
-        float,
-        typer.Option(help="Share of participants held out for validation, 0 for none."),
-    ] = 0.2,
-    split_seed: Annotated[int, typer.Option(help="Which participants those are.")] = 42,
-    same_participant: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Names of one participant, as A=B; they stay on one side of the split.",
-            show_default=False,
-        ),
-    ] = None,
+    val_fraction: ValFraction = 0.2,
+    split_seed: SplitSeed = 42,
+    same_participant: SameParticipant = None,
     targets: Annotated[
         Path | None,
         typer.Option(
@@ -186,7 +181,7 @@ def prepare(
         task_names=tuple(_pair(one) for one in rename or ()),
         validation_fraction=val_fraction,
         split_seed=split_seed,
-        same_participant=tuple(_names(group) for group in same_participant or ()),
+        same_participant=groups_of(same_participant),
         cleaning=cleaning_of(eye, blink_before, blink_after, max_speed),
         min_valid=min_valid,
         max_calibration_error_deg=max_calibration_error,
@@ -210,13 +205,6 @@ def _pair(words: str) -> tuple[str, str]:
     if not equals or not old or not new:
         raise GazeError(f"`task_names` must look like OLD=NEW, not {words!r}")
     return old, new
-
-
-def _names(group: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in group.replace(",", "=").split("=") if name.strip())
-    if len(names) < 2:
-        raise GazeError(f"`same_participant` needs two names, as A=B, not {group!r}")
-    return names
 
 
 def _truth_of(written: list[Path]) -> Path:

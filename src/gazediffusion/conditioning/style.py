@@ -111,7 +111,7 @@ def style_of(
     if prior is None:
         raise GazeError(
             "this model is not conditioned on summary statistics, so `like` cannot steer it",
-            remedy="choose a model that is, as `default`",
+            remedy="choose one that is, as the default model",
         )
     windows = _of_one_participant(_windows_of(recordings, rate_hz, length), task)
     number = conditioning.task_number(_task_name(windows, conditioning.tasks, task))

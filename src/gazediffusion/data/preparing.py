@@ -26,7 +26,7 @@ from gazediffusion.data.reading import Recordings, sources_of
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.resampling import read_clock
 from gazediffusion.data.segments import Segment, clean_segments, joined_labels, joined_targets
-from gazediffusion.data.splits import require_fraction, split_participants
+from gazediffusion.data.splits import require_fraction, split_participants, synthetic_groups
 from gazediffusion.data.targets import RecordedTargets
 from gazediffusion.data.windows import CLIP, VELOCITY_QUANTILE, Protocol, Windows, numbered
 from gazediffusion.errors import GazeError, suggestion
@@ -155,17 +155,24 @@ def prepare(
     return builder.build(sources)
 
 
-def style_windows(recordings: Recordings, rate_hz: float, seconds: float) -> Windows:
+def style_windows(
+    recordings: Recordings,
+    rate_hz: float,
+    seconds: float,
+    config: PrepareConfig | None = None,
+    progress: Callable[[Recording], None] = lambda recording: None,
+) -> Windows:
     """The windows that `like` of `Model.sample` takes from recordings, one a second.
 
-    rate_hz, seconds: of the model's windows.
+    rate_hz, seconds: of the model's windows. config: cleaning and split; by default nobody is held
+    out.
     """
-    config = PrepareConfig(rate_hz=rate_hz, seconds=seconds, validation_fraction=0)
+    config = config or PrepareConfig(validation_fraction=0)
     try:
-        return prepare(recordings, config)
+        return prepare(recordings, replace(config, rate_hz=rate_hz, seconds=seconds), progress)
     except NoWindowError as error:
         raise GazeError(
-            f"`like` needs {seconds:g} s of valid gaze in a row; the longest valid segment is "
+            f"a style needs {seconds:g} s of valid gaze in a row; the longest valid segment is "
             f"{error.longest_s:.2f} s",
             path=recordings.sources[0].path,
             remedy="give a longer recording",
@@ -270,7 +277,10 @@ class _Builder:
         segment_starts = np.append(0, stops[:-1])
         starts = [cut.starts + first for cut, first in zip(self.cuts, segment_starts, strict=True)]
         validation = split_participants(
-            with_windows, config.validation_fraction, config.split_seed, config.same_participant
+            with_windows,
+            config.validation_fraction,
+            config.split_seed,
+            [*config.same_participant, *synthetic_groups(with_windows)],
         )
         windows = Windows(
             gaze=np.concatenate([self._gaze_of(cut) for cut in self.cuts], axis=1),

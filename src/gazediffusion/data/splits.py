@@ -8,11 +8,14 @@ moves the real-vs-real floor by a factor of two.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from gazediffusion.errors import GazeError
+
+_SYNTHETIC = re.compile(r"(.+?)-?synthetic-?\d+")
 
 
 def split_participants(
@@ -51,6 +54,21 @@ def split_participants(
         for index in rng.permutation(len(members))[:quota]:
             validation.update(members[index])
     return validation
+
+
+def synthetic_groups(names: Iterable[str]) -> list[tuple[str, ...]]:
+    """Each participant with the synthetic ones in their style, as `augment` names them.
+
+    ASC and BIDS keep letters and digits of a name alone.
+
+    >>> synthetic_groups(["P7", "P7-synthetic-1", "P7synthetic2", "P8"])
+    [('P7', 'P7-synthetic-1', 'P7synthetic2')]
+    """
+    groups: dict[str, list[str]] = {}
+    for name in sorted(names):
+        found = _SYNTHETIC.fullmatch(name)
+        groups.setdefault(name if found is None else found[1], []).append(name)
+    return [tuple(group) for group in groups.values() if len(group) > 1]
 
 
 def require_fraction(fraction: float) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gazediffusion.data import conversions
+from gazediffusion.data import conversions, subsampling
 from gazediffusion.data.subsampling import evenly_spaced
 from gazediffusion.data.units import Convert, Unit, by_screen, conversions_of
 from gazediffusion.errors import GazeError, suggestion
@@ -365,6 +365,7 @@ class Windows:
 
         return load_windows(Path(path))
 
+    alone = subsampling.alone
     to_frame = conversions.to_frame
     to_pymovements = conversions.to_pymovements
     to_mne = conversions.to_mne

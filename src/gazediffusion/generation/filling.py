@@ -102,9 +102,8 @@ class Filler:
 
     def is_in_degrees(self, recording: Recording) -> bool:
         """Whether sizes on the recording's screen are those on the model's in degrees."""
-        screen, own = recording.screen, self._screen(recording)
-        assert screen is not None
-        return screen == own or (screen.has_degrees and own.has_degrees)
+        assert recording.screen is not None
+        return recording.screen.is_comparable_with(self._screen(recording))
 
     def courses(self, gaps: Gaps, progress: Progress = lambda done: None) -> Courses:
         """The filled samples of each draw, (2, filled) in pixels, one gap after another.
@@ -170,11 +169,8 @@ class Filler:
 
     def _in_pixels(self, recording: Recording, gaze: Floats) -> Floats:
         """Normalized gaze (2, time) of the model in pixels of the recording's screen."""
-        screen, own = recording.screen, self._screen(recording)
-        assert screen is not None
-        if screen != own and self.is_in_degrees(recording):
-            return screen.from_degrees(own.to_degrees(own.to_pixels(gaze)))
-        return screen.to_pixels(gaze)
+        assert recording.screen is not None
+        return recording.screen.pixels_from(self._screen(recording), gaze)
 
     def _course(self, gaps: Gaps, gap: Gap, gaze_px: Floats, start: int) -> NDArray[np.float32]:
         """A gap's samples (2, time) at the recording's times, from a window that starts at `start`.

@@ -45,6 +45,8 @@ __all__ = [
     "make_card",
     "read_card",
     "readme_of",
+    "store_pieces",
+    "stored_window",
     "windows_done",
     "write_set",
 ]
@@ -168,13 +170,7 @@ def write_set(
     _require_sizes(generator, config)
     work = _work_folder(output, card)
     shutil.rmtree(work / "set", ignore_errors=True)
-    for first, stop in _spans(generator, config):
-        path = _piece(work, first, stop)
-        if not path.is_file():
-            (gaze,) = generator.pieces(first, stop, config.seed, progress)
-            with written_whole(path) as temporary, open(temporary, "wb") as stream:
-                np.save(stream, gaze)
-        progress(stop)
+    store_pieces(work, generator, config.n, config.seed, progress)
     with written_whole(work / "set") as folder:
         folder.mkdir()
         pieces = partial(_stored, work, generator, config)
@@ -184,10 +180,32 @@ def write_set(
     return written
 
 
+def store_pieces(
+    work: Path, generator: SetGenerator, n: int, seed: int, progress: Progress = lambda done: None
+) -> None:
+    """Store the first n windows of a seed piece by piece in a folder; pieces there stay."""
+    for first, stop in _spans(generator.batch_size, n):
+        path = _piece(work, first, stop)
+        if not path.is_file():
+            (gaze,) = generator.pieces(first, stop, seed, progress)
+            with written_whole(path) as temporary, open(temporary, "wb") as stream:
+                np.save(stream, gaze)
+        progress(stop)
+
+
+def stored_window(work: Path, batch_size: int, n: int, number: int) -> NDArray[np.float32]:
+    """One window (2, time) of those that `store_pieces` stored."""
+    first = number // batch_size * batch_size
+    piece: NDArray[np.float32] = np.load(
+        _piece(work, first, min(first + batch_size, n)), mmap_mode="r"
+    )
+    return np.array(piece[number - first])
+
+
 def windows_done(generator: SetGenerator, config: SetConfig, output: Path | str) -> int:
     """How many windows an interrupted `write_set` of the same arguments has left."""
     work = _work_folder(Path(output), make_card(generator, config))
-    spans = _spans(generator, config)
+    spans = _spans(generator.batch_size, config.n)
     return sum(stop - first for first, stop in spans if _piece(work, first, stop).is_file())
 
 
@@ -264,14 +282,13 @@ def _piece(work: Path, first: int, stop: int) -> Path:
     return work / f"{first:09d}-{stop:09d}.npy"
 
 
-def _spans(generator: SetGenerator, config: SetConfig) -> list[tuple[int, int]]:
-    size = generator.batch_size
-    return [(first, min(first + size, config.n)) for first in range(0, config.n, size)]
+def _spans(batch_size: int, n: int) -> list[tuple[int, int]]:
+    return [(first, min(first + batch_size, n)) for first in range(0, n, batch_size)]
 
 
 def _stored(work: Path, generator: SetGenerator, config: SetConfig) -> Iterator[Windows]:
     """The stored pieces in order, on the screen and of the length of the set."""
     n_samples = config.n_samples(generator)
-    for first, stop in _spans(generator, config):
+    for first, stop in _spans(generator.batch_size, config.n):
         gaze: NDArray[np.float32] = np.load(_piece(work, first, stop))
         yield projected(config.windows(generator, gaze, first), config.screen, n_samples)

@@ -1,8 +1,8 @@
-"""Settings of sampling and filling, as the functions of a model take them."""
+"""Settings of sampling, filling and augmenting, as the functions of a model take them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypedDict
 
 from gazediffusion.data.cleaning import CleaningConfig
@@ -62,6 +62,30 @@ class FillingSettings(TypedDict, total=False):
     max_gap_s: float
     task: str | None
     cleaning: CleaningConfig
+    quality: str
+    precision: str
+    batch_size: int | None
+
+
+class AugmentingSettings(TypedDict, total=False):
+    """Of whom synthetic recordings are generated, and how; see `AugmentConfig`.
+
+    times: synthetic recordings of each recording. task: of the model, for tasks that it does not
+    have, or by the recordings' own. held_out: names, or windows of the study; None is the split of
+    `prepare` by validation_fraction, split_seed and same_participant. cleaning: which gaze the
+    style is taken from. losses: add blinks and losses. quality, precision, batch_size: as in
+    `SamplingSettings`.
+    """
+
+    times: int
+    seed: int
+    task: str | Mapping[str, str] | None
+    held_out: Sequence[str] | Windows | None
+    validation_fraction: float
+    split_seed: int
+    same_participant: tuple[tuple[str, ...], ...]
+    cleaning: CleaningConfig
+    losses: bool
     quality: str
     precision: str
     batch_size: int | None

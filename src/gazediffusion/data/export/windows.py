@@ -138,7 +138,7 @@ def write_windows(
     (folder / "README.md").write_text(readme_of(complete, format), encoding="utf-8")
     write_json(folder / "card.json", complete)
     if format == "bids":
-        _describe_bids(folder, complete)
+        describe_bids(folder, complete)
 
 
 def put_set_in_place(
@@ -224,7 +224,7 @@ def _trials(
         first += len(piece)
 
 
-def _describe_bids(folder: Path, card: Mapping[str, Any]) -> None:
+def describe_bids(folder: Path, card: Mapping[str, Any]) -> None:
     """Say in BIDS' own file whether the dataset is synthetic, and what generated it."""
     path = folder / "dataset_description.json"
     title, words = "Gaze windows", "Windows cut from recordings"

@@ -1,0 +1,169 @@
+"""The command that generates recordings in the style of a study's participants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gazediffusion.cli import progress
+from gazediffusion.cli.console import exit_stopped, out, plain, warn
+from gazediffusion.cli.options import (
+    BlinkAfter,
+    BlinkBefore,
+    EyeOption,
+    Format,
+    MaxSpeed,
+    Overwrite,
+    Paths,
+    SameParticipant,
+    SplitSeed,
+    ValFraction,
+    cleaning_of,
+    groups_of,
+    reads_recordings,
+)
+from gazediffusion.errors import GazeError
+
+
+@reads_recordings
+def augment(
+    paths: Paths,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            help="A .parquet or .csv file, or a folder in the recordings' own format (bids, asc, "
+            "csv, parquet; parquet for others).",
+        ),
+    ],
+    model: Annotated[
+        str, typer.Option(help="A steerable model: a run folder or a packaged one.")
+    ] = "default",
+    times: Annotated[int, typer.Option(help="Synthetic recordings of each recording.")] = 5,
+    task: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Of the model, for tasks that it does not have; or OWN=MODEL, which may be given "
+            "again. By default each recording's own.",
+            show_default=False,
+        ),
+    ] = None,
+    losses: Annotated[
+        bool, typer.Option("--losses", help="Add blinks and losses of the eye.")
+    ] = False,
+    held_out: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A participant who is not augmented; may be given again. By default the split of "
+            "prepare.",
+            show_default=False,
+        ),
+    ] = None,
+    split: Annotated[
+        Path | None,
+        typer.Option(
+            help="A windows file of the study: its training participants alone are augmented.",
+            show_default=False,
+        ),
+    ] = None,
+    val_fraction: ValFraction = 0.2,
+    split_seed: SplitSeed = 42,
+    same_participant: SameParticipant = None,
+    quality: Annotated[str, typer.Option(help="fast, default or best.")] = "default",
+    seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = 0,
+    format: Format = "auto",
+    eye: EyeOption = "right",
+    blink_before: BlinkBefore = 60.0,
+    blink_after: BlinkAfter = 100.0,
+    max_speed: MaxSpeed = 1000.0,
+    batch_size: Annotated[
+        int | None, typer.Option(help="Windows at a time; changes speed only.", show_default=False)
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
+    precision: Annotated[
+        str, typer.Option(help="fp32, bf16, or auto: bf16 where it is faster.")
+    ] = "auto",
+    overwrite: Overwrite = False,
+    *,
+    reading: dict[str, Any],
+) -> None:
+    """Generate recordings in the style of each participant of a study.
+
+    A recording of participant P07 becomes --times synthetic ones of its length, rate and screen, of
+    P07-synthetic-1, P07-synthetic-2 and so on. Participants whom prepare holds out are not
+    augmented, so that they can test what is trained with the synthetic recordings; --val-fraction 0
+    augments all. The output does not contain the study. Ctrl-C keeps what is generated; the same
+    command resumes.
+
+    Example: [bold]gazediffusion augment study/ -o study-synthetic --times 5[/bold]
+    """
+    import gazediffusion as gd
+
+    if split is not None and held_out:
+        raise GazeError("give `held_out` or `split`, not both")
+    recordings = gd.read(paths, format=format, **reading)
+    loaded = gd.load(model, device=device)
+    bars: list[progress.WindowsBar] = []
+    with ExitStack() as stack:
+        on_recording = stack.enter_context(
+            progress.recording_bar("reading", len(recordings.sources))
+        )
+
+        def begin(n_windows: int) -> Callable[[float], None]:
+            stack.close()
+            bars.append(stack.enter_context(progress.windows_bar("generating", n_windows)))
+            return bars[0]
+
+        try:
+            written = gd.augment(
+                recordings,
+                output,
+                loaded,
+                begin=begin,
+                on_recording=on_recording,
+                overwrite=overwrite,
+                times=times,
+                seed=seed,
+                task=_task_of(task or []),
+                held_out=held_out or None if split is None else gd.Windows.load(split),
+                validation_fraction=val_fraction,
+                split_seed=split_seed,
+                same_participant=groups_of(same_participant),
+                cleaning=cleaning_of(eye, blink_before, blink_after, max_speed),
+                losses=losses,
+                quality=quality,
+                precision=precision,
+                batch_size=batch_size,
+            )
+        except KeyboardInterrupt:
+            stack.close()
+            kept = f"what is generated is kept beside {output}" if bars else "nothing is generated"
+            exit_stopped(f"stopped; {kept}")
+    for line in written.warnings:
+        warn(line)
+    rows = written.card["participants"]
+    names = {row["participant"] for row in rows}
+    n_recordings = times * sum(row["recordings"] for row in rows)
+    minutes = sum(row["synthetic_seconds"] for row in rows) / 60
+    held = written.card["split"]["held_out"]
+    out.print(
+        f"generated {n_recordings} recordings, {minutes:.1f} min, in the style of {len(names)} "
+        f"participants; held out: {plain(', '.join(held) or 'nobody')}"
+    )
+    out.print(f"wrote {plain(written.paths[0])}: times {times}, model {loaded.name}, seed {seed}")
+    out.print(f"card: {plain(written.paths[1])}, in words: {plain(written.paths[2])}")
+
+
+def _task_of(given: list[str]) -> str | dict[str, str] | None:
+    """`movies`, or `search=stills` and others by their own names."""
+    pairs = [tuple(word.strip() for word in one.partition("=")) for one in given]
+    if all(equals and own and taken for own, equals, taken in pairs):
+        return {own: taken for own, _, taken in pairs} or None
+    if len(given) == 1 and not pairs[0][1]:
+        return given[0]
+    raise GazeError(f"`task` must be one task of the model or OWN=MODEL, not {' '.join(given)!r}")

@@ -1,0 +1,224 @@
+"""Augmentation: synthetic recordings in the style of each participant of a study.
+
+The style of a participant in a task is that of all the recordings of both (conditioning/style.py).
+Each recording gets synthetic ones of its own length, rate and screen. Recordings of one participant
+and task that take as many windows of the model are generated in one batch. Held-out participants
+are not augmented, so that what is trained with the synthetic recordings can be tested on them.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazediffusion.conditioning.style import Style, style_of
+from gazediffusion.data.cleaning import likely_blinks
+from gazediffusion.data.recordings import Recording
+from gazediffusion.data.windows import Windows
+from gazediffusion.errors import GazeError, suggestion
+from gazediffusion.generation.constraints import window_starts
+from gazediffusion.generation.generator import DiffusionGenerator
+from gazediffusion.generation.losses import LossModel
+from gazediffusion.generation.study import AugmentConfig, OnRecording, Original, Study
+from gazediffusion.geometry import Floats
+from gazediffusion.seeds import seed_for
+
+if TYPE_CHECKING:
+    from gazediffusion.data.reading import Recordings
+
+_AUGMENTING = 7  # names the stream of random numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Recordings of one participant and task whose synthetic ones are generated together.
+
+    Window k of the generator and the seed is copy k // n of recording k % n, n recordings in all.
+    """
+
+    generator: DiffusionGenerator
+    originals: tuple[Original, ...]
+    seed: int
+    times: int
+
+    @property
+    def n(self) -> int:
+        """Windows that are generated."""
+        return self.times * len(self.originals)
+
+    @property
+    def windows_each(self) -> int:
+        """How many windows of the model's length each of them takes."""
+        return int(self.generator.describe()["windows_each"])
+
+
+@dataclass(frozen=True)
+class Augmenter:
+    """A model that generates recordings in the style of participants."""
+
+    generator: DiffusionGenerator
+    config: AugmentConfig
+
+    def __post_init__(self) -> None:
+        if self.generator.run.config.conditioning.prior is None:
+            raise GazeError(
+                "this model is not conditioned on summary statistics, so that it has no styles",
+                remedy="choose one that is, as the default model",
+            )
+
+    @cached_property
+    def loss_model(self) -> LossModel | None:
+        """Of blinks and losses, where they are asked for."""
+        return LossModel.load(self.generator.run.path) if self.config.losses else None
+
+    def read(
+        self, recordings: Recordings, on_recording: OnRecording = lambda recording: None
+    ) -> Study:
+        """A study, and who of it is augmented; one that cannot be augmented is refused."""
+        config = self.generator.run.config
+        seconds = config.length / config.rate_hz
+        study = Study.read(recordings, self.config, config.rate_hz, seconds, on_recording)
+        self.tasks_of(study)
+        return study
+
+    def tasks_of(self, study: Study) -> dict[str, str]:
+        """The model's task for each task of the study that is augmented."""
+        own = dict.fromkeys(one.task for one in study.originals if study.has_style(one))
+        given, known = self.config.task, self.generator.run.config.conditioning.tasks
+        if isinstance(given, Mapping):
+            for task in given:
+                if task not in own:
+                    raise GazeError(
+                        f"`task` names {task!r}, which is not augmented",
+                        remedy=suggestion(task, list(own)),
+                    )
+        found = {task: self._task(task, known) for task in own}
+        for task in found.values():
+            self.generator.run.config.conditioning.task_number(task)
+        return found
+
+    def _task(self, own: str, known: Sequence[str]) -> str:
+        given = self.config.task
+        if isinstance(given, Mapping) and own in given:
+            return given[own]
+        if own in known:
+            return own
+        if isinstance(given, str):
+            return given
+        raise GazeError(
+            f"the model has no task {own!r}, which participants were recorded in",
+            remedy=f"say with `task` which it is most alike: {', '.join(known)}",
+        )
+
+    def batches(self, study: Study) -> list[Batch]:
+        """What is generated of a study, in the order of its participants and tasks."""
+        tasks, run = self.tasks_of(study), self.generator.run.config
+        groups: dict[tuple[str, str, int], list[Original]] = {}
+        for one in study.originals:
+            if study.has_style(one):
+                starts = window_starts(one.samples_at(run.rate_hz), run.length, run.rate_hz)
+                groups.setdefault((one.participant, one.task, len(starts)), []).append(one)
+        styles: dict[tuple[str, str], Style] = {}
+        batches = []
+        for (participant, task, n_starts), originals in groups.items():
+            pair = participant, task
+            if pair not in styles:
+                windows = study.windows_of(*pair)
+                styles[pair] = style_of(
+                    windows, run.conditioning, run.rate_hz, run.length, tasks[task]
+                )
+            generator = replace(
+                self.generator,
+                task=tasks[task],
+                style=styles[pair],
+                length=max(one.samples_at(run.rate_hz) for one in originals),
+            )
+            words = zlib.crc32(f"{participant}\n{task}".encode())
+            seed = seed_for(self.config.seed, _AUGMENTING, words, n_starts)
+            batches.append(Batch(generator, tuple(originals), seed, self.config.times))
+        return batches
+
+    def without_style(self, study: Study) -> list[tuple[str, str]]:
+        """Participants and tasks that are not augmented for want of valid gaze."""
+        names = study.augmented | {
+            one.participant
+            for one in study.originals
+            if one.participant not in study.windows.participants
+        }
+        pairs = dict.fromkeys((one.participant, one.task) for one in study.originals)
+        return [pair for pair in pairs if pair[0] in names and pair not in study.with_windows]
+
+    def recording(
+        self, batch: Batch, number: int, gaze: Floats, grid_px: float | None = None
+    ) -> Recording:
+        """Window `number` of a batch, gaze (2, time) as the model generates it, as a recording.
+
+        It has the length, rate and screen of its original, and one eye. Above the model's rate,
+        samples are joined monotonically. grid_px: pixels are rounded to it.
+        """
+        copy, k = divmod(number, len(batch.originals))
+        original, run = batch.originals[k], batch.generator.run.config
+        assert batch.generator.task is not None
+        screen = original.screen
+        own = run.conditioning.screen_of(batch.generator.task)
+        times_ms = np.arange(original.n_samples, dtype=np.float64) * (1000.0 / original.rate_hz)
+        at_rate = _at_times(gaze, run.rate_hz, times_ms, original.rate_hz)
+        gaze_px = screen.pixels_from(own, at_rate).astype(np.float32)
+        if self.loss_model is not None:
+            gaze_px = self._with_losses(gaze_px, batch, number, original)
+        if grid_px is not None:
+            gaze_px = (np.rint(gaze_px / grid_px) * grid_px).astype(np.float32)
+        blinks: dict[Any, NDArray[np.bool_]] = {}
+        if self.loss_model is not None:
+            blinks["cyclopean"] = likely_blinks(times_ms, np.isnan(gaze_px[0]))
+        return Recording(
+            participant=synthetic_name(original.participant, copy),
+            task=original.task,
+            trial=original.trial,
+            time_ms=original.start_ms + times_ms,
+            gaze_px={"cyclopean": gaze_px},
+            path=original.path,
+            format="synthetic",
+            screen=screen,
+            rate_hz=original.rate_hz,
+            is_blink=blinks,
+        )
+
+    def _with_losses(
+        self, gaze_px: NDArray[np.float32], batch: Batch, number: int, original: Original
+    ) -> NDArray[np.float32]:
+        assert self.loss_model is not None
+        assert batch.generator.task is not None
+        screen = original.screen
+        window = Windows.from_array(
+            screen.to_normalized(gaze_px)[None],
+            original.rate_hz,
+            screen,
+            tasks=batch.generator.task,
+        )
+        lossy = self.loss_model.add_to(window, batch.seed, number)
+        return np.asarray(screen.to_pixels(lossy.gaze), dtype=np.float32)
+
+
+def synthetic_name(participant: str, copy: int) -> str:
+    """The name of a synthetic participant: `P07-synthetic-3` is copy 2 of P07."""
+    return f"{participant}-synthetic-{copy + 1}"
+
+
+def _at_times(gaze: Floats, from_hz: float, times_ms: Floats, rate_hz: float) -> Floats:
+    """Gaze (2, time) at a rate, at other times from 0 on; a multiple of the rate keeps samples."""
+    if from_hz == rate_hz:
+        return gaze[:, : len(times_ms)]
+    from scipy.interpolate import PchipInterpolator
+
+    own_ms = np.arange(gaze.shape[1]) * (1000.0 / from_hz)
+    between: Floats = PchipInterpolator(own_ms, gaze.astype(np.float64), axis=1)(
+        np.minimum(times_ms, own_ms[-1])
+    )
+    return between
