@@ -148,7 +148,7 @@ def test_plain_results_are_read_again(found: dict[str, Any]) -> None:
 
 def test_the_table_has_floor_defects_and_sets(found: dict[str, Any]) -> None:
     table = auc_table(deep_sets(found))
-    assert [row[0] for row in table.rows][0] == FLOOR
+    assert table.rows[0][0] == FLOOR
     assert [row[0] for row in table.rows][-2:] == ["same", "other"]
     assert len(table.columns) == 3
     assert len(deep_text(found)) == 2 + len(table.rows)

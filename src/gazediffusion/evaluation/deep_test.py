@@ -29,9 +29,9 @@ from gazediffusion.evaluation.trials import (
     Defect,
     RealSets,
     Trial,
-    faster,
     jitter,
     median_step,
+    scaled,
 )
 from gazediffusion.seeds import seed_for
 
@@ -44,8 +44,8 @@ Floats = NDArray[np.floating[Any]]
 Results = dict[str, Any]
 Progress = Callable[[str], None]
 
-# Planted defects: white noise of this share of the median step, and gaze played so much faster.
-JITTER, FASTER = 0.5, 1.1
+# Planted defects: white noise of this share of the median step; gaze scaled about its mean.
+JITTER, SCALE = 0.5, 1.25
 # Windows of each side whose gradients are taken.
 _N_SALIENCY = 256
 _N_REPLICATES = 500
@@ -74,7 +74,7 @@ def deep_tests(
     step = median_step(training.gaze[evenly_spaced(len(training.gaze), _FITTED)])
     planted: dict[str, Defect] = {
         f"planted: jitter of {JITTER:g} median steps": jitter(JITTER, step),
-        f"planted: {FASTER:g} times faster": faster(FASTER),
+        f"planted: all speeds times {SCALE:g}": scaled(SCALE),
     }
     trials: dict[str, Callable[[int], Trial]] = {
         name: lambda k, one=one: real.against(one, k)  # type: ignore[misc]

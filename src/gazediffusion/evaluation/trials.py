@@ -115,18 +115,14 @@ def jitter(share: float, median_step: float) -> Defect:
     return add
 
 
-def faster(factor: float) -> Defect:
-    """Each window played faster by a factor and mirrored at its end: all speeds times `factor`."""
+def scaled(factor: float) -> Defect:
+    """Each window about its mean times `factor`: so are all its speeds and amplitudes."""
 
-    def play(gaze: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.float32]:
-        n = gaze.shape[-1]
-        place = np.arange(n) * factor
-        place = np.where(place > n - 1, 2 * (n - 1) - place, place)
-        before = np.minimum(np.floor(place).astype(np.int64), n - 2)
-        share = (place - before).astype(np.float32)
-        return np.asarray(gaze[..., before] * (1 - share) + gaze[..., before + 1] * share)
+    def scale(gaze: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.float32]:
+        mean = gaze.mean(axis=-1, keepdims=True)
+        return np.asarray(mean + (gaze - mean) * np.float32(factor))
 
-    return play
+    return scale
 
 
 def median_step(gaze: NDArray[np.float32]) -> float:
