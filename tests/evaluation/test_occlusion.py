@@ -99,3 +99,15 @@ def test_samples_taken_out_are_straight_lines() -> None:
     found = without_samples(bent, is_out)
     assert found == pytest.approx(gaze, abs=1e-6)
     assert (bent[0, :, 30:50] == 9).all()
+
+
+def test_lines_equal_numpys_interpolation() -> None:
+    rng = np.random.default_rng(0)
+    gaze = rng.normal(size=(20, 2, 60)).astype(np.float32)
+    is_out = np.repeat(rng.random((20, 12)) < 0.5, 5, axis=1)
+    found = without_samples(gaze, is_out)
+    place = np.arange(60)
+    for one, out, line in zip(gaze, is_out, found, strict=True):
+        for before, after in zip(one, line, strict=True):
+            expected = np.interp(place, place[~out], before[~out])
+            assert after == pytest.approx(expected, abs=1e-6)

@@ -55,7 +55,7 @@ class DeepConfig:
     def on(self, device: torch.device) -> DeepConfig:
         """The same with every setting chosen: minutes on a GPU, tens of minutes on two cores."""
         is_gpu = device.type == "cuda"
-        n_seeds, n_steps, batch_size = (3, 400, 256) if is_gpu else (2, 150, 64)
+        n_seeds, n_steps, batch_size = (3, 300, 256) if is_gpu else (2, 150, 64)
         return replace(
             self,
             n_seeds=self.n_seeds or n_seeds,

@@ -45,7 +45,7 @@ Results = dict[str, Any]
 Progress = Callable[[str], None]
 
 # Planted defects: white noise of this share of the median step; gaze scaled about its mean.
-JITTER, SCALE = 0.5, 1.25
+JITTER, SCALE = 1.0, 1.25
 # Windows of each side whose gradients are taken.
 _N_SALIENCY = 256
 _N_REPLICATES = 500
@@ -73,7 +73,7 @@ def deep_tests(
     real = RealSets(training, held_out, config.n_windows, seed)
     step = median_step(training.gaze[evenly_spaced(len(training.gaze), _FITTED)])
     planted: dict[str, Defect] = {
-        f"planted: jitter of {JITTER:g} median steps": jitter(JITTER, step),
+        f"planted: jitter of {JITTER:g} median step": jitter(JITTER, step),
         f"planted: all speeds times {SCALE:g}": scaled(SCALE),
     }
     trials: dict[str, Callable[[int], Trial]] = {

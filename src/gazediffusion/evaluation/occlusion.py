@@ -87,10 +87,15 @@ def event_masks(
 
 def without_samples(gaze: NDArray[np.float32], is_out: NDArray[np.bool_]) -> NDArray[np.float32]:
     """Gaze (window, 2, time) with straight lines through the samples `is_out` (window, time)."""
-    found = gaze.copy()
-    places = np.arange(gaze.shape[-1])
-    for k, out in enumerate(is_out):
-        if out.any() and not out.all():
-            for axis in range(2):
-                found[k, axis, out] = np.interp(places[out], places[~out], gaze[k, axis, ~out])
-    return found
+    n, length = is_out.shape
+    place = np.broadcast_to(np.arange(length), (n, length))
+    before = np.maximum.accumulate(np.where(is_out, -1, place), axis=1)
+    after = np.minimum.accumulate(np.where(is_out, length, place)[:, ::-1], axis=1)[:, ::-1]
+    # At the ends of a window the nearest sample stands on both sides.
+    first, last = np.where(before < 0, after, before), np.where(after == length, before, after)
+    share = (place - first) / np.maximum(last - first, 1)
+    first, last = (np.clip(one, 0, length - 1)[:, None] for one in (first, last))
+    start, end = (np.take_along_axis(gaze, one, axis=2) for one in (first, last))
+    line = start + (end - start) * share[:, None]
+    is_kept = ~is_out | is_out.all(axis=1, keepdims=True)
+    return np.where(is_kept[:, None], gaze, line).astype(np.float32)

@@ -21,6 +21,8 @@ from gazediffusion.device import has_fast_bf16
 N_CHANNELS = 4
 # Windows of the first and of the second set, each (window, channel, time).
 Pair = tuple[Tensor, Tensor]
+# A loss below which two sets are told in every case.
+_TOLD = 0.01
 # Scored at once; a network of this size fills a GPU with fewer.
 _SCORED = 512
 
@@ -33,7 +35,7 @@ class Fitting:
     """
 
     widths: tuple[int, ...] = (32, 64, 96, 128)
-    n_steps: int = 400
+    n_steps: int = 300
     batch_size: int = 256
     learning_rate: float = 2e-3
     weight_decay: float = 0.05
@@ -157,7 +159,7 @@ def _fit(
             n_worse = 0 if found < lowest else n_worse + 1
             if found < lowest:
                 lowest, best = found, copy.deepcopy(network.state_dict())
-            elif n_worse >= fitting.patience:
+            if n_worse >= fitting.patience or lowest < _TOLD:
                 break
     network.load_state_dict(best)
     return network.eval()
