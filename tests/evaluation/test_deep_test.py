@@ -1,4 +1,4 @@
-"""Two draws of one law are not told apart, a planted defect is; the same seed, the same numbers."""
+"""Two draws of one law are not separated, a planted defect is; the same seed, the same numbers."""
 
 from __future__ import annotations
 
@@ -51,19 +51,19 @@ def interval(one: Estimate) -> tuple[float, float]:
     return low, high
 
 
-def test_two_draws_of_one_law_are_not_told_apart(found: dict[str, Any]) -> None:
+def test_two_draws_of_one_law_are_not_separated(found: dict[str, Any]) -> None:
     for one in deep_sets(found)["same"].auc.values():
         low, high = interval(one)
         assert low < 0.5 < high
         assert abs((one.value or 0) - 0.5) < 0.12
 
 
-def test_two_groups_of_participants_are_not_told_apart(found: dict[str, Any]) -> None:
+def test_two_groups_of_participants_are_not_separated(found: dict[str, Any]) -> None:
     for one in deep_sets(found)[FLOOR].auc.values():
         assert abs((one.value or 0) - 0.5) < 0.2
 
 
-def test_another_law_is_told_apart(found: dict[str, Any]) -> None:
+def test_another_law_is_separated(found: dict[str, Any]) -> None:
     other = deep_sets(found)["other"]
     assert (other.auc["0.512 s"].value or 0) > 0.95
     assert interval(other.auc["0.512 s"])[0] > 0.85

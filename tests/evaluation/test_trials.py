@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -91,7 +93,7 @@ def test_the_floor_is_between_different_participants(number: int) -> None:
 
 def test_a_planted_defect_is_in_the_second_side_alone() -> None:
     real = real_sets()
-    trial = real.with_defect("shift", lambda gaze, rng: gaze + 5, 0)
+    trial = real.with_defect("shift", lambda one, rng: replace(one, gaze=one.gaze + 5), 0)
     require_matched(trial)
     for first, second in (trial.train, trial.stop, trial.test):
         assert first.gaze.mean() < 1 < 4 < second.gaze.mean()
@@ -115,14 +117,15 @@ def test_sets_without_a_common_task_are_compared_as_they_are() -> None:
 
 
 def test_jitter_has_the_stated_size() -> None:
-    gaze = walks(50, 0)
-    noise = jitter(0.5, median_step(gaze))(gaze, np.random.default_rng(0)) - gaze
-    assert noise.std() == pytest.approx(0.5 * median_step(gaze), rel=0.02)
+    one = gaze_set(50, 2, 0)
+    step = median_step(one.gaze)
+    noise = jitter(0.5, step)(one, np.random.default_rng(0)).gaze - one.gaze
+    assert noise.std() == pytest.approx(0.5 * step, rel=0.02)
 
 
 def test_scaled_gaze_has_scaled_speeds_about_the_same_place() -> None:
-    gaze = walks(5, 0)
-    found = scaled(1.25)(gaze, np.random.default_rng(0))
+    gaze = gaze_set(6, 2, 0).gaze
+    found = scaled(1.25)(gaze_set(6, 2, 0), np.random.default_rng(0)).gaze
     assert np.diff(found) == pytest.approx(1.25 * np.diff(gaze), abs=1e-6)
     assert found.mean(axis=-1) == pytest.approx(gaze.mean(axis=-1), abs=1e-6)
 

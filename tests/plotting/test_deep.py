@@ -25,10 +25,10 @@ def test_points_lie_at_the_values_with_their_intervals() -> None:
     with house_style():
         _, axes = plt.subplots()
         draw_auc({"ours": row(0.7)["auc"], "floor": row(0.5)["auc"]}, {"ours": BLUE}, axes)
-        points = list(axes.containers)
-        assert points[0].lines[0].get_ydata().tolist() == pytest.approx([0.7, 0.7])  # type: ignore[union-attr]
-        (ends,) = points[0].lines[2]  # type: ignore[misc]
-        assert ends.get_segments()[0][:, 1].tolist() == pytest.approx([0.6, 0.75])  # type: ignore[union-attr]
+        points: list[Any] = list(axes.containers)
+        assert points[0].lines[0].get_ydata().tolist() == pytest.approx([0.7, 0.7])
+        (ends,) = points[0].lines[2]
+        assert ends.get_segments()[0][:, 1].tolist() == pytest.approx([0.6, 0.75])
         assert [one.get_text() for one in axes.get_xticklabels()] == ["2 s", "2 s\nbelow 30 Hz"]
         plt.close()
 

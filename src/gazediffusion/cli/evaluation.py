@@ -82,8 +82,8 @@ def evaluate(
         bool,
         typer.Option(
             "--deep",
-            help="Also the deep two-sample test: a network told real from synthetic snippets. "
-            "Minutes on a GPU, tens of minutes on two cores.",
+            help="Also the deep two-sample test: a network separates real from synthetic "
+            "snippets. Minutes on a GPU, tens of minutes on two cores.",
         ),
     ] = False,
     protocol: Annotated[str, typer.Option(help="position, velocity or both.")] = "both",

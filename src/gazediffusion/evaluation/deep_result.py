@@ -17,7 +17,7 @@ Results = dict[str, Any]
 ABOUT = (
     "AUC of a residual network that tells synthetic from real snippets, trained on training "
     "participants and tested on held-out participants and other synthetic windows. 0.5 is chance, "
-    "1 always told; lower is better. Floor: two groups of real participants, which is 0.5 on "
+    "1 always recognised; lower is better. Floor: two groups of real participants, which is 0.5 on "
     "average and scatters. Planted: half of the real windows with a defect of known size."
 )
 

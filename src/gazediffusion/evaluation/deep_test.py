@@ -3,9 +3,9 @@
 A residual network is trained on snippets of training participants and of synthetic windows and
 tested on held-out participants and other synthetic windows. The result is the area under the ROC
 curve (AUC) for several lengths of snippets, of gaze as it is and below 30 Hz: 0.5 is chance, 1
-always told. Beside it: the same test between two groups of real participants (the floor) and for
-planted defects of known size, which a test that works must find. Frequency bands and events are
-taken out of the tested windows to see where the network looks.
+always recognised. Beside it: the same test between two groups of real participants (the floor) and
+for planted defects of known size, which a test that works must find. Frequency bands and events
+are taken out of the tested windows to see where the network looks.
 """
 
 from __future__ import annotations
@@ -60,11 +60,12 @@ def deep_tests(
     seed: int = 0,
     progress: Progress = lambda name: None,
     with_references: bool = True,
+    defects: Mapping[str, Defect] | None = None,
 ) -> Results:
     """The test of every synthetic set, the floor and the planted defects, as plain values.
 
     training, held_out: real participants to train on and to test. with_references: False leaves
-    out the floor and the planted defects.
+    out the floor and the planted defects. defects: other ones than jitter and speed, by name.
     """
     from gazediffusion.device import choose_device
 
@@ -72,7 +73,7 @@ def deep_tests(
     config = config.on(device)
     real = RealSets(training, held_out, config.n_windows, seed)
     step = median_step(training.gaze[evenly_spaced(len(training.gaze), _FITTED)])
-    planted: dict[str, Defect] = {
+    planted = defects or {
         f"planted: jitter of {JITTER:g} median step": jitter(JITTER, step),
         f"planted: all speeds times {SCALE:g}": scaled(SCALE),
     }

@@ -21,8 +21,8 @@ from gazediffusion.device import has_fast_bf16
 N_CHANNELS = 4
 # Windows of the first and of the second set, each (window, channel, time).
 Pair = tuple[Tensor, Tensor]
-# A loss below which two sets are told in every case.
-_TOLD = 0.01
+# A loss below which two sets are separated in every case.
+_SEPARATED = 0.01
 # Scored at once; a network of this size fills a GPU with fewer.
 _SCORED = 512
 
@@ -159,7 +159,7 @@ def _fit(
             n_worse = 0 if found < lowest else n_worse + 1
             if found < lowest:
                 lowest, best = found, copy.deepcopy(network.state_dict())
-            if n_worse >= fitting.patience or lowest < _TOLD:
+            if n_worse >= fitting.patience or lowest < _SEPARATED:
                 break
     network.load_state_dict(best)
     return network.eval()

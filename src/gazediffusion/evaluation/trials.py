@@ -29,7 +29,8 @@ _SHARES = {"train": 0.55, "stop": 0.15, "test": 0.3}
 # So many windows stop the training, as a share of those trained on.
 _STOPPING = 0.25
 
-Defect = Callable[[NDArray[np.float32], np.random.Generator], NDArray[np.float32]]
+# Windows with a defect in their gaze.
+Defect = Callable[[GazeSet, np.random.Generator], GazeSet]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +91,7 @@ class RealSets:
         for part, one in {"train": train, "stop": stop, "test": self.held_out}.items():
             is_first = rng.permutation(len(one.gaze)) % 2 == 0
             first[part], other = one.select(is_first), one.select(~is_first)
-            second[part] = replace(other, gaze=defect(other.gaze, rng))
+            second[part] = defect(other, rng)
         return self._trial(number, first, second)
 
     def _trial(self, number: int, first: dict[str, GazeSet], second: dict[str, GazeSet]) -> Trial:
@@ -108,9 +109,9 @@ class RealSets:
 def jitter(share: float, median_step: float) -> Defect:
     """White noise on every sample: a standard deviation of `share` of the median step."""
 
-    def add(gaze: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.float32]:
-        noise = rng.standard_normal(gaze.shape, dtype=np.float32)
-        return np.asarray(gaze + noise * np.float32(share * median_step))
+    def add(one: GazeSet, rng: np.random.Generator) -> GazeSet:
+        noise = rng.standard_normal(one.gaze.shape, dtype=np.float32)
+        return replace(one, gaze=one.gaze + noise * np.float32(share * median_step))
 
     return add
 
@@ -118,9 +119,9 @@ def jitter(share: float, median_step: float) -> Defect:
 def scaled(factor: float) -> Defect:
     """Each window about its mean times `factor`: so are all its speeds and amplitudes."""
 
-    def scale(gaze: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.float32]:
-        mean = gaze.mean(axis=-1, keepdims=True)
-        return np.asarray(mean + (gaze - mean) * np.float32(factor))
+    def scale(one: GazeSet, rng: np.random.Generator) -> GazeSet:
+        mean = one.gaze.mean(axis=-1, keepdims=True)
+        return replace(one, gaze=mean + (one.gaze - mean) * np.float32(factor))
 
     return scale
 

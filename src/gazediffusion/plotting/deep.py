@@ -1,4 +1,4 @@
-"""Figure of the deep two-sample test: how well each set is told, and what the network needs."""
+"""Figure of the deep two-sample test: AUC of each set, and what the network needs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Cells = Mapping[str, Results]
 
 
 def draw_auc(sets: Mapping[str, Cells], colours: Mapping[str, str], axes: Axes) -> Axes:
-    """AUC with its interval: a place on x for each test, side by side a point for each set.
+    """AUC with its interval: a place on x for each test, beside each other a point for each set.
 
     sets: name -> test -> {"value", "interval"}. colours: by name; others are grey.
     """
