@@ -84,6 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, nargs="+", default=[0.5, 2.0, 8.0])
     parser.add_argument("--steps", type=int, help="of a training at most")
     parser.add_argument("--batch-size", type=int)
+    parser.add_argument("--widths", type=int, nargs="+", default=[32, 64, 96, 128])
     parser.add_argument("--windows-per-side", type=int, default=1000)
     parser.add_argument("--no-occlusion", action="store_true", help="AUC alone")
     parser.add_argument("--device", default="auto")
@@ -95,6 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         n_seeds=given.seeds,
         n_steps=given.steps,
         batch_size=given.batch_size,
+        widths=tuple(given.widths),
         device=given.device,
         with_occlusion=not given.no_occlusion,
     )

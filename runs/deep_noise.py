@@ -77,7 +77,7 @@ def noised_to(run: Run, sigma: float, steps: int) -> Defect:
     def defect(one: GazeSet, rng: np.random.Generator) -> GazeSet:
         generator = torch.Generator(device).manual_seed(int(rng.integers(2**62)))
         tasks = torch.tensor([conditioning.task_number(task) for task in one.tasks])
-        rows = torch.arange(len(one.gaze)).split(default_batch_size(run))
+        rows = torch.split(torch.arange(len(one.gaze)), default_batch_size(run))
         parts = []
         for chosen in rows:
             gaze = torch.from_numpy(one.gaze[chosen.numpy()])
@@ -88,9 +88,8 @@ def noised_to(run: Run, sigma: float, steps: int) -> Defect:
             on_device = tuple(part.to(device) for part in condition)
             found = denoised(run, gaze.to(device), on_device, sigma, steps, noise)
             parts.append(found.cpu().numpy())
-        gaze = np.concatenate(parts).clip(-CLIP, CLIP)
-        deep.show(f"noised {len(gaze)} windows to sigma {sigma:g} and denoised them")
-        return replace(one, gaze=gaze)
+        deep.show(f"noised {len(one.gaze)} windows to sigma {sigma:g} and denoised them")
+        return replace(one, gaze=np.concatenate(parts).clip(-CLIP, CLIP))
 
     return defect
 

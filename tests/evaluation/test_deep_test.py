@@ -23,7 +23,7 @@ from tests.conftest import SCREEN, RunCommand
 from tests.evaluation.test_trials import RATE_HZ, gaze_set, walks
 from tests.plotting.test_evaluation import make_results
 
-SIDE: dict[str, Any] = {"n_steps": 60, "batch_size": 32, "n_seeds": 2, "widths": (8, 16)}
+SIDE: dict[str, Any] = {"n_steps": 40, "batch_size": 32, "n_seeds": 2, "widths": (8, 16)}
 TINY = DeepConfig(seconds=(8.0,), **SIDE)
 
 
@@ -36,7 +36,7 @@ def found() -> dict[str, Any]:
     """Walks of one law, with other memory, the floor and the planted defects."""
     synthetic = {
         "same": gaze_set(400, 1, 2, is_synthetic=True),
-        "other": gaze_set(400, 1, 3, memory=0.0, is_synthetic=True),
+        "other": gaze_set(400, 1, 3, memory=-0.6, is_synthetic=True),
     }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(deep_test, "JITTER", 2.0)  # one that so small a network finds

@@ -19,6 +19,13 @@ def row(value: float) -> dict[str, Any]:
     }
 
 
+def deep_results() -> dict[str, Any]:
+    """Results of a floor, a defect and two sets, of which the figure shows each."""
+    synthetic = {"position": row(0.7), "kinematic-markov": row(0.95)}
+    planted = {"jitter $": row(0.9)}
+    return {"settings": {}, "floor": row(0.5), "planted": planted, "synthetic": synthetic}
+
+
 def test_points_lie_at_the_values_with_their_intervals() -> None:
     import matplotlib.pyplot as plt
 
@@ -46,10 +53,8 @@ def test_saliency_has_a_step_for_each_second() -> None:
 def test_the_figure_has_a_panel_for_each_part() -> None:
     import matplotlib.pyplot as plt
 
-    test = {"settings": {}, "floor": row(0.5), "planted": {"jitter $": row(0.9)},
-            "synthetic": {"ours": row(0.7)}}  # fmt: skip
     with house_style():
-        figure = deep_figure(test, {"ours": BLUE})
+        figure = deep_figure(deep_results(), {"position": BLUE})
         assert figure is not None
         assert len(figure.axes) == 3
         figure.canvas.draw()

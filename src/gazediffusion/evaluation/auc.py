@@ -7,6 +7,7 @@ the counts.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +34,7 @@ class Wins:
     def of(
         cls,
         sides: tuple[GazeSet, GazeSet],
-        scores: list[Floats],
+        scores: Sequence[Floats],
         rows: tuple[NDArray[np.bool_], NDArray[np.bool_]] | None = None,
     ) -> Wins:
         """Of scores (window, snippet) of both sides, or of some windows of them."""
