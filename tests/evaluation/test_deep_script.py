@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 import gazediffusion as gd
-from tests.evaluation.test_trials import RATE_HZ, SCREEN, walks
+from tests.conftest import SCREEN
+from tests.evaluation.test_trials import RATE_HZ, walks
 from tests.test_documents import ROOT
 
 

@@ -26,6 +26,8 @@ from gazediffusion.evaluation.deep_result import DeepConfig, DeepTest
 from gazediffusion.evaluation.distances import draw_weights
 from gazediffusion.evaluation.gaze_sets import GazeSet, stream
 from gazediffusion.evaluation.trials import (
+    MIN_TESTED,
+    MIN_WINDOWS,
     Defect,
     RealSets,
     Trial,
@@ -254,11 +256,14 @@ class _Encoded:
 
 
 def _by_task(sides: tuple[GazeSet, GazeSet], logits: list[Floats]) -> dict[str, Wins]:
-    """Wins among the windows of each task that both sides have."""
+    """Wins among the windows of each task that both sides have enough of."""
     tasks = [np.array(one.tasks, dtype=object) for one in sides]
     found = {}
     for task in sorted(set(tasks[0]) & set(tasks[1])):
-        found[task] = Wins.of(sides, logits, (tasks[0] == task, tasks[1] == task))
+        rows = tasks[0] == task, tasks[1] == task
+        n_participants = len(np.unique(sides[0].group[rows[0]]))
+        if min(row.sum() for row in rows) >= MIN_WINDOWS and n_participants >= MIN_TESTED:
+            found[task] = Wins.of(sides, logits, rows)
     return found
 
 

@@ -34,7 +34,7 @@ def draw_auc(sets: Mapping[str, Cells], colours: Mapping[str, str], axes: Axes) 
         axes.errorbar(x, value, error, fmt=marker, color=colour, markersize=3.5, label=name)
     axes.axhline(0.5, color="black", linewidth=0.9)
     axes.set_xticks(range(len(tests)), [_broken(test) for test in tests])
-    axes.set(ylabel="AUC", ylim=(0.25, 1.02), xlim=(-0.5, len(tests) - 0.5))
+    axes.set(ylabel="AUC", ylim=(0.2, 1.02), xlim=(-0.5, len(tests) - 0.5))
     axes.grid(visible=False, axis="x")
     return axes
 
@@ -70,8 +70,12 @@ def deep_figure(test: Results, colours: Mapping[str, str]) -> Figure | None:
         }
         panels.append((f"{key}, taken out of the tested windows", of))
     profiles = {
-        key: {name: row["saliency"][key]["time"] for name, row in test["synthetic"].items()}
-        for row in test["synthetic"].values()
+        key: {
+            name: row["saliency"][key]["time"]
+            for name, row in rows.items()
+            if name == "floor" or name in test["synthetic"]
+        }
+        for row in rows.values()
         for key in row["saliency"]
     }
     n_rows = len(panels) + bool(profiles)
