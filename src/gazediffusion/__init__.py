@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from gazediffusion.data.windows import Windows
     from gazediffusion.description import describe
     from gazediffusion.errors import GazeError, StoppedError
+    from gazediffusion.evaluation.deep_result import DeepConfig, DeepTest
     from gazediffusion.evaluation.evaluation import evaluate
     from gazediffusion.evaluation.loading import evaluate_files
     from gazediffusion.evaluation.recorded_sets import real_windows
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
 _HOME = {
     "Baseline": "generation.baselines",
     "CleaningConfig": "data.cleaning",
+    "DeepConfig": "evaluation.deep_result",
+    "DeepTest": "evaluation.deep_result",
     "EVENT_CLASSES": "data.recordings",
     "Evaluation": "evaluation.result",
     "EvaluationConfig": "evaluation.result",
@@ -127,10 +130,12 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "fit_baseline",
     "Baseline",
     "EvaluationConfig",
+    "DeepConfig",
     "real_windows",
     "evaluate",
     "evaluate_files",
     "Evaluation",
+    "DeepTest",
     "plot_recording",
     "plot_windows",
     "describe",

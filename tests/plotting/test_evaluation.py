@@ -21,6 +21,7 @@ from gazediffusion.plotting.evaluation import (
 )
 from gazediffusion.plotting.style import house_style
 from tests.conftest import SCREEN
+from tests.plotting.test_deep import deep_results
 
 SETS = ("position", "kinematic-markov")
 QUANTITIES = {
@@ -233,7 +234,9 @@ def one_of_each_family(results: dict[str, Any]) -> dict[str, Any]:
 
 def test_every_figure_is_written_as_png_and_svg(tmp_path: Path) -> None:
     shown = {"real": windows(1), "position": windows(1, 1)}
-    written = draw_all(one_of_each_family(make_results()), tmp_path, shown)
+    results = one_of_each_family(make_results())
+    results["tests"]["deep"] = deep_results()
+    written = draw_all(results, tmp_path, shown)
     assert list(written) == [*FIGURES, "gallery"]
     for name, (png, svg) in written.items():
         assert (png, svg) == (tmp_path / f"{name}.png", tmp_path / f"{name}.svg")
@@ -247,7 +250,7 @@ def test_what_is_missing_has_no_picture_and_the_others_are_drawn(tmp_path: Path)
     results["curves"] = {}
     results["ratios"] = {"not_computable": "no floor"}
     written = draw_all(results, tmp_path)
-    without = {"main_sequence", "temporal", "memorisation", "floor_ratios"}
+    without = {"main_sequence", "temporal", "memorisation", "floor_ratios", "deep"}
     assert set(written) == set(FIGURES) - without
     assert draw_all({"sets": {"synthetic": {}}}, tmp_path / "empty") == {}
 

@@ -78,6 +78,14 @@ def evaluate(
     membership: Annotated[
         bool, typer.Option("--membership", help="Also attack the models (membership inference).")
     ] = False,
+    deep: Annotated[
+        bool,
+        typer.Option(
+            "--deep",
+            help="Also the deep two-sample test: a network separates real from synthetic "
+            "snippets. Minutes on a GPU, tens of minutes on two cores.",
+        ),
+    ] = False,
     protocol: Annotated[str, typer.Option(help="position, velocity or both.")] = "both",
     quick: Annotated[
         bool, typer.Option("--quick", help="A first look: no intervals, no slow tests.")
@@ -113,6 +121,7 @@ def evaluate(
         n_bootstrap=bootstrap,
         quick=quick,
         seed=seed,
+        deep=gd.DeepConfig() if deep else None,
     )
     with progress.steps_line() as step:
         evaluation = gd.evaluate_files(

@@ -84,6 +84,8 @@ def evaluate(
         screen = real.screens[0] if screen is None and len(real.screens) == 1 else screen
     sets = {name: _windows(one, name, rate_hz, screen) for name, one in given.items()}
     if real is None or isinstance(real, str):
+        if config.deep is not None:
+            raise GazeError("`deep` needs recordings", remedy="give them as `real`")
         if reference is not None or feature_model is not None:
             raise GazeError(
                 "`reference` and `feature_model` need recordings", remedy="give them as `real`"
@@ -110,6 +112,8 @@ def evaluate_windows(
     require_comparable(real, synthetic, reference)
     results = compare(real, synthetic, reference, config, feature_model, progress)
     results["about"]["warnings"] += _few_windows(results)
+    if "not_computable" in (deep := results["tests"].get("deep", {})):
+        results["about"]["warnings"].append(deep["not_computable"])
     base = real if reference is None else reference
     for name, windows in synthetic.items():
         results["about"]["warnings"] += _other_tasks(name, windows, base)

@@ -37,13 +37,14 @@ SECOND_DRAW = "real, second draw"
 
 @dataclass(frozen=True, eq=False)
 class GazeSet:
-    """One set of windows under a name: gaze (window, 2, time), each window's group and screen."""
+    """One set of windows under a name: gaze (window, 2, time), group, screen and task of each."""
 
     name: str
     gaze: NDArray[np.float32]
     rate_hz: float
     group: NDArray[np.int64]
     screens: tuple[Screen, ...]
+    tasks: tuple[str, ...]
     described: dict[str, Any]
 
     @classmethod
@@ -83,6 +84,7 @@ class GazeSet:
             windows.rate_hz,
             synthetic_groups(len(gaze)) if is_synthetic else _dense(windows.participant),
             tuple(one if one.has_degrees else screen_otherwise or one for one in of_window),
+            tuple(windows.tasks[number] for number in windows.task),
             described,
         )
 
@@ -101,12 +103,18 @@ class GazeSet:
         """n of the windows, drawn without replacement, in their order; all if there are fewer."""
         if n >= len(self.gaze):
             return self
-        chosen = np.sort(rng.permutation(len(self.gaze))[:n])
+        cut = self.select(np.sort(rng.permutation(len(self.gaze))[:n]))
+        return replace(cut, group=_dense(cut.group))
+
+    def select(self, chosen: NDArray[np.bool_] | NDArray[np.integer[Any]]) -> GazeSet:
+        """The chosen windows with their groups."""
+        rows = np.arange(len(self.gaze))[chosen]
         return replace(
             self,
-            gaze=self.gaze[chosen],
-            group=_dense(self.group[chosen]),
-            screens=tuple(self.screens[k] for k in chosen),
+            gaze=self.gaze[rows],
+            group=self.group[rows],
+            screens=tuple(self.screens[k] for k in rows),
+            tasks=tuple(self.tasks[k] for k in rows),
         )
 
 

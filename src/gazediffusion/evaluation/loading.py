@@ -109,6 +109,8 @@ def evaluate_files(
         return sets
 
     if real is None:
+        if config.deep is not None:
+            raise GazeError("`deep` needs recordings", remedy="give them as `real`")
         if reference is not None or feature_model is not None:
             raise GazeError(
                 "`reference` and `feature_model` need recordings", remedy="give them as `real`"
@@ -129,7 +131,9 @@ def evaluate_files(
             of_task = {name: w.of_task(task) for name, w in sets.items() if task in w.tasks}
             sets = {name: w for name, w in of_task.items() if len(w) >= MIN_WINDOWS}
         if sets:
-            parts[task] = evaluate_windows(one, sets, base, config, network, progress)
+            # All tasks together: the deep test itself tells tasks apart.
+            of_part = config if task == ALL else replace(config, deep=None)
+            parts[task] = evaluate_windows(one, sets, base, of_part, network, progress)
             shown = shown or shown_windows(one, sets)
     if with_membership:
         progress("membership")

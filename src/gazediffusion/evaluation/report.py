@@ -25,6 +25,7 @@ from gazediffusion.document import (
     to_html,
     to_markdown,
 )
+from gazediffusion.evaluation.deep_report import deep_blocks, deep_text
 from gazediffusion.evaluation.gaze_sets import SECOND_DRAW
 from gazediffusion.evaluation.headline import COUNTS, LIMIT, Headline
 from gazediffusion.plotting.evaluation import Results, closest_pairs, draw_all, set_styles
@@ -49,6 +50,7 @@ FAMILIES = {
 }
 TESTS = {
     "c2st": "Classifier two-sample test",
+    "deep": "Deep two-sample test",
     "memorisation": "Memorisation",
     "coverage": "Coverage and diversity",
     "tstr": "Train on synthetic, test on real",
@@ -120,6 +122,8 @@ def headline_text(parts: Parts) -> str:
         lines += [
             "  ".join(map(str.ljust, row, widths)).rstrip() for row in zip(*columns, strict=True)
         ]
+        if "settings" in (deep := (results.get("tests") or {}).get("deep") or {}):
+            lines += deep_text(deep)
     return "\n".join(lines)
 
 
@@ -260,6 +264,9 @@ def _test(name: str, test: Results) -> Iterator[Block]:
     yield from filter(None, [test.get("about")])
     if "not_computable" in test:
         yield f"Not computable: {test['not_computable']}"
+        return
+    if name == "deep":
+        yield from deep_blocks(test)
         return
     columns = {"floor": _flat(test["floor"])} if test.get("floor") else {}
     columns |= {key: _flat(found) for key, found in test["synthetic"].items()}

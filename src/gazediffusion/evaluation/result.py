@@ -19,6 +19,8 @@ import numpy as np
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation import report
+from gazediffusion.evaluation.deep_report import deep_sets
+from gazediffusion.evaluation.deep_result import DeepConfig, DeepTest
 from gazediffusion.evaluation.headline import Headline, ratio_entries
 from gazediffusion.evaluation.quantities import Protocol
 from gazediffusion.files import written_whole
@@ -38,6 +40,7 @@ class EvaluationConfig:
 
     with_tests: False leaves out the slow tests alone. keep_draws: results hold the bootstrap
     replicates of every distance, floor and mean, (replicate,), so that differences can be tested.
+    deep: how the deep two-sample test is done; None leaves it out. `quick` does not.
     """
 
     protocols: tuple[Protocol, ...] = ("position", "velocity")
@@ -46,6 +49,7 @@ class EvaluationConfig:
     seed: int = 0
     with_tests: bool = True
     keep_draws: bool = False
+    deep: DeepConfig | None = None
 
     def __post_init__(self) -> None:
         if not self.protocols or set(self.protocols) - {"position", "velocity"}:
@@ -140,6 +144,16 @@ class Evaluation:
                 remedy="choose one of ratios",
             )
         return next(iter(ratios.values()))
+
+    @property
+    def deep(self) -> dict[str, DeepTest]:
+        """The deep two-sample test of the floor, the planted defects and each synthetic set.
+
+        With several parts those of all tasks together; empty where it was not computed.
+        """
+        parts = [self.parts[ALL]] if ALL in self.parts else list(self.parts.values())
+        found = (parts[0].get("tests") or {}).get("deep") or {}
+        return deep_sets(found) if "settings" in found else {}
 
     @property
     def warnings(self) -> list[str]:

@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation import downstream, memorisation
 from gazediffusion.evaluation.classifier import c2st_features, c2st_snippets
+from gazediffusion.evaluation.deep_result import ABOUT, DeepConfig
+from gazediffusion.evaluation.deep_test import deep_tests
 from gazediffusion.evaluation.distances import Distance, drawn_windows
 from gazediffusion.evaluation.gaze_sets import GazeSet, GazeSets
 from gazediffusion.evaluation.metrics import density_coverage, frechet_of
 from gazediffusion.evaluation.result import EvaluationConfig
+from gazediffusion.evaluation.trials import WHAT
 
 Progress = Callable[[str], None]
 FeatureMap = Callable[[NDArray[np.float32]], NDArray[np.floating[Any]]]
@@ -69,6 +72,8 @@ def compute_tests(
             }
         except GazeError as error:
             results[name] = {"not_computable": str(error)}
+    if config.deep is not None:
+        results["deep"] = _deep(sets, config.deep, config.seed, progress)
     return results
 
 
@@ -101,6 +106,17 @@ def _c2st(sets: GazeSets, seed: int) -> Found:
         return cells
 
     return of
+
+
+def _deep(sets: GazeSets, config: DeepConfig, seed: int, progress: Progress) -> dict[str, Any]:
+    progress("deep test")
+    if sets.training is None:
+        return {"not_computable": f"{WHAT} needs the training participants: give `reference`"}
+    try:
+        found = deep_tests(sets.training, sets.real, sets.uncut, config, seed, progress)
+    except GazeError as error:
+        return {"not_computable": str(error)}
+    return {"about": ABOUT, **found}
 
 
 def _memorisation(sets: GazeSets) -> Found:

@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gazediffusion.data.windows import VELOCITY_QUANTILE, Windows
 from gazediffusion.errors import GazeError
@@ -134,12 +135,18 @@ class Joint:
         asinh_scale: as a share of c_v.
         """
         gaze = [part.train.dequantized(seed=0).cut() for part in parts]
-        rate_hz = parts[0].rate_hz
-        velocity = np.concatenate([np.diff(one, axis=-1) for one in gaze]) * rate_hz
+        return cls.of_gaze(np.concatenate(gaze), parts[0].rate_hz, asinh_scale)
+
+    @classmethod
+    def of_gaze(
+        cls, gaze: NDArray[np.float32], rate_hz: float, asinh_scale: float = ASINH_SCALE
+    ) -> Joint:
+        """Scales of gaze (window, 2, time); asinh_scale as a share of c_v."""
+        velocity = np.diff(gaze, axis=-1) * rate_hz
         scale = asinh_scale * float(np.quantile(np.abs(velocity).ravel(), VELOCITY_QUANTILE))
         if not scale > 0:
             raise GazeError("the training gaze does not move, so its velocity has no scale")
-        position_std = np.concatenate(gaze).std(axis=(0, 2))
+        position_std = gaze.std(axis=(0, 2))
         velocity_std = np.arcsinh(velocity / scale).std(axis=(0, 2))
         return cls(
             asinh_scale=scale,

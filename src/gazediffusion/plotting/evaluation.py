@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.windows import Windows
+from gazediffusion.plotting.deep import deep_figure
 from gazediffusion.plotting.gallery import gallery
 from gazediffusion.plotting.style import (
     BLUE,
@@ -306,6 +307,12 @@ def memorisation(results: Results) -> Figure | None:
     return figure
 
 
+def deep(results: Results) -> Figure | None:
+    """The deep two-sample test."""
+    colours = {name: style.colour for name, style in set_styles(results).items()}
+    return deep_figure((results.get("tests") or {}).get("deep") or {}, colours)
+
+
 FIGURES: dict[str, Callable[[Results], Figure | None]] = {
     "floor_ratios": floor_ratios,
     "features": partial(_panels, title="nine features of a window", family="features"),
@@ -327,6 +334,7 @@ FIGURES: dict[str, Callable[[Results], Figure | None]] = {
     "degrees": partial(_panels, title="events in degrees of visual angle", family="degrees"),
     "main_sequence": main_sequence,
     "memorisation": memorisation,
+    "deep": deep,
 }
 
 

@@ -1,0 +1,223 @@
+"""A 1-D residual network that tells two sets of gaze snippets apart.
+
+Position and asinh velocity in (`representations: Joint`), one logit out, positive for the second
+set. Snippets are cut at random places of windows on the device. Training ends at the lowest loss
+on windows that are not trained on.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from gazediffusion.device import has_fast_bf16
+
+N_CHANNELS = 4
+# Windows of the first and of the second set, each (window, channel, time).
+Pair = tuple[Tensor, Tensor]
+# A loss below which two sets are separated in every case.
+_SEPARATED = 0.01
+# Scored at once; a network of this size fills a GPU with fewer.
+_SCORED = 512
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """How a network is trained. n_check: steps from one check of the loss to the next.
+
+    patience: checks without a lower loss after which training ends.
+    """
+
+    widths: tuple[int, ...] = (32, 64, 96, 128)
+    n_steps: int = 300
+    batch_size: int = 256
+    learning_rate: float = 2e-3
+    weight_decay: float = 0.05
+    dropout: float = 0.2
+    n_check: int = 25
+    patience: int = 6
+
+
+class ResidualBlock(nn.Module):
+    """Two convolutions beside a shortcut; (batch, n_in, time) to (batch, n_out, time / stride)."""
+
+    def __init__(self, n_in: int, n_out: int, stride: int) -> None:
+        super().__init__()
+        self.stride = stride
+        self.inner = nn.Sequential(
+            nn.Conv1d(n_in, n_out, 5, stride, padding=2, bias=False),
+            nn.BatchNorm1d(n_out),
+            nn.SiLU(),
+            nn.Conv1d(n_out, n_out, 5, padding=2, bias=False),
+            nn.BatchNorm1d(n_out),
+        )
+        self.shortcut = nn.Identity() if n_in == n_out else nn.Conv1d(n_in, n_out, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The block's output."""
+        past = x
+        if self.stride > 1:
+            past = nn.functional.avg_pool1d(x, self.stride, ceil_mode=True)
+        return nn.functional.silu(self.inner(x) + self.shortcut(past))
+
+
+class SnippetNetwork(nn.Module):
+    """Logits (batch,) of snippets (batch, 4, time) of any length."""
+
+    def __init__(self, widths: tuple[int, ...], dropout: float) -> None:
+        super().__init__()
+        # Four channels of four samples fit into the stem's width, so no frequency is lost.
+        self.stem = nn.Conv1d(N_CHANNELS, widths[0], 9, stride=4, padding=4)
+        before = (widths[0], *widths)
+        self.blocks = nn.Sequential(
+            *(
+                ResidualBlock(n_in, n_out, 1 if k == 0 else 2)
+                for k, (n_in, n_out) in enumerate(zip(before, widths, strict=False))
+            )
+        )
+        self.dropout = nn.Dropout(dropout)
+        self.head = nn.Linear(2 * widths[-1], 1)
+
+    def forward(self, snippets: Tensor) -> Tensor:
+        """A logit of each snippet, positive for the second set."""
+        found = self.blocks(nn.functional.silu(self.stem(snippets)))
+        # The mean adds up what is weak everywhere, the maximum keeps what happens once.
+        pooled = torch.cat([found.mean(dim=-1), found.amax(dim=-1)], dim=1)
+        logits: Tensor = self.head(self.dropout(pooled))[:, 0]
+        return logits
+
+
+def precision(device: torch.device) -> Any:
+    """A context in which convolutions are in bfloat16 where that is fast."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=has_fast_bf16(device))
+
+
+def fit(
+    training: Pair,
+    stopping: Pair,
+    length: int,
+    fitting: Fitting,
+    seed: int,
+    on_step: Callable[[int], None] = lambda step: None,
+) -> SnippetNetwork:
+    """A network trained to tell snippets of `length` samples of two sets apart.
+
+    The batches have as many snippets of the one set as of the other. The weights are those of the
+    check with the lowest loss on `stopping`. on_step: called with the steps done, at each check.
+    """
+    device = training[0].device
+    devices = [device] if device.type == "cuda" else []
+    flags = torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True)
+    with torch.random.fork_rng(devices=devices), flags:
+        torch.manual_seed(seed)
+        return _fit(training, stopping, length, fitting, seed, on_step)
+
+
+def _fit(
+    training: Pair,
+    stopping: Pair,
+    length: int,
+    fitting: Fitting,
+    seed: int,
+    on_step: Callable[[int], None],
+) -> SnippetNetwork:
+    device = training[0].device
+    network = SnippetNetwork(fitting.widths, fitting.dropout).to(device)
+    optimizer = torch.optim.AdamW(
+        network.parameters(),
+        lr=fitting.learning_rate,
+        weight_decay=fitting.weight_decay,
+        fused=device.type == "cuda",
+    )
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: _learning_rate(step / fitting.n_steps)
+    )
+    generator = torch.Generator(device).manual_seed(seed)
+    n_half = fitting.batch_size // 2
+    labels = torch.arange(2 * n_half, device=device).ge(n_half).float()
+    n_crops = n_crops_of(training[0].shape[-1], length)
+    lowest, n_worse, best = math.inf, 0, network.state_dict()
+    for step in range(1, fitting.n_steps + 1):
+        network.train()
+        batch = torch.cat([drawn_snippets(one, n_half, length, generator) for one in training])
+        optimizer.zero_grad(set_to_none=True)
+        with precision(device):
+            logits = network(batch)
+        loss = nn.functional.binary_cross_entropy_with_logits(logits.float(), labels)
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        schedule.step()
+        if step % fitting.n_check == 0 or step == fitting.n_steps:
+            on_step(step)
+            found = _loss(network, stopping, length, n_crops)
+            n_worse = 0 if found < lowest else n_worse + 1
+            if found < lowest:
+                lowest, best = found, copy.deepcopy(network.state_dict())
+            if n_worse >= fitting.patience or lowest < _SEPARATED:
+                break
+    network.load_state_dict(best)
+    return network.eval()
+
+
+def _learning_rate(share: float) -> float:
+    """Linear warm-up over a tenth of the steps, then a cosine to zero."""
+    return min(share / 0.1 + 0.01, 0.5 * (1.0 + math.cos(math.pi * share)))
+
+
+def _loss(network: SnippetNetwork, pair: Pair, length: int, n_crops: int) -> float:
+    """Mean cross-entropy of the two sets, each with half the weight."""
+    first, second = (scores(network, one, length, n_crops) for one in pair)
+    softplus = nn.functional.softplus
+    return float((softplus(first).mean() + softplus(-second).mean()) / 2)
+
+
+def drawn_snippets(windows: Tensor, n: int, length: int, generator: torch.Generator) -> Tensor:
+    """n snippets (n, channel, length) at random places of random windows."""
+    device = windows.device
+    row = torch.randint(len(windows), (n,), generator=generator, device=device)
+    n_starts = windows.shape[-1] - length + 1
+    start = torch.randint(n_starts, (n,), generator=generator, device=device)
+    return windows.unfold(-1, length, 1)[row, :, start]
+
+
+def n_crops_of(n_samples: int, length: int) -> int:
+    """Snippets of a window that are scored: at most four, which do not overlap much."""
+    return min(4, max(1, round(n_samples / length)))
+
+
+def crop_starts(n_samples: int, length: int, n_crops: int) -> list[int]:
+    """Where the scored snippets of a window begin: evenly spaced from its start to its end."""
+    if n_crops == 1:
+        return [(n_samples - length) // 2]
+    return [k * (n_samples - length) // (n_crops - 1) for k in range(n_crops)]
+
+
+@torch.no_grad()
+def scores(network: SnippetNetwork, windows: Tensor, length: int, n_crops: int) -> Tensor:
+    """Logits (window, crop) of evenly spaced snippets."""
+    network.eval()
+    columns = []
+    for start in crop_starts(windows.shape[-1], length, n_crops):
+        with precision(windows.device):
+            parts = [
+                network(part[..., start : start + length]) for part in torch.split(windows, _SCORED)
+            ]
+        columns.append(torch.cat(parts).float())
+    return torch.stack(columns, dim=1)
+
+
+def input_gradients(network: SnippetNetwork, windows: Tensor) -> Tensor:
+    """Norm over channels of the gradient of the logit, (window, time)."""
+    network.eval()
+    found = []
+    for part in torch.split(windows, _SCORED):
+        given = part.detach().requires_grad_()
+        (gradient,) = torch.autograd.grad(network(given).sum(), given)
+        found.append(gradient.norm(dim=1))
+    return torch.cat(found)

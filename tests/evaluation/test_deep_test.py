@@ -1,0 +1,251 @@
+"""Two draws of one law are not separated, a planted defect is; the same seed, the same numbers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import gazediffusion as gd
+from gazediffusion.document import Estimate
+from gazediffusion.errors import GazeError
+from gazediffusion.evaluation import deep_test, loading, report
+from gazediffusion.evaluation.deep_report import FLOOR, auc_table, deep_sets, deep_text
+from gazediffusion.evaluation.deep_result import DeepConfig, DeepTest
+from gazediffusion.evaluation.gaze_sets import GazeSet
+from gazediffusion.evaluation.result import ALL, Evaluation, plain_values
+from tests.conftest import SCREEN, RunCommand
+from tests.evaluation.test_trials import RATE_HZ, gaze_set, walks
+from tests.plotting.test_evaluation import make_results
+
+SIDE: dict[str, Any] = {"n_steps": 40, "batch_size": 32, "n_seeds": 2, "widths": (8, 16)}
+TINY = DeepConfig(seconds=(8.0,), **SIDE)
+
+
+def real_sides() -> tuple[GazeSet, GazeSet]:
+    return gaze_set(360, 9, 0), gaze_set(160, 5, 1)
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    """Walks of one law, with other memory, the floor and the planted defects."""
+    synthetic = {
+        "same": gaze_set(400, 1, 2, is_synthetic=True),
+        "other": gaze_set(400, 1, 3, memory=-0.6, is_synthetic=True),
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(deep_test, "JITTER", 2.0)  # one that so small a network finds
+        return plain_values(deep_test.deep_tests(*real_sides(), synthetic, TINY))  # type: ignore[no-any-return]
+
+
+def interval(one: Estimate) -> tuple[float, float]:
+    assert one.interval is not None
+    low, high = one.interval
+    assert low is not None
+    assert high is not None
+    return low, high
+
+
+def test_two_draws_of_one_law_are_not_separated(found: dict[str, Any]) -> None:
+    for one in deep_sets(found)["same"].auc.values():
+        low, high = interval(one)
+        assert low < 0.5 < high
+        assert abs((one.value or 0) - 0.5) < 0.12
+
+
+def test_two_groups_of_participants_are_not_separated(found: dict[str, Any]) -> None:
+    for one in deep_sets(found)[FLOOR].auc.values():
+        assert abs((one.value or 0) - 0.5) < 0.2
+
+
+def test_another_law_is_separated(found: dict[str, Any]) -> None:
+    other = deep_sets(found)["other"]
+    assert (other.auc["0.512 s"].value or 0) > 0.95
+    assert interval(other.auc["0.512 s"])[0] > 0.85
+    assert min(one.value or 0 for one in other.by_task["0.512 s"].values()) > 0.9
+    assert set(other.by_task["0.512 s"]) == {"a", "b"}
+
+
+def test_a_planted_defect_is_found_and_not_below_its_frequencies(found: dict[str, Any]) -> None:
+    jitter = deep_sets(found)["planted: jitter of 2 median step"]
+    assert (jitter.auc["0.512 s"].value or 0) > 0.9
+    # White noise has a quarter of its power below 30 Hz; the walks have more there.
+    assert (jitter.auc["0.512 s below 30 Hz"].value or 1) < 0.85
+
+
+def test_the_network_needs_the_band_in_which_the_defect_is(found: dict[str, Any]) -> None:
+    jitter = deep_sets(found)["planted: jitter of 2 median step"].without["0.512 s"]
+    assert {"fixations", "saccades", "100 ms after a saccade"} < set(jitter)
+    of_band = {name: one.value or 0.0 for name, one in jitter.items() if name.endswith("Hz")}
+    assert min(of_band, key=of_band.__getitem__) == "60 to 125 Hz"
+    assert of_band["0 to 2 Hz"] > 0.9
+
+
+def test_saliency_is_relative_to_its_mean(found: dict[str, Any]) -> None:
+    of = deep_sets(found)["other"].saliency["0.512 s"]
+    assert of["time"] == pytest.approx([1.0], abs=1e-5)
+    assert 0 < of["saccades"] < 20
+
+
+def test_sides_have_the_same_number_of_windows(found: dict[str, Any]) -> None:
+    same = deep_sets(found)["same"]
+    assert 210 <= same.n_train <= 230
+    assert 100 <= same.n_test <= 120
+
+
+def test_the_same_seed_gives_the_same_numbers_and_another_gives_others() -> None:
+    synthetic = {"same": gaze_set(150, 1, 2, is_synthetic=True)}
+    config = DeepConfig(seconds=(0.25,), n_seeds=1, n_steps=6, batch_size=16, widths=(4,))
+    one, again, other = (
+        deep_test.deep_tests(*real_sides(), synthetic, config, seed, with_references=False)
+        for seed in (0, 0, 1)
+    )
+    assert plain_values(one) == plain_values(again)
+    assert one["synthetic"] != other["synthetic"]
+    assert one["floor"] is None
+
+
+def test_progress_names_set_rate_and_time_left() -> None:
+    lines: list[str] = []
+    config = DeepConfig(seconds=(0.25,), n_seeds=1, n_steps=3, batch_size=16, widths=(4,))
+    synthetic = {"ours": gaze_set(150, 1, 2, is_synthetic=True)}
+    deep_test.deep_tests(*real_sides(), synthetic, config, 0, lines.append, False)
+    assert lines[0].startswith("deep test: ours, 0.248 s, seed 1 of 1, training 1 of 2, step 3, ")
+    assert "steps/s" in lines[0]
+    assert lines[-1].endswith("at most 0:00 left")
+
+
+def test_settings_are_chosen_by_the_device() -> None:
+    on_gpu, on_cpu = (DeepConfig(n_seeds=7).on(torch.device(name)) for name in ("cuda", "cpu"))
+    assert on_gpu.n_seeds == on_cpu.n_seeds == 7
+    assert (on_gpu.n_steps or 0) > (on_cpu.n_steps or 0) > 0
+    assert (on_gpu.batch_size or 0) > (on_cpu.batch_size or 0) > 0
+
+
+@pytest.mark.parametrize(
+    ("n_samples", "rate_hz", "tests"),
+    [
+        (2000, 250, ["0.5 s", "2 s", "8 s", "0.5 s below 30 Hz", "2 s below 30 Hz",
+                     "8 s below 30 Hz"]),
+        (500, 250, ["0.5 s", "2 s", "0.5 s below 30 Hz", "2 s below 30 Hz"]),
+        (480, 60, ["0.5 s", "2 s", "8 s"]),
+    ],
+)  # fmt: skip
+def test_tests_are_those_that_windows_allow(
+    n_samples: int, rate_hz: float, tests: list[str]
+) -> None:
+    assert list(DeepConfig().cells(n_samples, rate_hz)) == tests
+
+
+@pytest.mark.parametrize("setting", [{"seconds": ()}, {"n_windows": 0}, {"widths": ()}])
+def test_settings_without_sense_are_refused(setting: dict[str, Any]) -> None:
+    with pytest.raises(GazeError):
+        DeepConfig(**setting)
+
+
+def test_plain_results_are_read_again(found: dict[str, Any]) -> None:
+    for row in found["synthetic"].values():
+        assert plain_values(DeepTest.of(row).to_plain()) == row
+
+
+def test_the_table_has_floor_defects_and_sets(found: dict[str, Any]) -> None:
+    table = auc_table(deep_sets(found))
+    assert table.rows[0][0] == FLOOR
+    assert [row[0] for row in table.rows][-2:] == ["same", "other"]
+    assert len(table.columns) == 3
+    assert len(deep_text(found)) == 2 + len(table.rows)
+
+
+def test_the_report_shows_the_test(found: dict[str, Any]) -> None:
+    results = make_results(("same", "other"))
+    results["tests"] = {"deep": {"about": "what it is", **found}}
+    evaluation = Evaluation({ALL: results})
+    assert list(evaluation.deep) == [FLOOR, *found["planted"], "same", "other"]
+    page = evaluation.to_markdown()
+    for words in ("## Deep two-sample test", "what it is", "AUC by task", "60 to 125 Hz"):
+        assert words in page
+    assert "AUC of the deep two-sample test" in evaluation.headline()
+
+
+def test_without_the_test_there_is_nothing_of_it() -> None:
+    evaluation = Evaluation({ALL: make_results()})
+    assert evaluation.deep == {}
+    assert "Deep" not in evaluation.to_markdown()
+
+
+def test_an_evaluation_that_cannot_do_the_test_says_so() -> None:
+    sets = [gaze_set(60, 3, seed) for seed in range(3)]
+    names = [f"p{k // 20}" for k in range(60)]
+    evaluation = gd.evaluate(
+        sets[0].gaze,
+        {"ours": sets[1].gaze},
+        sets[2].gaze,
+        gd.EvaluationConfig(quick=True, deep=TINY),
+        rate_hz=250,
+        screen=sets[0].screens[0],
+        participants=names,
+        reference_participants=names,
+    )
+    assert any("3 training and 3 held-out participants" in one for one in evaluation.warnings)
+    assert evaluation.deep == {}
+
+
+def test_the_test_needs_recordings() -> None:
+    with pytest.raises(GazeError, match="`deep` needs recordings"):
+        gd.evaluate("gazecom", gaze_set(30, 1, 0).gaze, config=gd.EvaluationConfig(deep=TINY),
+                    rate_hz=250, screen=gd.Screen(1280, 720))  # fmt: skip
+
+
+def saved(path: Path, n: int, seed: int, held_out: frozenset[str] = frozenset()) -> Path:
+    """A windows file of walks of eight participants and two tasks."""
+    names, tasks = [f"p{k * 8 // n}" for k in range(n)], ["a", "b"] * (n // 2)
+    windows = gd.Windows.from_array(walks(n, seed), RATE_HZ, SCREEN, names, tasks)
+    replace(windows, validation=held_out).save(path)
+    return path
+
+
+def test_the_command_tests_several_sets(
+    run: RunCommand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = saved(tmp_path / "real.safetensors", 400, 0, frozenset({"p0", "p1", "p2"}))
+    sets = [saved(tmp_path / f"{name}.safetensors", 160, k) for k, name in enumerate("xy", 1)]
+    tiny = partial(DeepConfig, n_seeds=1, n_steps=2, batch_size=8, widths=(4,))
+    monkeypatch.setattr(gd, "DeepConfig", tiny, raising=False)
+    monkeypatch.setattr(report, "draw_all", lambda *_: {})  # takes seconds
+    words = ["evaluate", "--real", real, "--synthetic", *sets, "--quick", "--deep"]
+    code, said, lines = run(*words, "-o", tmp_path / "report")
+    assert code == 0, lines
+    assert "AUC of the deep two-sample test, 0.5 is chance:" in said
+    parts = json.loads((tmp_path / "report" / "results.json").read_text())["parts"]
+    test = parts["all tasks"]["tests"]["deep"]
+    assert list(test["synthetic"]) == ["x", "y"]
+    assert set(test["synthetic"]["x"]["by_task"]["0.5 s"]) == {"a", "b"}
+    assert "Deep two-sample test" in (tmp_path / "report" / "report.html").read_text()
+
+
+def test_the_test_is_of_all_tasks_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = saved(tmp_path / "real.safetensors", 400, 0, frozenset({"p0", "p1", "p2"}))
+    other = saved(tmp_path / "x.safetensors", 160, 1)
+    asked = []
+
+    def evaluate_windows(*given: Any) -> dict[str, Any]:
+        asked.append(given[3].deep)
+        return {"about": {"warnings": []}}
+
+    monkeypatch.setattr(loading, "evaluate_windows", evaluate_windows)
+    config = gd.EvaluationConfig(quick=True, deep=TINY)
+    found = gd.evaluate_files([other], real, config=config, by_task=True)
+    assert list(found.parts) == [ALL, "a", "b"]
+    assert asked == [TINY, None, None]
+
+
+def test_the_command_needs_recordings_for_the_test(run: RunCommand, tmp_path: Path) -> None:
+    code, _, lines = run("evaluate", "--synthetic", "x.npz", "--deep", "-o", tmp_path / "report")
+    assert code == 2
+    assert "--deep needs recordings; give them as --real" in lines
+    assert not (tmp_path / "report").exists()
