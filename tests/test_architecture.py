@@ -31,6 +31,7 @@ ORDER = [
     "plotting",
     "evaluation",
     "model",
+    "scoring",
     "description",
     "reproduction",
     "web",
