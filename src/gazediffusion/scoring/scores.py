@@ -48,9 +48,9 @@ class Coverage:
         lost_s = max(self.recorded_s - self.valid_s, 0.0)
         return (
             f"scored {self.scored_s:.0f} of {self.recorded_s:.0f} s; without a score: "
-            f"{lost_s:.0f} s lost or invalid, {short_s:.0f} s in valid segments shorter than {seconds:g} s or off "
-            f"the screen; recordings without a window: {self.n_without_window} of "
-            f"{self.n_recordings}"
+            f"{lost_s:.0f} s lost or invalid, {short_s:.0f} s in valid segments shorter than "
+            f"{seconds:g} s or off the screen; recordings without a window: "
+            f"{self.n_without_window} of {self.n_recordings}"
         )
 
 
