@@ -20,12 +20,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import resample_poly
+from scipy.interpolate import CubicSpline
 from scipy.stats import rankdata
 
 import gazediffusion as gd
@@ -85,18 +84,18 @@ def reversed_time(clean: Clean) -> gd.Windows:
 
 
 def wrong_rate(clean: Clean, factor: float) -> gd.Windows:
-    """Played so many times as fast; windows whose segment is too short are left out."""
-    ratio, windows = Fraction(str(factor)), clean.windows
-    needed = int(np.ceil(windows.length * factor)) + 1
+    """Played so many times as fast, by cubic splines; windows of short segments are left out."""
+    windows = clean.windows
+    needed = int(np.ceil((windows.length - 1) * factor)) + 1
     ends = np.append(windows.segment_starts[1:], windows.gaze.shape[1])[windows.segment_of_window]
     begins = windows.segment_starts[windows.segment_of_window]
     starts = np.minimum(windows.starts, ends - needed)
     kept = starts >= begins
-    long = np.stack(
-        [windows.gaze[:, k : k + needed] for k in starts[kept]] or [np.empty((2, needed))]
-    )
-    played = resample_poly(long, ratio.denominator, ratio.numerator, axis=2, padtype="line")
-    return clean.set(played[: int(kept.sum()), :, : windows.length], kept)
+    played = np.empty((int(kept.sum()), 2, windows.length))
+    for k, start in enumerate(starts[kept]):
+        course = CubicSpline(np.arange(needed), windows.gaze[:, start : start + needed], axis=1)
+        played[k] = course(np.arange(windows.length) * factor)
+    return clean.set(played, kept)
 
 
 def jitter(clean: Clean, px: float) -> gd.Windows:
@@ -152,7 +151,7 @@ def interpolated(clean: Clean, n_blinks: int) -> gd.Windows:
     return clean.set(gaze)
 
 
-def told_task(clean: Clean, model: gd.Model) -> gd.Windows:
+def given_task(clean: Clean, model: gd.Model) -> gd.Windows:
     """The same gaze under the next task of another file, or of this one."""
     own = [str(one) for one in clean.windows.identity["task"]]
     here = sorted(set(own))
@@ -198,7 +197,7 @@ def oddities(model: gd.Model) -> Iterator[Planted]:
     yield "mirrored", "y", lambda c: mirrored(c, 1)
     yield "stitched from two", "", stitched
     if len(model.tasks) > 1:
-        yield "told another task", "", lambda c: told_task(c, model)
+        yield "given another task", "", lambda c: given_task(c, model)
     for factor in (0.5, 0.8, 1.25):
         yield "another screen", f"scale {factor:g}", lambda c, f=factor: scaled(c, f)
     for n in (1, 3, 8):

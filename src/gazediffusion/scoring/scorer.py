@@ -35,7 +35,7 @@ Progress = Callable[[float], None]
 LEVELS = (0.05, 0.13, 0.34, 0.9, 2.3, 6.0)  # sigma; even in ln sigma, saccades to single samples
 _GRID = 14  # names the stream of random numbers
 # A window of the likelihood takes as much memory as so many of the denoising errors.
-_HEAVIER = 8
+_HEAVIER, _FEWEST = 8, 8
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ class Scorer:
         flows = np.full((n, 1), np.nan)
         if self.config.has_likelihood:
             flows = self._batches(
-                gaze, tasks, max(1, size // _HEAVIER), self._flows,
+                gaze, tasks, self.batch_size or max(_FEWEST, size // _HEAVIER), self._flows,
                 lambda done: progress(share * n + (1 - share) * done),
             )  # fmt: skip
         length, n_draws = windows.length, flows.shape[1]

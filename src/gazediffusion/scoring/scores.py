@@ -31,7 +31,7 @@ class Coverage:
 
     n_recordings, n_without_window: recordings, and those with no window. recorded_s, valid_s,
     scored_s: recorded time, valid time, and time in windows. n_off_screen: windows left out because
-    much of them lies off the screen. n_slow: recordings below the model's rate, interpolated.
+    much of them lies off the screen.
     """
 
     n_recordings: int
@@ -40,7 +40,6 @@ class Coverage:
     valid_s: float
     scored_s: float
     n_off_screen: int
-    n_slow: int = 0
 
     def in_words(self, seconds: float) -> str:
         """One line; seconds: the length of a window."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import numpy as np
 
 from gazediffusion.data.cleaning import CleaningConfig
-from gazediffusion.data.preparing import NoWindowError, PrepareConfig, prepare, window_starts
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from gazediffusion.data.reading import Recordings
 
 Begin = Callable[[int], Progress]
-_SLOW = 1.05  # a recording whose steps are so much longer than the model's is interpolated
 
 
 class ScoreSettings(TypedDict, total=False):
@@ -158,28 +156,29 @@ def _of_windows(windows: Windows, name: str) -> _Cut:
 class _Seen:
     """What is noted of recordings while they are read."""
 
-    rate_hz: float
     paths: dict[tuple[str, str, str], str] = field(default_factory=dict)
     recorded_s: float = 0.0
-    n_slow: int = 0
 
     def __call__(self, one: Recording) -> None:
         self.paths[one.participant, one.task, one.trial] = one.path.name
         if len(one.time_ms) > 1:
             step_ms = float(np.median(np.diff(one.time_ms)))
             self.recorded_s += (one.time_ms[-1] - one.time_ms[0] + step_ms) / 1000.0
-            self.n_slow += step_ms > _SLOW * 1000.0 / self.rate_hz
 
 
 def _of_recordings(
     recordings: Recordings, model: Model, stride_s: float | None, cleaning: CleaningConfig
 ) -> _Cut:
+    # Here, so that windows files are scored where readers' packages are not installed.
+    from gazediffusion.data.preparing import NoWindowError, PrepareConfig, prepare
+    from gazediffusion.data.resampling import LowRateError
+
     config = model.config
     seconds = config.length / config.rate_hz
     if stride_s is not None and not 1 / config.rate_hz <= stride_s <= seconds:
         raise GazeError(f"`stride_s` must lie between a sample and {seconds:g} s, not {stride_s:g}")
     stride = config.length if stride_s is None else round(stride_s * config.rate_hz)
-    seen = _Seen(config.rate_hz)
+    seen = _Seen()
     wanted = PrepareConfig(
         rate_hz=config.rate_hz,
         seconds=seconds,
@@ -196,6 +195,14 @@ def _of_recordings(
             path=recordings.sources[0].path,
             remedy="fill short gaps first with gazediffusion fill",
         ) from error
+    except GazeError as error:
+        if not isinstance(error.__cause__, LowRateError):
+            raise
+        raise GazeError(
+            f"this model scores recordings of {config.rate_hz:g} Hz or more",
+            path=error.path,
+            remedy="train a model at their rate: `rate_hz` of prepare",
+        ) from error
     windows, n_dropped = _with_ends(windows)
     counts = windows.provenance["cleaning"]["all"]
     whose = list(zip(*_identities(windows), strict=True))
@@ -206,14 +213,8 @@ def _of_recordings(
         valid_s=float(seen.recorded_s) * counts["valid"] / max(counts["total"], 1),
         scored_s=_covered_s(windows),
         n_off_screen=windows.provenance["windows_dropped_off_screen"] + n_dropped,
-        n_slow=seen.n_slow,
     )
     notes = []
-    if seen.n_slow:
-        notes.append(
-            f"{seen.n_slow} of {len(seen.paths)} recordings are below {config.rate_hz:g} Hz: they "
-            "are interpolated, which makes their windows odd"
-        )
     if coverage.n_off_screen:
         notes.append(f"{coverage.n_off_screen} windows lie off the screen and have no score")
     return _Cut(windows, [seen.paths[key] for key in whose], coverage, tuple(notes))
@@ -221,6 +222,8 @@ def _of_recordings(
 
 def _with_ends(windows: Windows) -> tuple[Windows, int]:
     """With a window at the end of each segment; and how many of those lie off the screen."""
+    from gazediffusion.data.preparing import window_starts
+
     ends = np.append(windows.segment_starts[1:], windows.gaze.shape[1])
     found, n_dropped = list(windows.starts), 0
     for first, end in zip(windows.segment_starts, ends, strict=True):
