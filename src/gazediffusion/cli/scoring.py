@@ -56,7 +56,7 @@ def score(
     ] = None,
     likelihood: Annotated[
         bool,
-        typer.Option("--likelihood/--no-likelihood", help="Without it, ten times as fast."),
+        typer.Option("--likelihood/--no-likelihood", help="It takes most of the time."),
     ] = True,
     steps: Annotated[int, typer.Option(help="Of the likelihood's solver.")] = 16,
     draws: Annotated[int, typer.Option(help="Of noise and trace probes of the likelihood.")] = 2,

@@ -43,6 +43,6 @@ def denoising_errors(
             noise = torch.randn(x0.shape[1:], generator=generator).to(x0)
             total += (denoise(x0 + sigma * noise, sigma) - x0).square()
             progress(number * n_draws + draw + 1, len(levels) * n_draws)
-        parts = (total * (weight / n_draws)).split(span, dim=-1)
+        parts = torch.split(total * (weight / n_draws), span, dim=-1)
         found.append(torch.stack([part.mean(dim=-1) for part in parts], dim=-1))
     return torch.stack(found, dim=1)

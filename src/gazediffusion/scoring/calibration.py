@@ -166,9 +166,9 @@ class Calibration:
         for task in dict.fromkeys(task for one in with_task for task in one.raw.tasks if task):
             of_task = [one.of_task(task) for one in with_task if task in one.raw.tasks]
             held_out = [one for one in of_task if one.is_held_out]
-            people = {name for one in held_out for name in one.participants}
+            participants = {name for one in held_out for name in one.participants}
             n_windows = sum(len(one.participants) for one in held_out)
-            is_enough = n_windows >= _FEWEST_WINDOWS and len(people) >= _FEWEST_PARTICIPANTS
+            is_enough = n_windows >= _FEWEST_WINDOWS and len(participants) >= _FEWEST_PARTICIPANTS
             if is_enough and any(not one.is_held_out for one in of_task):
                 groups[task] = _group(of_task, covariances[ALL_TASKS])
         settings = {
@@ -257,8 +257,8 @@ def _group(scored: Sequence[_Scored], covariance: Floats) -> Group:
     quantiles = {
         score: np.quantile(one, SHARES) for score, one in values.items() if np.isfinite(one).all()
     }
-    people = {name for one in held_out for name in one.participants}
-    return Group(len(profiles), len(people), mean, quantiles)
+    participants = {name for one in held_out for name in one.participants}
+    return Group(len(profiles), len(participants), mean, quantiles)
 
 
 def _ranks(values: Floats, quantiles: Floats) -> Floats:

@@ -179,7 +179,7 @@ def _of_recordings(
         raise GazeError(f"`stride_s` must lie between a sample and {seconds:g} s, not {stride_s:g}")
     stride = config.length if stride_s is None else round(stride_s * config.rate_hz)
     seen = _Seen()
-    wanted = PrepareConfig(
+    cut_as = PrepareConfig(
         rate_hz=config.rate_hz,
         seconds=seconds,
         stride=stride,
@@ -187,7 +187,7 @@ def _of_recordings(
         cleaning=cleaning,
     )
     try:
-        windows = prepare(recordings, wanted, seen)
+        windows = prepare(recordings, cut_as, seen)
     except NoWindowError as error:
         raise GazeError(
             f"scores need {seconds:g} s of valid gaze in a row; the longest valid segment is "
