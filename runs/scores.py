@@ -37,7 +37,7 @@ from gazediffusion.scoring.scorer import RawScores, ScoreConfig, Scorer
 Gaze = NDArray[np.floating[Any]]
 Floats = NDArray[np.float64]
 SCORES = ("log-likelihood", "denoising error", "profile distance", "isolation forest")
-N_BOOTSTRAP, N_FOREST = 200, 1000
+N_BOOTSTRAP, N_FOREST, N_TREES, FINE_STEPS = 200, 1000, 200, 64
 NOISE = gd.EVENT_CLASSES.index("noise") + 1
 NOISY_SHARE, MANY_LOSSES = 0.05, 2 / 3
 
@@ -254,7 +254,9 @@ def forests_of(train: gd.Windows) -> dict[str, object]:
     for number in np.unique(train.task):
         some = train.of_task(train.tasks[number]).subsample(N_FOREST).dequantized(0)
         features = features_of(some.cut(), some.rate_hz)
-        found[train.tasks[number]] = IsolationForest(n_estimators=200, random_state=0).fit(features)
+        found[train.tasks[number]] = IsolationForest(n_estimators=N_TREES, random_state=0).fit(
+            features
+        )
     return found
 
 
@@ -384,13 +386,13 @@ def throughput(bench: Bench, windows: gd.Windows, n_likelihoods: int) -> Iterato
         rate = len(given) / (time.perf_counter() - begun)
         yield row(name, scorer.config.n_evaluations(), len(given), f"{rate:.1f}")
     spread, error = raw.log_likelihood.std(), np.median(raw.standard_error)
-    exact = replace(bench.costly, config=replace(bench.costly.config, n_steps=64))
+    exact = replace(bench.costly, config=replace(bench.costly.config, n_steps=FINE_STEPS))
     off = np.abs(exact.scores(some).log_likelihood - raw.log_likelihood).max()
     yield ""
     yield (
         f"log-likelihood in nats per dimension: mean {raw.log_likelihood.mean():.4f}, standard "
         f"deviation over windows {spread:.4f}, median standard error {error:.4f}, largest "
-        f"difference to 64 steps {off:.4f}"
+        f"difference to {FINE_STEPS} steps {off:.4f}"
     )
 
 

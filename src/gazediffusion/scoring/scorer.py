@@ -43,7 +43,7 @@ class ScoreConfig:
     """How windows are scored.
 
     levels, n_noise: noise levels of the denoising errors, and draws of noise at each. span_s: the
-    parts of a window whose errors are told apart. has_likelihood: compute the log-likelihood too,
+    parts of a window that have errors of their own. has_likelihood: compute the log-likelihood too,
     in n_steps steps and by n_draws draws. has_statistics: give the network the window's own summary
     statistics. task: of the model, for all windows; None is each window's own where the model has
     it, and no task elsewhere.
