@@ -384,7 +384,7 @@ def throughput(bench: Bench, windows: gd.Windows, n_likelihoods: int) -> Iterato
         begun = time.perf_counter()
         raw = scorer.scores(given)
         rate = len(given) / (time.perf_counter() - begun)
-        yield row(name, scorer.config.n_evaluations(), len(given), f"{rate:.1f}")
+        yield row(name, scorer.n_evaluations, len(given), f"{rate:.1f}")
     spread, error = raw.log_likelihood.std(), np.median(raw.standard_error)
     exact = replace(bench.costly, config=replace(bench.costly.config, n_steps=FINE_STEPS))
     off = np.abs(exact.scores(some).log_likelihood - raw.log_likelihood).max()

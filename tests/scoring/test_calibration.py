@@ -35,6 +35,7 @@ def test_percentiles_of_the_held_out_windows_themselves_are_their_ranks(
     assert (group.n_windows, group.n_participants) == (24, 1)
     assert set(group.quantiles) == {
         "log_likelihood", "denoising_error", "profile_distance", "span_error", "level_0", "level_1",
+        "mirrored_x", "mirrored_y", "no_task",
     }  # fmt: skip
     for score, values in (
         ("log_likelihood", raw.log_likelihood),
@@ -57,19 +58,20 @@ def test_distances_are_mahalanobis_from_the_training_participants(
     mean = training.profiles.mean(axis=0)
     np.testing.assert_allclose(calibration.groups[ALL_TASKS].mean, mean, rtol=1e-6)
     precision = np.linalg.inv(calibration.covariances[ALL_TASKS])
-    expected = [mahalanobis(one, mean, precision) / np.sqrt(8) for one in raw.profiles]
+    expected = [mahalanobis(one, mean, precision) / np.sqrt(11) for one in raw.profiles]
     np.testing.assert_allclose(calibration.distances(raw), expected, rtol=1e-6)
     spread = np.cov(training.profiles.T)
-    ridge = 0.02 * np.trace(spread) / 8 * np.eye(8)
+    ridge = 0.02 * np.diag(np.maximum(np.diag(spread), 1e-6))
     np.testing.assert_allclose(calibration.covariances[ALL_TASKS], spread + ridge, rtol=1e-5)
 
 
 def test_errors_that_are_too_small_are_distant_too(calibration: Calibration) -> None:
-    mean = calibration.groups[NO_TASK].mean.reshape(2, 4)
-    usual = np.exp(mean)[None, :, :, None].astype(np.float32)
+    mean = calibration.groups[NO_TASK].mean
+    usual = np.exp(mean[:8].reshape(1, 2, 4, 1)).astype(np.float32)
     nan = np.full(1, np.nan)
     small, same, large = (
-        RawScores(nan, nan, usual * factor, np.array([64]), ("",)) for factor in (0.1, 1.0, 10.0)
+        RawScores(nan, nan, usual * factor, np.array([64]), mean[None, 8:], ("",))
+        for factor in (0.1, 1.0, 10.0)
     )
     assert float(calibration.distances(same)[0]) < 1e-3
     np.testing.assert_allclose(
@@ -123,7 +125,9 @@ def test_other_weights_or_settings_are_not_compared(
     assert calibration.mismatch(run, QUICK) is None
     assert calibration.mismatch(run, replace(QUICK, seed=3, n_draws=9)) is None
     assert "other n_steps" in str(calibration.mismatch(run, replace(QUICK, n_steps=9)))
-    assert "other levels, n_noise" in str(calibration.mismatch(run, ScoreConfig(n_steps=6)))
+    assert "other levels, n_noise" in str(
+        calibration.mismatch(run, ScoreConfig(n_steps=6, n_noise=2))
+    )
     other = replace(run, weights_sha256="0")
     assert "other weights" in str(calibration.mismatch(other, QUICK))
 

@@ -12,7 +12,7 @@ import torch
 import gazediffusion as gd
 from gazediffusion.data.windows import Windows
 from gazediffusion.geometry import Screen
-from gazediffusion.scoring.scorer import ScoreConfig, Scorer
+from gazediffusion.scoring.scorer import CONTRASTS, ScoreConfig, Scorer
 from tests.runs import trained_run
 from tests.training.test_steering import labelled_windows
 
@@ -58,7 +58,27 @@ def test_shapes_means_and_spans_agree(model: gd.Model) -> None:
     assert raw.sizes.tolist() == [10] * 6 + [4]
     weighted = (raw.errors * raw.sizes).sum(axis=3) / 64
     np.testing.assert_allclose(raw.denoising_error, weighted.mean(axis=(1, 2)), rtol=1e-5)
-    np.testing.assert_allclose(raw.profiles, np.log(weighted).reshape(5, 8), rtol=1e-4, atol=1e-5)
+    logarithms = np.log(weighted).reshape(5, 8)
+    np.testing.assert_allclose(raw.profiles[:, :8], logarithms, rtol=1e-4, atol=1e-5)
+    assert np.array_equal(raw.profiles[:, 8:], raw.contrasts)
+
+
+def test_contrasts_are_the_errors_under_another_condition(model: gd.Model) -> None:
+    windows = windows_20hz().subsample(4)
+    scorer = Scorer(model.run, replace(QUICK, has_likelihood=False))
+    raw, taskless = scorer.scores(windows), scorer.scores(windows, tasks=[""] * 4)
+    ratio = np.log(taskless.by_level / raw.by_level).mean(axis=1)
+    np.testing.assert_allclose(raw.contrasts[:, CONTRASTS.index("no_task")], ratio, atol=1e-6)
+    assert not taskless.contrasts[:, CONTRASTS.index("no_task")].any()
+    assert np.abs(raw.contrasts).min(axis=0).max() > 0
+    conditioning, gaze = model.config.conditioning, torch.from_numpy(windows.cut())
+    for contrast, expected in (
+        ("", [0, 0, 0]),
+        ("mirrored_x", [1, 0, 0]),
+        ("mirrored_y", [0, 1, 0]),
+    ):
+        (vector, *_) = scorer._condition(gaze, ["dots"] * 4, contrast)
+        assert vector[0, conditioning.columns("augmentation")].tolist() == expected
 
 
 def test_noise_scores_worse_than_gaze_and_shows_where_it_is(model: gd.Model) -> None:
@@ -142,8 +162,8 @@ def test_without_a_likelihood_there_is_none(model: gd.Model) -> None:
     assert np.isnan(raw.standard_error).all()
     assert seen[-1] == pytest.approx(3)
     assert (np.diff(seen) >= 0).all()
-    assert config.n_evaluations() == 2
-    assert QUICK.n_evaluations() == 2 + 3 * 2 * 7
+    assert Scorer(model.run, config).n_evaluations == 2 * 4
+    assert Scorer(model.run, QUICK).n_evaluations == 2 * 4 + 3 * 2 * 7
 
 
 def test_what_cannot_be_scored_is_refused(model: gd.Model, tmp_path: Path) -> None:

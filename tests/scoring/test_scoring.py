@@ -76,8 +76,9 @@ def test_every_column_is_there_and_percentiles_are_those_of_the_calibration(
         "recording", "participant", "task", "trial", "onset_ms", "n_samples", "given_task",
         "log_likelihood", "log_likelihood_se", "denoising_error", "profile_distance",
         "log_likelihood_percentile", "denoising_error_percentile", "profile_percentile",
-        "compared_with", "oddest_level", "oddest_level_percentile", "oddest_span_ms",
-        "oddest_span_percentile", "error_0.1", "error_1",
+        "mirrored_x_percentile", "mirrored_y_percentile", "no_task_percentile", "compared_with",
+        "oddest_level", "oddest_level_percentile", "oddest_span_ms", "oddest_span_percentile",
+        "mirrored_x", "mirrored_y", "no_task", "error_0.1", "error_1",
     ]  # fmt: skip
     assert len(frame) == len(windows) == len(scores)
     assert frame.null_count().sum_horizontal().item() == 0

@@ -2,10 +2,10 @@
 
 A table (JSON, beside the weights) holds quantiles of every score over windows of held-out
 participants, and mean and covariance of the profile over windows of training participants. A
-profile is the logarithm of the denoising errors by noise level and channel; its Mahalanobis
-distance from the training participants' is a score that also sees errors that are too small
-(compare Mahmood et al. 2021; the covariance is shared by tasks as in Lee et al. 2018). Tasks with
-few held-out windows are compared with all tasks together, and windows without a task with all
+profile is the logarithm of the denoising errors by noise level and channel, and the contrasts; its
+Mahalanobis distance from the training participants' is a score that also sees errors that are too
+small (compare Mahmood et al. 2021; the covariance is shared by tasks as in Lee et al. 2018). Tasks
+with few held-out windows are compared with all tasks together, and windows without a task with all
 windows scored without one.
 """
 
@@ -25,7 +25,14 @@ from gazediffusion.errors import GazeError
 from gazediffusion.files import read_json, write_json
 from gazediffusion.models.checkpoint import Run
 from gazediffusion.models.pretrained import SCORES
-from gazediffusion.scoring.scorer import Floats, Progress, RawScores, ScoreConfig, Scorer
+from gazediffusion.scoring.scorer import (
+    CONTRASTS,
+    Floats,
+    Progress,
+    RawScores,
+    ScoreConfig,
+    Scorer,
+)
 from gazediffusion.version import __version__
 
 FORMAT = "gazediffusion-scores"
@@ -35,7 +42,7 @@ _TAIL = np.array([0.0, 0.001, 0.005, 0.01, 0.02, 0.05])
 SHARES = np.concatenate([_TAIL, np.arange(1, 10) / 10, 1 - _TAIL[::-1]])
 MOST_WINDOWS = 500  # of each task, for quantiles and for profiles
 _FEWEST_WINDOWS, _FEWEST_PARTICIPANTS = 30, 2
-_RIDGE = 0.02  # of the mean variance, added to the covariance of profiles
+_RIDGE = 0.02  # of its variance, added to that of each number of a profile
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +50,8 @@ class Group:
     """The held-out windows that others are compared with.
 
     quantiles: score -> its quantiles at SHARES. Scores are log_likelihood, denoising_error,
-    profile_distance, span_error and level_0, level_1 ... mean: (profile,) of training participants.
+    profile_distance, span_error, level_0, level_1 ... and CONTRASTS. mean: (profile,) of training
+    participants.
     """
 
     n_windows: int
@@ -195,18 +203,8 @@ class _Scored:
 
     def of_task(self, task: str) -> _Scored:
         chosen = np.array([one == task for one in self.raw.tasks])
-        raw = self.raw
-        some = RawScores(
-            raw.log_likelihood[chosen],
-            raw.standard_error[chosen],
-            raw.errors[chosen],
-            raw.sizes,
-            (task,) * int(chosen.sum()),
-        )
-        names = [
-            name for name, is_chosen in zip(self.participants, chosen, strict=True) if is_chosen
-        ]
-        return _Scored(some, names, self.is_held_out)
+        names = [name for name, is_in in zip(self.participants, chosen, strict=True) if is_in]
+        return _Scored(self.raw.select(chosen), names, self.is_held_out)
 
 
 def _chosen(parts: Sequence[Windows], n: int) -> list[tuple[Windows, bool]]:
@@ -234,8 +232,8 @@ def _covariance(scored: Sequence[_Scored]) -> Floats:
         off.append(profiles - profiles.mean(axis=0))
     together = np.concatenate(off)
     covariance = together.T @ together / max(len(together) - len(tasks), 1)
-    ridge = _RIDGE * max(float(np.trace(covariance)) / len(covariance), 1e-9)
-    return np.asarray(covariance + ridge * np.eye(len(covariance)))
+    # Each number by its own variance: contrasts vary far less than errors do.
+    return np.asarray(covariance + _RIDGE * np.diag(np.maximum(np.diag(covariance), 1e-6)))
 
 
 def _group(scored: Sequence[_Scored], covariance: Floats) -> Group:
@@ -247,12 +245,14 @@ def _group(scored: Sequence[_Scored], covariance: Floats) -> Group:
     off = profiles - mean
     squared = (off * np.linalg.solve(covariance, off.T).T).sum(axis=1)
     by_level = np.concatenate([one.raw.by_level for one in held_out])
+    contrasts = np.concatenate([one.raw.contrasts for one in held_out])
     values = {
         "log_likelihood": np.concatenate([one.raw.log_likelihood for one in held_out]),
         "denoising_error": by_level.mean(axis=1),
         "profile_distance": np.sqrt(squared / profiles.shape[1]),
         "span_error": np.concatenate([one.raw.by_span.ravel() for one in held_out]),
         **{f"level_{k}": by_level[:, k] for k in range(by_level.shape[1])},
+        **{name: contrasts[:, k] for k, name in enumerate(CONTRASTS)},
     }
     quantiles = {
         score: np.quantile(one, SHARES) for score, one in values.items() if np.isfinite(one).all()

@@ -3,6 +3,10 @@
 The network is given the task where the model has it. Summary statistics are dropped out: they are
 measured from the window itself, and would explain an odd window away. Nothing else is given, and
 channels of labels are zero, as in generation. Scores depend on the window, its task and the seed.
+
+Windows differ in how hard they are to denoise, which hides small oddities. Contrasts take that out:
+the errors of the same noised window are compared under another condition, that it was mirrored (the
+network has learned from mirrored windows under such a label) or has no task.
 """
 
 from __future__ import annotations
@@ -33,6 +37,9 @@ Floats = NDArray[np.float64]
 Progress = Callable[[float], None]
 
 LEVELS = (0.05, 0.13, 0.34, 0.9, 2.3, 6.0)  # sigma; even in ln sigma, saccades to single samples
+# Other conditions under which a window is denoised: what the network is given instead.
+CONTRASTS = ("mirrored_x", "mirrored_y", "no_task")
+_FLIPS = {"mirrored_x": "flip_x", "mirrored_y": "flip_y"}
 _GRID = 14  # names the stream of random numbers
 # A window of the likelihood takes as much memory as so many of the denoising errors.
 _HEAVIER, _FEWEST = 8, 8
@@ -50,7 +57,7 @@ class ScoreConfig:
     """
 
     levels: tuple[float, ...] = LEVELS
-    n_noise: int = 2
+    n_noise: int = 1
     span_s: float = 0.5
     has_likelihood: bool = True
     n_steps: int = 16
@@ -75,11 +82,6 @@ class ScoreConfig:
         names = ("levels", "n_noise", "span_s", "n_steps", "has_statistics")
         return {name: value for name, value in asdict(self).items() if name in names}
 
-    def n_evaluations(self) -> int:
-        """Evaluations of the network for each window; a product with its Jacobian counts as two."""
-        flow = 3 * self.n_draws * (self.n_steps + 1) if self.has_likelihood else 0
-        return len(self.levels) * self.n_noise + flow
-
 
 @dataclass(frozen=True, eq=False)
 class RawScores:
@@ -87,14 +89,28 @@ class RawScores:
 
     log_likelihood, standard_error: (window,) in nats per dimension, NaN where not computed; the
     error is over draws. errors: (window, level, channel, span), weighted squared errors. sizes:
-    (span,) samples in each. tasks: the task each window was given, "" for none.
+    (span,) samples in each. contrasts: (window, contrast), mean over levels of the logarithm of the
+    error under another condition (CONTRASTS) over that under the window's own; below 0 where the
+    other explains the window better. tasks: the task each window was given, "" for none.
     """
 
     log_likelihood: Floats
     standard_error: Floats
     errors: NDArray[np.float32]
     sizes: NDArray[np.int64]
+    contrasts: Floats
     tasks: tuple[str, ...]
+
+    def select(self, chosen: NDArray[np.bool_]) -> RawScores:
+        """The scores of the chosen windows."""
+        return RawScores(
+            self.log_likelihood[chosen],
+            self.standard_error[chosen],
+            self.errors[chosen],
+            self.sizes,
+            self.contrasts[chosen],
+            tuple(task for task, is_chosen in zip(self.tasks, chosen, strict=True) if is_chosen),
+        )
 
     @property
     def by_channel(self) -> Floats:
@@ -118,8 +134,9 @@ class RawScores:
 
     @property
     def profiles(self) -> Floats:
-        """Logarithms of the errors by level and channel, (window, level * channel)."""
-        return np.log(np.maximum(self.by_channel, 1e-12)).reshape(len(self.tasks), -1)
+        """Logarithms of the errors by level and channel, and contrasts, (window, number)."""
+        logarithms = np.log(np.maximum(self.by_channel, 1e-12)).reshape(len(self.tasks), -1)
+        return np.concatenate([logarithms, self.contrasts], axis=1)
 
 
 @dataclass(frozen=True)
@@ -158,6 +175,17 @@ class Scorer:
         """Samples in a span."""
         return max(1, round(self.config.span_s * self.run.config.rate_hz))
 
+    @property
+    def n_evaluations(self) -> int:
+        """Evaluations of the network for each window; a product with its Jacobian counts as two."""
+        config = self.config
+        flow = 3 * config.n_draws * (config.n_steps + 1) if config.has_likelihood else 0
+        return self._n_cheap + flow
+
+    @property
+    def _n_cheap(self) -> int:
+        return len(self.config.levels) * self.config.n_noise * (1 + len(CONTRASTS))
+
     def given_tasks(self, windows: Windows) -> list[str]:
         """The task that each window is given, "" for none."""
         known = self.run.config.conditioning.tasks
@@ -193,10 +221,10 @@ class Scorer:
                 "some windows have lost samples, which have no score",
                 remedy="fill them with gazediffusion fill, or leave these windows out",
             )
-        share = len(self.config.levels) * self.config.n_noise / self.config.n_evaluations()
+        share = self._n_cheap / self.n_evaluations
         size = self.batch_size or default_batch_size(self.run)
         n = len(gaze)
-        errors = self._batches(gaze, tasks, size, self._errors, lambda done: progress(share * done))
+        cheap = self._batches(gaze, tasks, size, self._errors, lambda done: progress(share * done))
         flows = np.full((n, 1), np.nan)
         if self.config.has_likelihood:
             flows = self._batches(
@@ -206,14 +234,19 @@ class Scorer:
         length, n_draws = windows.length, flows.shape[1]
         sizes = np.minimum(self.span, length - np.arange(0, length, self.span))
         spread = flows.std(axis=1, ddof=1) if n_draws > 1 else np.full(n, np.nan)
-        return RawScores(flows.mean(axis=1), spread / np.sqrt(n_draws), errors, sizes, tuple(tasks))
+        by_level = np.average(cheap.astype(np.float64), axis=4, weights=sizes).mean(axis=3)
+        contrasts = (np.log(by_level[:, 1:]) - np.log(by_level[:, :1])).mean(axis=2)
+        return RawScores(
+            flows.mean(axis=1), spread / np.sqrt(n_draws), cheap[:, 0], sizes, contrasts,
+            tuple(tasks),
+        )  # fmt: skip
 
     def _batches(
         self,
         gaze: NDArray[np.float32],
         tasks: Sequence[str],
         size: int,
-        of_batch: Callable[[CleanEstimate, Tensor, Callable[[int, int], None]], Tensor],
+        of_batch: Callable[[Tensor, Sequence[str], Callable[[int, int], None]], Tensor],
         progress: Progress,
     ) -> NDArray[Any]:
         """Results (window, ...) of batches of so many windows."""
@@ -225,36 +258,52 @@ class Scorer:
             def show(done: int, total: int, first: int = first, n: int = len(some)) -> None:
                 progress(first + n * done / total)
 
-            x0 = self.run.config.representation.encode(some)
-            condition = self._condition(some, tasks[first : first + size])
-            found.append(of_batch(self._denoiser(condition), x0, show).cpu().numpy())
+            found.append(of_batch(some, tasks[first : first + size], show).cpu().numpy())
         return np.concatenate(found)
 
     def _errors(
-        self, denoise: CleanEstimate, x0: Tensor, progress: Callable[[int, int], None]
+        self, gaze: Tensor, tasks: Sequence[str], progress: Callable[[int, int], None]
     ) -> Tensor:
+        """Under the windows' own condition and each of CONTRASTS, (window, condition, ...)."""
         config, sigma_data = self.config, self.run.config.recipe.edm.sigma_data
-        return denoising_errors(
-            denoise, x0, config.levels, config.n_noise, sigma_data, self.span, config.seed, progress
-        )
+        x0, found = self.run.config.representation.encode(gaze), []
+        for number, contrast in enumerate(("", *CONTRASTS)):
+
+            def show(done: int, total: int, number: int = number) -> None:
+                progress(number * total + done, (1 + len(CONTRASTS)) * total)
+
+            denoise = self._denoiser(self._condition(gaze, tasks, contrast))
+            found.append(
+                denoising_errors(
+                    denoise, x0, config.levels, config.n_noise, sigma_data, self.span, config.seed,
+                    show,
+                )
+            )  # fmt: skip
+        return torch.stack(found, dim=1)
 
     def _flows(
-        self, denoise: CleanEstimate, x0: Tensor, progress: Callable[[int, int], None]
+        self, gaze: Tensor, tasks: Sequence[str], progress: Callable[[int, int], None]
     ) -> Tensor:
+        x0 = self.run.config.representation.encode(gaze)
+        denoise = self._denoiser(self._condition(gaze, tasks))
         return self.flow.log_densities(denoise, x0, progress) / x0[0].numel()
 
-    def _condition(self, gaze: Tensor, tasks: Sequence[str]) -> Condition:
-        """Task and statistics as the configuration says; nothing of an augmentation."""
+    def _condition(self, gaze: Tensor, tasks: Sequence[str], contrast: str = "") -> Condition:
+        """Task and statistics as the configuration says, or what a contrast gives instead."""
         conditioning, rate_hz = self.run.config.conditioning, self.run.config.rate_hz
         if not conditioning.tasks:
             return ()
         numbers = [conditioning.tasks.index(task) if task else 0 for task in tasks]
-        has_task = torch.tensor([[bool(task)] for task in tasks], device=gaze.device)
+        has_task = torch.tensor(
+            [[bool(task) and contrast != "no_task"] for task in tasks], device=gaze.device
+        )
         one_hot = conditioning.one_hot(torch.tensor(numbers, device=gaze.device)) * has_task
         statistics = conditioning.measure(gaze, rate_hz)
         if conditioning.prior is not None and statistics is not None:
             statistics = conditioning.prior.standardized(statistics)
-        condition = conditioning.encode(one_hot, statistics=statistics)
+        flips = [name == _FLIPS.get(contrast) for name in conditioning.augmentations]
+        labels = torch.tensor([flips], device=gaze.device).float().expand(len(gaze), -1)
+        condition = conditioning.encode(one_hot, labels, statistics)
         return (
             condition if self.config.has_statistics else conditioning.without_statistics(condition)
         )

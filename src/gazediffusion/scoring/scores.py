@@ -16,7 +16,7 @@ from gazediffusion.errors import GazeError
 from gazediffusion.files import ending_of, require_free, write_json, written_whole
 from gazediffusion.models.checkpoint import Run
 from gazediffusion.scoring.calibration import Calibration
-from gazediffusion.scoring.scorer import Floats, RawScores, ScoreConfig
+from gazediffusion.scoring.scorer import CONTRASTS, Floats, RawScores, ScoreConfig
 from gazediffusion.version import __version__
 
 if TYPE_CHECKING:
@@ -209,6 +209,7 @@ def tabulated(
         "oddest_level_percentile": level_percentile,
         "oddest_span_ms": onset_ms + oddest_span * span_ms,
         "oddest_span_percentile": span_percentile[every, oddest_span],
+        **{name: raw.contrasts[:, k] for k, name in enumerate(CONTRASTS)},
         **{f"error_{level:g}": raw.by_level[:, k] for k, level in enumerate(config.levels)},
     }
     card = {
@@ -238,7 +239,7 @@ def tabulated(
 def _percentiles(raw: RawScores, used: Calibration | None) -> tuple[dict[str, Floats], Floats]:
     """Distance and percentiles by score, (window,), those of levels (window, level), of spans."""
     n, n_levels = raw.by_level.shape
-    names = ("log_likelihood", "denoising_error", "profile")
+    names = ("log_likelihood", "denoising_error", "profile", *CONTRASTS)
     found = {name: np.full(n, np.nan) for name in ("distance", *names)}
     found["levels"] = np.full((n, n_levels), np.nan)
     spans = np.full(raw.by_span.shape, np.nan)
@@ -255,6 +256,8 @@ def _percentiles(raw: RawScores, used: Calibration | None) -> tuple[dict[str, Fl
             "denoising_error", raw.denoising_error[chosen]
         )
         found["profile"][chosen] = group.percentile("profile_distance", found["distance"][chosen])
+        for k, contrast in enumerate(CONTRASTS):
+            found[contrast][chosen] = group.percentile(contrast, raw.contrasts[chosen, k])
         spans[chosen] = group.percentile("span_error", raw.by_span[chosen])
         for k in range(n_levels):
             found["levels"][chosen, k] = group.percentile(f"level_{k}", raw.by_level[chosen, k])
