@@ -5,9 +5,10 @@
 
 The first prints Markdown tables: the AUC of each score between clean windows of held-out
 participants and the same windows with an oddity. Scores: log-likelihood (low is odd), denoising
-error (high), profile distance (high; mean and covariance of training participants), and an
-isolation forest on the paper's nine features, fitted on the training participants of each task.
-The likelihood takes --likelihoods windows a cell. In brackets: 95 % intervals over participants.
+error (high), profile distance (high; mean and covariance of training participants), the lowest
+contrast (mirrored, or without its task), and an isolation forest on the paper's nine features,
+fitted on the training participants of each task. The likelihood takes --likelihoods windows a cell.
+In brackets: 95 % intervals over participants.
 Oddities that were recorded: windows with hand-labelled noise, and participants with many losses
 (share of time between a trial's first and last segment of 8 s that lies in none). --fit writes the
 calibration (`gazediffusion score` reads it as scores.json in the model's folder) and ends.
@@ -31,12 +32,18 @@ from scipy.stats import rankdata
 
 import gazediffusion as gd
 from gazediffusion.evaluation.features import kinematic_features
-from gazediffusion.scoring.calibration import Calibration, n_to_score
+from gazediffusion.scoring.calibration import ALL_TASKS, Calibration, n_to_score
 from gazediffusion.scoring.scorer import RawScores, ScoreConfig, Scorer
 
 Gaze = NDArray[np.floating[Any]]
 Floats = NDArray[np.float64]
-SCORES = ("log-likelihood", "denoising error", "profile distance", "isolation forest")
+SCORES = (
+    "log-likelihood",
+    "denoising error",
+    "profile distance",
+    "lowest contrast",
+    "isolation forest",
+)
 N_BOOTSTRAP, N_FOREST, N_TREES, FINE_STEPS = 200, 1000, 200, 64
 NOISE = gd.EVENT_CLASSES.index("noise") + 1
 NOISY_SHARE, MANY_LOSSES = 0.05, 2 / 3
@@ -211,7 +218,7 @@ def oddities(model: gd.Model) -> Iterator[Planted]:
 
 @dataclass(frozen=True, eq=False)
 class Bench:
-    """The four scores; for each, more is odder."""
+    """The scores; for each, more is odder."""
 
     cheap: Scorer
     costly: Scorer
@@ -229,16 +236,24 @@ class Bench:
             found[0, some] = -self.costly.scores(windows.select(some)).log_likelihood
         found[1] = raw.denoising_error
         found[2] = self.calibration.distances(raw)
+        found[3] = self._lowest_contrast(raw)
         features = features_of(windows.cut(), windows.rate_hz)
         for task, forest in self.forests.items():
             chosen = np.array([windows.tasks[k] == task for k in windows.task])
             if chosen.any():
-                found[3, chosen] = -forest.score_samples(features[chosen])  # type: ignore[attr-defined]
-        missing = np.isnan(found[3])
+                found[-1, chosen] = -forest.score_samples(features[chosen])  # type: ignore[attr-defined]
+        missing = np.isnan(found[-1])
         if missing.any():  # a task that the file does not have
             forest = next(iter(self.forests.values()))
-            found[3, missing] = -forest.score_samples(features[missing])  # type: ignore[attr-defined]
+            found[-1, missing] = -forest.score_samples(features[missing])  # type: ignore[attr-defined]
         return found, raw
+
+    def _lowest_contrast(self, raw: RawScores) -> Floats:
+        """Minus the lowest contrast in standard deviations of training participants' windows."""
+        n, names = raw.contrasts.shape[1], [self.calibration.group_of(one) for one in raw.tasks]
+        means = np.array([self.calibration.groups[name].mean[-n:] for name in names])
+        spread = np.sqrt(np.diag(self.calibration.covariances[ALL_TASKS])[-n:])
+        return np.asarray(-((raw.contrasts - means) / spread).min(axis=1))
 
 
 def features_of(gaze: Gaze, rate_hz: float) -> Floats:
