@@ -231,6 +231,10 @@ def test_the_command_writes_table_and_pictures(
     assert code == 2
     assert "exists already" in err
     assert "--overwrite" in err
+    code, _, err = run(*[tmp_path / "new.csv" if one == output else one for one in command])
+    assert code == 2
+    assert "this folder is not empty" in err
+    assert not (tmp_path / "new.csv").exists()  # refused before the work
     code, _, err = run("score", tmp_path / "w.safetensors", "-o", tmp_path / "w.csv", "--model",
                        folder, "--steps", 6, "--no-likelihood")  # fmt: skip
     assert code == 0, err

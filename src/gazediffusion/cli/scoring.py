@@ -127,6 +127,7 @@ def score(
             given,
             output,
             loaded,
+            plot=plot,
             task=task,
             stride_s=stride,
             cleaning=cleaning_of(eye, blink_before, blink_after, max_speed),
@@ -141,8 +142,7 @@ def score(
     out.print(scores.coverage.in_words(scores.windows.length / scores.windows.rate_hz))
     out.print(f"wrote {plain(output)}: {len(scores)} windows, model {loaded.name}, seed {seed}")
     if plot is not None:
-        drawn = scores.plot(plot, overwrite=overwrite)
-        out.print(f"wrote {plain(plot)}: {len(drawn)} pictures")
+        out.print(f"pictures: {plain(plot)}")
 
 
 @contextmanager

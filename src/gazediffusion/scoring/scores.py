@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 FORMATS = ("parquet", "csv")
+PICTURES = "*.png"  # by which a folder of pictures is known
 
 
 @dataclass(frozen=True)
@@ -119,12 +120,11 @@ class Scores:
         from gazediffusion.plotting.style import house_style, save_figure
 
         folder = Path(folder)
-        require_free(folder, overwrite, "*.png")
         identity = self.windows.identity
         keys = list(zip(*(identity[one] for one in ("participant", "task", "trial")), strict=True))
         shade = self.span_percentile if self.is_calibrated else _ranks_within(self.span_error)
         paths = []
-        with house_style(), written_whole(folder, overwrite, "*.png") as temporary:
+        with house_style(), written_whole(folder, overwrite, PICTURES) as temporary:
             temporary.mkdir(parents=True)
             for number, key in enumerate(dict.fromkeys(keys)):
                 chosen = np.array([one == key for one in keys])

@@ -13,11 +13,12 @@ from gazediffusion.data.cleaning import CleaningConfig
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
+from gazediffusion.files import require_free
 from gazediffusion.model import Model, load
 from gazediffusion.models.pretrained import SCORES, pretrained_folder
 from gazediffusion.scoring.calibration import MOST_WINDOWS, Calibration, n_to_score
 from gazediffusion.scoring.scorer import Floats, Progress, ScoreConfig, Scorer
-from gazediffusion.scoring.scores import Coverage, Scores, require_scores_path, tabulated
+from gazediffusion.scoring.scores import PICTURES, Coverage, Scores, require_scores_path, tabulated
 
 if TYPE_CHECKING:
     from gazediffusion.data.reading import Recordings
@@ -44,6 +45,7 @@ def score(
     output: Path | str | None = None,
     model: Model | Path | str = "default",
     *,
+    plot: Path | str | None = None,
     stride_s: float | None = None,
     cleaning: CleaningConfig | None = None,
     batch_size: int | None = None,
@@ -54,7 +56,7 @@ def score(
     """Score every window of recordings: which are odd to a model, and how odd.
 
     recordings: what `read` gives, windows of the model's length and rate, or a path. output: a
-    .parquet or .csv file to write. stride_s: time between windows; None is their length. The last
+    .parquet or .csv file to write. plot: a folder for a picture of each recording. stride_s: time between windows; None is their length. The last
     window of a segment ends with it, so that no valid segment of a window's length is left out.
     begin: called with the number of windows; what it returns is called with the number done.
     """
@@ -62,6 +64,8 @@ def score(
     scorer = Scorer(loaded.run, ScoreConfig(**settings), batch_size)
     if output is not None:
         require_scores_path(Path(output), overwrite)
+    if plot is not None:
+        require_free(Path(plot), overwrite, PICTURES)
     cut = _cut(recordings, loaded, stride_s, cleaning or CleaningConfig())
     raw = scorer.scores(cut.windows, begin(len(cut.windows)))
     scores = tabulated(
@@ -78,6 +82,8 @@ def score(
     )
     if output is not None:
         scores.save(output, overwrite=overwrite)
+    if plot is not None:
+        scores.plot(plot, overwrite=overwrite)
     return scores
 
 
