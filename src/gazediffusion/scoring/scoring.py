@@ -56,9 +56,10 @@ def score(
     """Score every window of recordings: which are odd to a model, and how odd.
 
     recordings: what `read` gives, windows of the model's length and rate, or a path. output: a
-    .parquet or .csv file to write. plot: a folder for a picture of each recording. stride_s: time between windows; None is their length. The last
-    window of a segment ends with it, so that no valid segment of a window's length is left out.
-    begin: called with the number of windows; what it returns is called with the number done.
+    .parquet or .csv file to write. plot: a folder for a picture of each recording. stride_s: time
+    between windows; None is their length. The last window of a segment ends with it, so that no
+    valid segment of a window's length is left out. begin: called with the number of windows; what
+    it returns is called with the number done.
     """
     loaded = model if isinstance(model, Model) else load(model)
     scorer = Scorer(loaded.run, ScoreConfig(**settings), batch_size)
