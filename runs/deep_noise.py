@@ -38,7 +38,7 @@ from gazediffusion.evaluation.recorded_sets import with_task_names
 from gazediffusion.evaluation.result import plain_values
 from gazediffusion.evaluation.trials import Defect
 from gazediffusion.files import write_json
-from gazediffusion.generation.generator import default_batch_size
+from gazediffusion.generation.qualities import default_batch_size
 from gazediffusion.models.checkpoint import Run
 from gazediffusion.models.representations import Joint
 

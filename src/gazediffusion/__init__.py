@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from gazediffusion.plotting.gallery import plot_windows
     from gazediffusion.plotting.overview import plot_recording
     from gazediffusion.reproduction.reproduction import reproduce
+    from gazediffusion.scoring.scores import Scores
+    from gazediffusion.scoring.scoring import calibrate_scores, score
     from gazediffusion.studies import augment, fill
 
 _HOME = {
@@ -65,12 +67,14 @@ _HOME = {
     "Recording": "data.recordings",
     "Recordings": "data.reading",
     "Scanpath": "data.scanpaths",
+    "Scores": "scoring.scores",
     "Screen": "geometry",
     "SimulationConfig": "data.simulation",
     "StoppedError": "errors",
     "Targets": "data.targets",
     "Windows": "data.windows",
     "augment": "studies",
+    "calibrate_scores": "scoring.scoring",
     "describe": "description",
     "evaluate": "evaluation.evaluation",
     "evaluate_files": "evaluation.loading",
@@ -89,6 +93,7 @@ _HOME = {
     "read_targets": "data.targets",
     "real_windows": "evaluation.recorded_sets",
     "reproduce": "reproduction.reproduction",
+    "score": "scoring.scoring",
     "simulate": "data.simulation",
     "style_windows": "data.preparing",
     "train": "model",
@@ -127,6 +132,9 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "Model",
     "fill",
     "augment",
+    "score",
+    "calibrate_scores",
+    "Scores",
     "fit_baseline",
     "Baseline",
     "EvaluationConfig",

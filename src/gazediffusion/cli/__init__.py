@@ -19,6 +19,7 @@ from gazediffusion.cli import (
     models,
     recordings,
     reproduction,
+    scoring,
     web,
 )
 from gazediffusion.cli.console import err, in_flags, out, plain
@@ -60,6 +61,7 @@ for command in (
     models.generate,
     filling.fill,
     augmentation.augment,
+    scoring.score,
     evaluation.evaluate,
     evaluation.baseline,
     reproduction.reproduce,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 WEIGHTS = "weights.safetensors"
 LOSSES = "losses.json"  # in the folder of a model: `generation.losses.LossModel`
+SCORES = "scores.json"  # in the folder of a model: `scoring.calibration.Calibration`
 DEFAULT = "joint"  # the model taken where none is named
 
 

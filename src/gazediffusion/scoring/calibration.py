@@ -1,0 +1,287 @@
+"""Calibration of scores: how those of held-out participants are distributed, by task.
+
+A table (JSON, beside the weights) holds quantiles of every score over windows of held-out
+participants, and mean and covariance of the profile over windows of training participants. A
+profile is the logarithm of the denoising errors by noise level and channel, and the contrasts; its
+Mahalanobis distance from the training participants' is a score that also sees errors that are too
+small (compare Mahmood et al. 2021; the covariance is shared by tasks as in Lee et al. 2018). Tasks
+with few held-out windows are compared with all tasks together, and windows without a task with all
+windows scored without one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazediffusion.data.windows import Windows
+from gazediffusion.errors import GazeError
+from gazediffusion.files import read_json, write_json
+from gazediffusion.models.checkpoint import Run
+from gazediffusion.models.pretrained import SCORES
+from gazediffusion.scoring.scorer import (
+    CONTRASTS,
+    Floats,
+    Progress,
+    RawScores,
+    ScoreConfig,
+    Scorer,
+)
+from gazediffusion.version import __version__
+
+FORMAT = "gazediffusion-scores"
+ALL_TASKS, NO_TASK = "all tasks", "no task"
+# Shares of held-out windows of which quantiles are kept; 0 and 1 are the extremes.
+_TAIL = np.array([0.0, 0.001, 0.005, 0.01, 0.02, 0.05])
+SHARES = np.concatenate([_TAIL, np.arange(1, 10) / 10, 1 - _TAIL[::-1]])
+MOST_WINDOWS = 500  # of each task, for quantiles and for profiles
+_FEWEST_WINDOWS, _FEWEST_PARTICIPANTS = 30, 2
+_RIDGE = 0.02  # of its variance, added to that of each number of a profile
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """The held-out windows that others are compared with.
+
+    quantiles: score -> its quantiles at SHARES. Scores are log_likelihood, denoising_error,
+    profile_distance, span_error, level_0, level_1 ... and CONTRASTS. mean: (profile,) of training
+    participants.
+    """
+
+    n_windows: int
+    n_participants: int
+    mean: Floats
+    quantiles: Mapping[str, Floats]
+
+    def percentile(self, score: str, values: Floats) -> Floats:
+        """The percentage of the held-out windows below each value; NaN without quantiles."""
+        if score not in self.quantiles:
+            return np.full(np.shape(values), np.nan)
+        return 100 * _ranks(values, self.quantiles[score])
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """The groups by name: tasks, ALL_TASKS and NO_TASK.
+
+    covariances: (profile, profile) of profiles with a task and without one. settings: those of the
+    scores, the hash of the weights, and where the windows come from.
+    """
+
+    groups: Mapping[str, Group]
+    covariances: Mapping[str, Floats]
+    settings: Mapping[str, Any]
+
+    def group_of(self, task: str) -> str:
+        """The name of the group that windows which were given this task are compared with."""
+        if not task:
+            return NO_TASK
+        return task if task in self.groups else ALL_TASKS
+
+    def distances(self, scores: RawScores) -> Floats:
+        """Mahalanobis distances of the profiles per square root of their length, (window,)."""
+        found = np.empty(len(scores.tasks))
+        profiles = scores.profiles
+        for name in set(map(self.group_of, scores.tasks)):
+            chosen = np.array([self.group_of(task) == name for task in scores.tasks])
+            covariance = self.covariances[NO_TASK if name == NO_TASK else ALL_TASKS]
+            off = profiles[chosen] - self.groups[name].mean
+            squared = (off * np.linalg.solve(covariance, off.T).T).sum(axis=1)
+            found[chosen] = np.sqrt(squared / profiles.shape[1])
+        return found
+
+    def mismatch(self, run: Run, config: ScoreConfig) -> str | None:
+        """Why scores of a run with these settings cannot be compared; None where they can."""
+        if self.settings["weights_sha256"] != run.weights_sha256:
+            return "it was made for other weights of this model"
+        ours, theirs = config.decisive, self.settings["scores"]
+        other = [name for name, value in ours.items() if _plain(value) != theirs.get(name)]
+        return f"it was made with other {', '.join(other)}" if other else None
+
+    def save(self, path: Path) -> None:
+        """Write the tables."""
+        groups = {
+            name: {
+                "n_windows": one.n_windows,
+                "n_participants": one.n_participants,
+                "mean": _short(one.mean),
+                "quantiles": {score: _short(table) for score, table in one.quantiles.items()},
+            }
+            for name, one in self.groups.items()
+        }
+        lower = {
+            name: _short(one[np.tril_indices(len(one))]) for name, one in self.covariances.items()
+        }
+        values = {"format": FORMAT, **self.settings, "shares": _short(SHARES)}
+        write_json(path, {**values, "groups": groups, "covariances": lower})
+
+    @classmethod
+    def load(cls, folder: Path) -> Calibration | None:
+        """The tables in the folder of a model; None where there are none."""
+        path = folder / SCORES
+        if not path.is_file():
+            return None
+        values = read_json(path)
+        try:
+            if values.pop("format") != FORMAT or values.pop("shares") != _short(SHARES):
+                raise GazeError("this is no table of scores of this version", path=path)
+            groups = {
+                name: Group(
+                    one["n_windows"],
+                    one["n_participants"],
+                    np.array(one["mean"]),
+                    {score: np.array(table) for score, table in one["quantiles"].items()},
+                )
+                for name, one in values.pop("groups").items()
+            }
+            covariances = {name: _square(one) for name, one in values.pop("covariances").items()}
+            return cls(groups, covariances, values)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise GazeError(f"the tables of scores are damaged ({error!r})", path=path) from error
+
+    @classmethod
+    def fit(
+        cls,
+        scorer: Scorer,
+        parts: Sequence[Windows],
+        n: int = MOST_WINDOWS,
+        progress: Progress = lambda done: None,
+    ) -> Calibration:
+        """From windows files with training and held-out participants, n windows a task of each.
+
+        progress: called with the windows done, of `n_to_score`.
+        """
+        done = 0.0
+        with_task: list[_Scored] = []
+        taskless: list[_Scored] = []
+        for windows, is_held_out in _chosen(parts, n):
+            names = [windows.participants[k] for k in windows.participant]
+            for scored, tasks in ((with_task, None), (taskless, [""] * len(windows))):
+                raw = scorer.scores(windows, partial(_further, progress, done), tasks)
+                scored.append(_Scored(raw, names, is_held_out))
+                done += len(windows)
+        covariances: dict[str, Floats] = {}
+        groups: dict[str, Group] = {}
+        for name, scored in ((ALL_TASKS, with_task), (NO_TASK, taskless)):
+            covariances[name] = _covariance([one for one in scored if not one.is_held_out])
+            groups[name] = _group(scored, covariances[name])
+        for task in dict.fromkeys(task for one in with_task for task in one.raw.tasks if task):
+            of_task = [one.of_task(task) for one in with_task if task in one.raw.tasks]
+            held_out = [one for one in of_task if one.is_held_out]
+            participants = {name for one in held_out for name in one.participants}
+            n_windows = sum(len(one.participants) for one in held_out)
+            is_enough = n_windows >= _FEWEST_WINDOWS and len(participants) >= _FEWEST_PARTICIPANTS
+            if is_enough and any(not one.is_held_out for one in of_task):
+                groups[task] = _group(of_task, covariances[ALL_TASKS])
+        settings = {
+            "gazediffusion_version": __version__,
+            "weights_sha256": scorer.run.weights_sha256,
+            "scores": {name: _plain(value) for name, value in asdict(scorer.config).items()},
+            "data_sha256": [part.provenance.get("data_sha256") for part in parts],
+        }
+        return cls(groups, covariances, settings)
+
+
+def n_to_score(parts: Sequence[Windows], n: int = MOST_WINDOWS) -> int:
+    """How many windows `Calibration.fit` scores; each counts with and without its task."""
+    return 2 * sum(len(windows) for windows, _ in _chosen(parts, n))
+
+
+@dataclass(frozen=True, eq=False)
+class _Scored:
+    """Scores of some windows, and whose they are."""
+
+    raw: RawScores
+    participants: list[str]
+    is_held_out: bool
+
+    def of_task(self, task: str) -> _Scored:
+        chosen = np.array([one == task for one in self.raw.tasks])
+        names = [name for name, is_in in zip(self.participants, chosen, strict=True) if is_in]
+        return _Scored(self.raw.select(chosen), names, self.is_held_out)
+
+
+def _chosen(parts: Sequence[Windows], n: int) -> list[tuple[Windows, bool]]:
+    """At most n windows of each task, of training and of held-out participants."""
+    found = []
+    for part in parts:
+        for side, is_held_out in ((part.train, False), (part.held_out, True)):
+            if len(side) == 0:
+                who = "held-out" if is_held_out else "training"
+                raise GazeError(
+                    f"the calibration of scores needs windows of {who} participants",
+                    remedy="prepare with a `validation_fraction` between 0 and 1",
+                )
+            tasks = [part.tasks[k] for k in np.unique(side.task)]
+            found += [(side.of_task(task).subsample(n), is_held_out) for task in tasks]
+    return found
+
+
+def _covariance(scored: Sequence[_Scored]) -> Floats:
+    """Of profiles about the mean of their task, with a ridge."""
+    off = []
+    tasks = {task for one in scored for task in one.raw.tasks}
+    for task in tasks:
+        profiles = np.concatenate([one.of_task(task).raw.profiles for one in scored])
+        off.append(profiles - profiles.mean(axis=0))
+    together = np.concatenate(off)
+    covariance = together.T @ together / max(len(together) - len(tasks), 1)
+    # Each number by its own variance: contrasts vary far less than errors do.
+    return np.asarray(covariance + _RIDGE * np.diag(np.maximum(np.diag(covariance), 1e-6)))
+
+
+def _group(scored: Sequence[_Scored], covariance: Floats) -> Group:
+    """Mean profile of training participants, quantiles of held-out ones."""
+    training = [one.raw.profiles for one in scored if not one.is_held_out]
+    held_out = [one for one in scored if one.is_held_out]
+    mean = np.concatenate(training).mean(axis=0)
+    profiles = np.concatenate([one.raw.profiles for one in held_out])
+    off = profiles - mean
+    squared = (off * np.linalg.solve(covariance, off.T).T).sum(axis=1)
+    by_level = np.concatenate([one.raw.by_level for one in held_out])
+    contrasts = np.concatenate([one.raw.contrasts for one in held_out])
+    values = {
+        "log_likelihood": np.concatenate([one.raw.log_likelihood for one in held_out]),
+        "denoising_error": by_level.mean(axis=1),
+        "profile_distance": np.sqrt(squared / profiles.shape[1]),
+        "span_error": np.concatenate([one.raw.by_span.ravel() for one in held_out]),
+        **{f"level_{k}": by_level[:, k] for k in range(by_level.shape[1])},
+        **{name: contrasts[:, k] for k, name in enumerate(CONTRASTS)},
+    }
+    quantiles = {
+        score: np.quantile(one, SHARES) for score, one in values.items() if np.isfinite(one).all()
+    }
+    participants = {name for one in held_out for name in one.participants}
+    return Group(len(profiles), len(participants), mean, quantiles)
+
+
+def _ranks(values: Floats, quantiles: Floats) -> Floats:
+    """The share of a distribution with these quantiles at SHARES below each value."""
+    return np.asarray(np.interp(values, quantiles, SHARES, left=0.0, right=1.0))
+
+
+def _short(values: NDArray[np.floating[Any]]) -> list[float]:
+    """Five digits, which are far below the differences of windows."""
+    return [float(f"{value:.5g}") for value in values.tolist()]
+
+
+def _square(lower: Sequence[float]) -> Floats:
+    """A symmetric matrix from its lower triangle."""
+    size = int((np.sqrt(8 * len(lower) + 1) - 1) / 2)
+    matrix = np.zeros((size, size))
+    matrix[np.tril_indices(size)] = lower
+    return np.asarray(matrix + np.tril(matrix, -1).T)
+
+
+def _further(progress: Progress, before: float, done: float) -> None:
+    progress(before + done)
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
