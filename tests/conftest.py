@@ -121,3 +121,16 @@ def steerable_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tests.training.test_steering import steerable_run
 
     return steerable_run(tmp_path_factory.mktemp("steerable") / "run")
+
+
+@pytest.fixture
+def one_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports draw one figure and the gallery; all others take seconds.
+
+    Every figure of a report is drawn by tests/evaluation/test_report.py and by
+    test_gaze_that_does_not_move_is_evaluated_without_a_crash.
+    """
+    from gazediffusion.plotting import evaluation
+
+    one = {"floor_ratios": evaluation.FIGURES["floor_ratios"]}
+    monkeypatch.setattr(evaluation, "FIGURES", one)

@@ -191,6 +191,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_figure")
 @pytest.mark.filterwarnings("default::UserWarning")
 @pytest.mark.parametrize("program", [one for one in programs() if one.is_run], ids=program_id)
 def test_every_marked_program_runs(
@@ -215,6 +216,7 @@ def test_examples_have_about_ten_lines() -> None:
             assert len(program.code.splitlines()) <= 13
 
 
+@pytest.mark.usefixtures("one_figure")
 def test_the_demo_runs(tmp_path: Path) -> None:
     demo = from_folder("examples", "demo")
     demo.main(tmp_path / "demo", n=25, quality="fast", tasks=demo.TASKS[1:])
