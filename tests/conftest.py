@@ -25,14 +25,21 @@ SCREEN = Screen(1280, 720, 40.0, 22.5, 45.0)
 LONGEST = (
     "web/test_page.py",
     "reproduction/test_reproduce.py",
+    "reproduction/test_evidence.py",
     "test_documents.py",
+    "training/test_loop.py",
+    "evaluation/test_evaluation.py",
+    "generation/test_sets.py",
     "web/test_same_bytes.py",
     "web/test_comparison_routes.py",
     "training/test_concurrent.py",
-    "training/test_loop.py",
-    "evaluation/test_evaluation.py",
+    "cli/test_interrupts.py",
+    "test_architecture.py",
+    "web/test_load.py",
+    "cli/test_cli.py",
+    "web/test_hostile.py",
     "evaluation/test_report.py",
-    "generation/test_sets.py",
+    "evaluation/test_memorisation.py",
 )
 
 
