@@ -234,7 +234,9 @@ def test_cancelling_and_leaving_end_the_work_of_the_worker(
             job = json.loads(next(lines).removeprefix("data: "))["job"]
             assert any("reading" in line for line in lines)
             pid = play.worker.pid
-            assert httpx2.post(f"{url}/api/jobs/{job}/cancel", timeout=PATIENCE_S).status_code == 204
+            assert (
+                httpx2.post(f"{url}/api/jobs/{job}/cancel", timeout=PATIENCE_S).status_code == 204
+            )
             rest = "".join(lines)
         assert rest.endswith('event: faileddata: {"error": "the job was cancelled"}')
         assert httpx2.post(f"{url}/api/jobs/{job}/cancel", timeout=PATIENCE_S).status_code == 404

@@ -115,7 +115,9 @@ def test_idle_uploads_time_out_and_lock_nobody_out(run_folder: Path) -> None:
         assert statuses == ["408", "408", "429", "429"], "one client takes half of the places"
         for one in idle:
             one.close()
-        answer = httpx2.post(f"{url}/api/real", files={"files": ("a.csv", b"no")}, timeout=PATIENCE_S)
+        answer = httpx2.post(
+            f"{url}/api/real", files={"files": ("a.csv", b"no")}, timeout=PATIENCE_S
+        )
         assert answer.status_code == 422, "their places are free"
 
 
