@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 
-# Two test processes with two threads each would fight for two cores. Set before torch is loaded.
+# Two test processes with two threads each would fight for two cores, and threads of the few tests
+# that ask for more would spin while they wait. Set before torch is loaded.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import re
 import sys
