@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,10 +23,6 @@ from numpy.typing import NDArray
 from gazediffusion.cli import main
 from gazediffusion.data.recordings import Recording
 from gazediffusion.geometry import Screen
-
-if TYPE_CHECKING:
-    from xdist.remote import Producer
-    from xdist.scheduler import LoadFileScheduling
 
 SCREEN = Screen(1280, 720, 40.0, 22.5, 45.0)
 
@@ -67,11 +63,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """For --dist loadfile: each file in one process, and those of TOGETHER in the same one."""
     from xdist.scheduler import LoadFileScheduling
 
-    class InFiles(LoadFileScheduling):
+    class InFiles(LoadFileScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
             scope: str = super()._split_scope(nodeid)
             found = [name for name, files in TOGETHER.items() if re.search(f"{files}$", scope)]

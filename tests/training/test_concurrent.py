@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from gazediffusion.errors import GazeError
 from gazediffusion.models.checkpoint import read_metrics
-from gazediffusion.training.concurrent import Job, in_processes, multiprocessing, train_concurrently
+from gazediffusion.training.concurrent import Job, in_processes, train_concurrently
 from gazediffusion.training.loop import Epoch, train_epochs
 from tests.processes import START
 from tests.runs import TINY, saved_windows

@@ -206,7 +206,7 @@ def test_invalid_input_is_reported_and_a_defect_is_not_shown(
     assert "secret" in caplog.text
 
 
-get, post = (partial(one, timeout=PATIENCE_S) for one in (httpx2.get, httpx2.post))
+get, post = partial(httpx2.get, timeout=PATIENCE_S), partial(httpx2.post, timeout=PATIENCE_S)
 opened = partial(httpx2.stream, "GET", timeout=PATIENCE_S)
 
 
