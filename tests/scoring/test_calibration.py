@@ -148,3 +148,18 @@ def test_both_sides_of_the_split_are_needed(scorer: Scorer) -> None:
         Calibration.fit(scorer, [replace(windows, validation=frozenset())])
     with pytest.raises(gd.GazeError, match="windows of training participants"):
         Calibration.fit(scorer, [windows.held_out])
+
+
+def test_files_with_different_tasks_are_calibrated_together(scorer: Scorer) -> None:
+    cheap = replace(scorer, config=replace(QUICK, has_likelihood=False))
+    windows = windows_20hz()
+    other = replace(windows, tasks=("movies", "dots"))  # the training windows are of movies there
+    found = Calibration.fit(cheap, [windows, other])
+    assert found.groups[ALL_TASKS].n_windows == 48
+    profiles = [cheap.scores(one.train).profiles for one in (windows, other)]
+    centred = np.concatenate([one - one.mean(axis=0) for one in profiles])
+    covariance = centred.T @ centred / (len(centred) - 2)
+    off_diagonal = ~np.eye(len(covariance), dtype=bool)
+    np.testing.assert_allclose(
+        found.covariances[ALL_TASKS][off_diagonal], covariance[off_diagonal], rtol=1e-5, atol=1e-9
+    )

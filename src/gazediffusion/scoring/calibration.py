@@ -228,7 +228,8 @@ def _covariance(scored: Sequence[_Scored]) -> Floats:
     off = []
     tasks = {task for one in scored for task in one.raw.tasks}
     for task in tasks:
-        profiles = np.concatenate([one.of_task(task).raw.profiles for one in scored])
+        of_task = [one.of_task(task) for one in scored if task in one.raw.tasks]
+        profiles = np.concatenate([one.raw.profiles for one in of_task])
         off.append(profiles - profiles.mean(axis=0))
     together = np.concatenate(off)
     covariance = together.T @ together / max(len(together) - len(tasks), 1)
