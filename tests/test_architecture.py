@@ -31,6 +31,7 @@ ORDER = [
     "plotting",
     "evaluation",
     "model",
+    "annotation",
     "description",
     "reproduction",
     "web",

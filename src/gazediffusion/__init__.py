@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from gazediffusion.version import __version__
 
 if TYPE_CHECKING:
+    from gazediffusion.annotation import fill, label
     from gazediffusion.data.cleaning import CleaningConfig
     from gazediffusion.data.inspection import inspect
     from gazediffusion.data.preparing import PrepareConfig, prepare, style_windows
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from gazediffusion.evaluation.result import Evaluation, EvaluationConfig
     from gazediffusion.generation.baselines import Baseline, fit_baseline
     from gazediffusion.geometry import Screen
-    from gazediffusion.model import Model, fill, load, train
+    from gazediffusion.model import Model, load, train
     from gazediffusion.models.listing import list_models
     from gazediffusion.models.recipes import RECIPES, Recipe
     from gazediffusion.plotting.gallery import plot_windows
@@ -69,9 +70,10 @@ _HOME = {
     "describe": "description",
     "evaluate": "evaluation.evaluation",
     "evaluate_files": "evaluation.loading",
-    "fill": "model",
+    "fill": "annotation",
     "fit_baseline": "generation.baselines",
     "inspect": "data.inspection",
+    "label": "annotation",
     "list_models": "models.listing",
     "load": "model",
     "parse_position": "data.scanpaths",
@@ -121,6 +123,7 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "load",
     "Model",
     "fill",
+    "label",
     "fit_baseline",
     "Baseline",
     "EvaluationConfig",

@@ -11,7 +11,16 @@ from typing import Annotated
 
 import typer
 
-from gazediffusion.cli import about, evaluation, filling, models, recordings, reproduction, web
+from gazediffusion.cli import (
+    about,
+    evaluation,
+    filling,
+    labelling,
+    models,
+    recordings,
+    reproduction,
+    web,
+)
 from gazediffusion.cli.console import err, in_flags, out, plain
 from gazediffusion.errors import GazeError
 from gazediffusion.version import __version__
@@ -50,6 +59,7 @@ for command in (
     models.calibrate,
     models.generate,
     filling.fill,
+    labelling.label,
     evaluation.evaluate,
     evaluation.baseline,
     reproduction.reproduce,

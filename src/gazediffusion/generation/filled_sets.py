@@ -7,42 +7,38 @@ are looked for to count them and to sample them; which samples are filled is sto
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gazediffusion.data.export import Labelled, write_into
+from gazediffusion.data.export import Labelled
 from gazediffusion.data.export.card import screen_fields
-from gazediffusion.data.export.labelled import checked
-from gazediffusion.data.export.table import write_parquet
 from gazediffusion.data.export.windows import put_set_in_place, require_free_set
 from gazediffusion.errors import GazeError
-from gazediffusion.files import (
-    ending_of,
-    require_writable,
-    sha256_of,
-    unpacked,
-    write_json,
-    written_whole,
-)
+from gazediffusion.files import ending_of, require_writable, write_json, written_whole
 from gazediffusion.generation.filling import Filler, filled
 from gazediffusion.generation.gaps import GapCounts, Marks
 from gazediffusion.generation.generator import Progress
+from gazediffusion.generation.model_grid import OTHER_ANGLE
+from gazediffusion.generation.recording_sets import (
+    Total,
+    after,
+    format_of_recordings,
+    require_bids_size,
+    sources_of,
+    with_events,
+    work_folder,
+    write_recordings,
+)
 from gazediffusion.geometry import Screen
 from gazediffusion.version import __version__
 
 if TYPE_CHECKING:
     from gazediffusion.data.reading import Recordings
-
-Total = Callable[[int], Progress]
-_SAME = {"bids": "bids", "eyelink-asc": "asc"}  # formats of recordings that we write as well
-_ARROW = ("parquet", "feather", "arrow", "ipc")
 
 
 @dataclass(frozen=True)
@@ -71,15 +67,16 @@ def write_filled(
     require_free_set(output, format, overwrite)
     require_writable(output)
     card = _card(filler, recordings)
-    counts, n_windows, screens, warnings = _counted(filler, recordings, format)
-    work = _work_folder(output, card)
+    counts, n_windows, screens, has_labels, warnings = _counted(filler, recordings, format)
+    work = work_folder(output, card)
     card |= {"format_written": format, "counts": asdict(counts), **screen_fields(screens)}
     _sample(filler, recordings, work, n_windows, begin(sum(n_windows)))
     with written_whole(work / "set") as folder:
         folder.mkdir(parents=True)
         for draw in range(filler.config.draws):
             of_draw = folder if filler.config.draws == 1 else folder / f"draw-{draw + 1}"
-            _write(of_draw, _filled(recordings, work, draw), format, card)
+            labelled = _filled(recordings, work, draw, has_labels)
+            write_recordings(of_draw, labelled, format, card)
         (folder / "README.md").write_text(_readme(card), encoding="utf-8")
         write_json(folder / "card.json", card)
         if format == "bids" and filler.config.draws == 1:
@@ -90,42 +87,24 @@ def write_filled(
 
 
 def _format_of(output: Path, recordings: Recordings, draws: int) -> str:
-    """That of the ending; for a folder that of the recordings where it is written, else parquet."""
-    ending = ending_of(output)
-    if ending and draws > 1:
+    if ending_of(output) and draws > 1:
         raise GazeError(
             "several draws are written as a folder",
             path=output,
             remedy=f"name it without an ending, as {output.stem}",
         )
-    if ending not in ("", "csv", "parquet"):
-        raise GazeError(
-            f"recordings are not written as .{ending}",
-            path=output,
-            remedy="end the name in .parquet or .csv, or leave the ending out for a folder in the "
-            "recordings' own format",
-        )
-    found = set()
-    for source in recordings.sources:
-        is_arrow = ending_of(unpacked(source.path)) in _ARROW
-        table = "csv" if source.reader.NAME == "table" and not is_arrow else "parquet"
-        found.add(_SAME.get(source.reader.NAME, table))
-    return ending or (found.pop() if len(found) == 1 else "parquet")
+    return format_of_recordings(output, recordings)
 
 
 def _card(filler: Filler, recordings: Recordings) -> dict[str, Any]:
     """What decides the filled gaze, and where it comes from."""
     described = filler.generator.describe()
-    sources = [
-        {"name": one.path.name, "format": one.reader.NAME, "sha256": sha256_of(one.path)}
-        for one in recordings.sources
-    ]
     return {
         "format": "gazediffusion-filled",
         "synthetic": False,
         "gazediffusion_version": __version__,
         "fill": asdict(filler.config),
-        "sources": sources,
+        "sources": sources_of(recordings),
         "sampling": {k: v for k, v in described["sampling"].items() if k != "task"},
         "model": described["model"],
     }
@@ -133,40 +112,30 @@ def _card(filler: Filler, recordings: Recordings) -> dict[str, Any]:
 
 def _counted(
     filler: Filler, recordings: Recordings, format: str
-) -> tuple[GapCounts, list[int], dict[str, Screen], list[str]]:
-    """Counts of gaps, windows by recording, screens by task, warnings; bad input is refused."""
+) -> tuple[GapCounts, list[int], dict[str, Screen], bool, list[str]]:
+    """Counts of gaps, windows by recording, screens by task, whether any is labelled, warnings.
+
+    Bad input is refused.
+    """
     counts, screens, warnings = GapCounts(), dict[str, Screen](), set[str]()
-    n_windows = []
+    n_windows, has_labels = [], False
     for recording in recordings:
         gaps = filler.gaps(recording)
         counts += gaps.counts
+        has_labels |= recording.labels is not None
         n_windows.append(filler.n_windows(gaps))
         assert recording.screen is not None
         screens.setdefault(recording.task, recording.screen)
-        if format == "bids" and not recording.screen.has_degrees:
-            raise GazeError(
-                "BIDS needs the screen's pixels, size and distance",
-                path=recording.path,
-                remedy="give `screen` with its size (`width_cm`) and `distance_cm`",
-            )
+        require_bids_size(recording, format)
         if gaps.gaps and not filler.is_in_degrees(recording):
-            warnings.add(
-                "the size of the recording's or of the model's screen is not known: gaze is filled "
-                "as if both covered the same visual angle"
-            )
+            warnings.add(OTHER_ANGLE.format(done="filled"))
     if not counts.valid:
         raise GazeError(
             "nothing to condition on: no sample is valid",
             path=recordings.sources[0].path,
             remedy="see why with gazediffusion inspect",
         )
-    return counts, n_windows, screens, sorted(warnings)
-
-
-def _work_folder(output: Path, card: dict[str, Any]) -> Path:
-    """A folder beside the output, named by everything that decides what is sampled."""
-    digest = hashlib.sha256(json.dumps(card, sort_keys=True).encode()).hexdigest()[:12]
-    return output.parent / f".{output.name}.{digest}.work"
+    return counts, n_windows, screens, has_labels, sorted(warnings)
 
 
 def _sample(
@@ -179,7 +148,7 @@ def _sample(
         path = _stored(work, number)
         if not path.is_file():
             gaps = filler.gaps(recording)
-            courses = filler.courses(gaps, _after(done, progress))
+            courses = filler.courses(gaps, after(done, progress))
             np.savez(path.with_suffix(".npz"), **gaps.marks._asdict())
             with written_whole(path) as temporary, open(temporary, "wb") as stream:
                 np.save(stream, np.stack(courses))
@@ -187,30 +156,19 @@ def _sample(
         progress(done)
 
 
-def _after(done: float, progress: Progress) -> Progress:
-    return lambda n: progress(done + n)
-
-
 def _stored(work: Path, number: int) -> Path:
     """The courses of a recording; its marks are beside them, in .npz, and written first."""
     return work / f"{number:09d}.npy"
 
 
-def _filled(recordings: Recordings, work: Path, draw: int) -> Iterator[Labelled]:
+def _filled(recordings: Recordings, work: Path, draw: int, has_labels: bool) -> Iterator[Labelled]:
     """The recordings of a draw, one at a time."""
     for number, recording in enumerate(recordings):
         path = _stored(work, number)
         with np.load(path.with_suffix(".npz")) as found:
             marks = Marks(found["eye"].item(), found["is_filled"], float(found["rate_hz"]))
-        yield filled(recording, marks, np.load(path, mmap_mode="r")[draw]), ()
-
-
-def _write(folder: Path, labelled: Iterator[Labelled], format: str, card: dict[str, Any]) -> None:
-    folder.mkdir(exist_ok=True)
-    if format == "parquet":
-        write_parquet(checked(labelled), folder, card=card)
-    else:
-        write_into(folder, labelled, format)
+        course = np.load(path, mmap_mode="r")[draw]
+        yield with_events(filled(recording, marks, course), has_labels)
 
 
 def _readme(card: dict[str, Any]) -> str:

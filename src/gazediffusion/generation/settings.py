@@ -1,4 +1,4 @@
-"""Settings of sampling and filling, as the functions of a model take them."""
+"""Settings of sampling, filling and labelling, as the functions of a model take them."""
 
 from __future__ import annotations
 
@@ -63,5 +63,16 @@ class FillingSettings(TypedDict, total=False):
     task: str | None
     cleaning: CleaningConfig
     quality: str
+    precision: str
+    batch_size: int | None
+
+
+class LabellingSettings(TypedDict, total=False):
+    """How recordings are labelled.
+
+    cleaning: what is lost, and thus noise. precision, batch_size: as in `SamplingSettings`.
+    """
+
+    cleaning: CleaningConfig
     precision: str
     batch_size: int | None
