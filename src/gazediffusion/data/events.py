@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.export import Event
+from gazediffusion.data.export.labelled import EventKind
 from gazediffusion.data.recordings import EVENT_CLASSES, label_segments, true_segments
 from gazediffusion.geometry import Screen
 
@@ -138,7 +139,7 @@ def labelled_events(
             steps_s = np.diff(time_ms[first:stop]) / 1000
             peak = float((np.hypot(*np.diff(inside)) / np.maximum(steps_s, 1e-9)).max())
         onset_ms, offset_ms = float(time_ms[first]), float(ends_ms[stop])
-        events.append(Event(kind, onset_ms, offset_ms, amplitude, peak))
+        events.append(Event(cast("EventKind", kind), onset_ms, offset_ms, amplitude, peak))
     return events
 
 

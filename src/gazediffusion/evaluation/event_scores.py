@@ -54,7 +54,8 @@ def match_samples(true: Labels, found: Labels) -> Matches:
         np.stack([labels == number for number in range(1, N_CLASSES + 1)], axis=1)
         for labels in (true, found)
     )
-    return Matches(*(np.sum(a, axis=2, dtype=np.float64) for a in (one & other, one, other)))
+    counts = [np.asarray(np.count_nonzero(mask, axis=2)) for mask in (one & other, one, other)]
+    return Matches(*(count.astype(np.float64) for count in counts))
 
 
 def match_events(true: Labels, found: Labels) -> Matches:
@@ -83,4 +84,5 @@ def confusion(true: Labels, found: Labels) -> Floats:
     counts = np.bincount(pairs, minlength=(N_CLASSES + 1) ** 2).reshape(N_CLASSES + 1, -1)
     table = counts[1:, 1:].astype(np.float64)
     total = table.sum(axis=1, keepdims=True)
-    return np.divide(table, total, out=np.full_like(table, np.nan), where=total > 0)
+    shares: Floats = np.divide(table, total, out=np.full_like(table, np.nan), where=total > 0)
+    return shares
