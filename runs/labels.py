@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,19 +32,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 import gazediffusion as gd
-from gazediffusion.evaluation.detectors import Detector, ForestDetector, NetworkDetector
+from gazediffusion.evaluation.detectors import Detector, Fit, ForestDetector, NetworkDetector
 from gazediffusion.evaluation.event_scores import Matches, confusion, match_events, match_samples
 from gazediffusion.evaluation.labelled_events import EventStatistics, quantities
 from gazediffusion.evaluation.metrics import js_from_counts, ks_and_wasserstein1
 from gazediffusion.generation.labelling import Labeller
 
+RELABELLED = "held-out gaze, network's labels"
 START = time.monotonic()
 N_BOOTSTRAP = 200
 N_PARTICIPANTS = (1, 3, 5)  # real ones of the rows with few
 STEPS, N_SAMPLES, N_TREES = 400, 60_000, 50
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Fit = Callable[[Sequence[gd.Windows], int], Detector]
 
 
 def say(line: str) -> None:
@@ -128,6 +128,8 @@ def plausibility(held_out: gd.Windows, train: gd.Windows, sets: dict[str, gd.Win
     head("Events: medians, and ratio to the floor", [*columns, *(f"{one}, ratio" for one in sets)])
     rng = np.random.default_rng(0)
     draws = [{name: drawn_by(one, rng) for name, one in every.items()} for _ in range(N_BOOTSTRAP)]
+    for one in draws:
+        one[RELABELLED] = one["held-out"]  # the same windows
     whole = {name: np.arange(len(one)) for name, one in every.items()}
 
     def distance(name: str, which: str, drawn: dict[str, Ints]) -> float:
@@ -188,7 +190,7 @@ def shuffled(windows: gd.Windows, n: int, rng: np.random.Generator) -> gd.Window
 
 
 def worth(
-    fits: dict[str, Fit],
+    fits: Mapping[str, Fit],
     train: gd.Windows,
     synthetic: gd.Windows,
     held_out: gd.Windows,
@@ -247,7 +249,7 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--quality", default="default")
     arguments = parser.parse_args(given)
     windows = gd.Windows.load(arguments.windows).of_task(arguments.task).dequantized(0)
-    windows = windows.select((windows.cut_labels() > 0).all(axis=1))
+    windows = windows.select(np.flatnonzero((windows.cut_labels() > 0).all(axis=1)))
     n = arguments.n
     held_out, train = windows.held_out.subsample(n), windows.train
     say(f"labelled windows: {len(train)} training, {len(windows.held_out)} held out")
@@ -263,7 +265,7 @@ def main(given: Sequence[str] | None = None) -> None:
     first = synthetic.select(np.arange(n))
     relabelled = _with_labels(held_out, labels)
     scores(held_out, labels)
-    sets = {"generated": first, "held-out gaze, network's labels": relabelled}
+    sets = {"generated": first, RELABELLED: relabelled}
     plausibility(held_out, train.subsample(n), sets)
 
     def network(sets: Sequence[gd.Windows], seed: int) -> Detector:

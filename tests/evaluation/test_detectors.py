@@ -11,6 +11,7 @@ import gazediffusion as gd
 from gazediffusion.evaluation.detectors import (
     N_FEATURES,
     SCALES_MS,
+    Detector,
     ForestDetector,
     NetworkDetector,
     features,
@@ -60,6 +61,7 @@ def test_mirrored_gaze_has_features_with_other_signs_of_velocity_alone() -> None
 
 @pytest.mark.parametrize("name", ["network", "forest"])
 def test_known_events_are_learned(name: str) -> None:
+    detector: Detector
     if name == "network":
         detector = NetworkDetector.fit([moving(16)], seed=0, steps=60, batch_size=4)
     else:

@@ -104,7 +104,7 @@ class NetworkDetector:
             true = classes[chosen, start : start + _CROP] - 1
             loss = functional.cross_entropy(network(batch), true, ignore_index=-1)
             optimizer.zero_grad()
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             schedule.step()
         return cls(network.eval(), device)

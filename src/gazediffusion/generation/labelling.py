@@ -143,7 +143,7 @@ class Labeller:
             clean = process.denoise(self._network, x, level, *condition, channels)
             total += clean[:, n_gaze:].float() / JOINT_STD
         probabilities: Floats = ((total / len(mirrored) + 1) / 2).clamp(_LEAST, 1).cpu().numpy()
-        return probabilities / probabilities.sum(axis=1, keepdims=True)
+        return np.asarray(probabilities / probabilities.sum(axis=1, keepdims=True))
 
     def _condition(self, n: int, is_flipped: tuple[bool, bool]) -> Condition:
         """Mirrored or not; neither task nor statistics, for the gaze itself is given."""

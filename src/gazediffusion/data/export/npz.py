@@ -143,7 +143,7 @@ def _labels(
         problem = f"'event' must be numbers (window, time) of the {len(names)} 'event_classes' or 0"
         raise GazeError(problem, path=path)
     number = [EVENT_CLASSES.index(name) + 1 if name in EVENT_CLASSES else 0 for name in names]
-    return np.array([0, *number], dtype=np.uint8)[event]
+    return np.asarray(np.array([0, *number], dtype=np.uint8)[event])
 
 
 def _rate(time_ms: NDArray[Any], n_samples: int, path: Path) -> float:
