@@ -112,9 +112,9 @@ def test_the_command_writes_a_column_and_a_card(
     assert set(frame["event"]) <= set(gd.EVENT_CLASSES)
     card = json.loads((tmp_path / "out.json").read_text())["GazediffusionCard"]
     assert card["format"] == "gazediffusion-labelled"
-    assert "no person" in card["labels"]["by"]
+    assert "not by hand" in card["labels"]["by"]
     assert sum(card["n_samples"].values()) == 6500
-    assert "no person did" in (tmp_path / "out.md").read_text()
+    assert "none by hand" in (tmp_path / "out.md").read_text()
     code, _, error = run(*arguments)
     assert code == 2
     assert "--overwrite" in error

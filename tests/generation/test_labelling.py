@@ -260,4 +260,4 @@ def test_the_command_writes_the_column_and_says_who_labelled(
     frame, plain = (pl.read_parquet(tmp_path / f"{one}.parquet") for one in ("a", "plain"))
     assert frame.drop("event").equals(plain)
     assert set(frame["event"]) <= set(gd.EVENT_CLASSES)
-    assert "no person labelled it" in (tmp_path / "a.md").read_text()
+    assert "not by hand" in (tmp_path / "a.md").read_text()

@@ -228,7 +228,7 @@ def _readme(card: dict[str, Any]) -> str:
     shares = ", ".join(f"{name} {n / total:.1%}" for name, n in card["n_samples"].items())
     return f"""# Recordings with labels of events
 
-A network labelled every sample as fixation, saccade, pursuit or noise; no person did. Gaze is as
+A network labelled every sample as fixation, saccade, pursuit or noise; none by hand. Gaze is as
 recorded. {where}
 
 - samples: {shares}

@@ -65,7 +65,7 @@ class Labeller:
         """What a card says of the labels."""
         return {
             "classes": list(EVENT_CLASSES),
-            "by": "the model's, given the gaze; no person labelled it",
+            "by": "the model's, given the gaze; not by hand",
             "weights_sha256": self.run.weights_sha256,
             "method": "most probable sequence",
             "change_cost": CHANGE_COST,
