@@ -15,6 +15,7 @@ from gazediffusion.data.cleaning import CleaningConfig
 from gazediffusion.data.export import write_into
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
+from gazediffusion.evaluation.event_scores import match_events, match_samples
 from gazediffusion.generation.labelling import NOISE, Labeller
 from gazediffusion.model import Model
 from tests.conftest import MakeRecording, RunCommand, wandering_gaze
@@ -170,3 +171,15 @@ def test_filled_recordings_keep_the_labels_of_what_is_recorded(
     assert event[:1500].null_count() == 1500
     assert event[1500:1985].unique().to_list() == ["fixation"]
     assert event[1985:2075].null_count() == 90
+
+
+def test_the_packaged_model_finds_the_events_of_simulated_recordings() -> None:
+    config = gd.SimulationConfig(n_participants=1, minutes=0.2, trial_seconds=12, rate_hz=500.0)
+    (trial,) = gd.simulate(config)
+    true = trial.labels[None]
+    found = gd.load("default", device="cpu").label(trial.recording).labels
+    assert found is not None
+    samples, events = (match(true, found[None]).f1() for match in (match_samples, match_events))
+    assert samples[:2].min() > 0.85
+    assert events[:2].min() > 0.95
+    assert not (found == 3).any()  # nothing moves that could be pursued
