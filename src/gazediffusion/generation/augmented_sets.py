@@ -7,7 +7,7 @@ interrupted call resumes. The set holds synthetic recordings alone; the study is
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,9 @@ from gazediffusion.errors import GazeError
 from gazediffusion.files import require_writable, write_json, written_whole
 from gazediffusion.generation.augmentation import Augmenter, Batch, synthetic_name
 from gazediffusion.generation.generator import Progress
+from gazediffusion.generation.model_grid import OTHER_ANGLE
 from gazediffusion.generation.recording_sets import (
+    Total,
     after,
     describe_sources,
     format_of_recordings,
@@ -36,8 +38,6 @@ from gazediffusion.version import __version__
 
 if TYPE_CHECKING:
     from gazediffusion.data.reading import Recordings
-
-Total = Callable[[int], Progress]
 
 
 @dataclass(frozen=True)
@@ -189,10 +189,7 @@ def _warnings(card: Mapping[str, Any], batches: list[Batch]) -> list[str]:
     for batch in batches:
         own = batch.generator.screens[batch.generator.task or ""]
         if not all(one.screen.is_comparable_with(own) for one in batch.originals):
-            lines.append(
-                "the size of the recordings' or of the model's screen is not known: gaze is "
-                "generated as if both covered the same visual angle"
-            )
+            lines.append(OTHER_ANGLE.format(done="generated"))
             break
     return lines
 

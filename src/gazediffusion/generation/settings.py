@@ -1,4 +1,4 @@
-"""Settings of sampling, filling and augmenting, as the functions of a model take them."""
+"""Settings of sampling, filling, augmenting and labelling, as a model's functions take them."""
 
 from __future__ import annotations
 
@@ -87,5 +87,16 @@ class AugmentingSettings(TypedDict, total=False):
     cleaning: CleaningConfig
     losses: bool
     quality: str
+    precision: str
+    batch_size: int | None
+
+
+class LabellingSettings(TypedDict, total=False):
+    """How recordings are labelled.
+
+    cleaning: what is lost, and thus noise. precision, batch_size: as in `SamplingSettings`.
+    """
+
+    cleaning: CleaningConfig
     precision: str
     batch_size: int | None
