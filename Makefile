@@ -4,7 +4,7 @@ PYTHON ?= python3
 RUN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test quick lint bench clean
+.PHONY: demo test quick lint style types tests bench clean
 .DEFAULT_GOAL := demo
 
 $(STAMP): pyproject.toml constraints.txt
@@ -15,16 +15,23 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)  ## generate with the packaged model, evaluate, draw a figure
 	$(RUN)/python examples/demo.py demo
 
-test: $(STAMP) lint  ## lint, types and all tests
-	$(RUN)/python -m pytest
+test: $(STAMP) style  ## lint, types and all tests; types are checked while the tests run
+	@$(MAKE) --no-print-directory -j 2 types tests
 
-quick: $(STAMP) lint  ## the same without the slowest tests
-	$(RUN)/python -m pytest -m "not slow"
+quick: $(STAMP) style  ## the same without the slowest tests
+	@$(MAKE) --no-print-directory -j 2 types tests CHOSEN='-m "not slow"'
 
-lint: $(STAMP)
+lint: style types
+
+style: $(STAMP)
 	$(RUN)/ruff check .
 	$(RUN)/ruff format --check .
+
+types: $(STAMP)
 	$(RUN)/mypy
+
+tests: $(STAMP)
+	$(RUN)/python -m pytest $(CHOSEN)
 
 bench: $(STAMP)  ## speeds on a CPU as in the README, section Speed; others: benchmarks/
 	$(RUN)/python benchmarks/prepare.py

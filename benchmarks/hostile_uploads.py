@@ -297,7 +297,8 @@ async def attack(url: str, pid: int, n: int, hostile: Hostile, n_clients: int = 
     """Send n uploads; watch memory and the answers to another client meanwhile."""
     seen = Seen()
     uploads = iter([hostile.draw() for _ in range(n)])  # ahead, so that drawing delays no answer
-    httpx2.get(f"{url}/api/generate/stream?n=1", timeout=300)  # The model is loaded.
+    for path in ("/api/generate/stream?n=1", "/health", "/api/models"):
+        httpx2.get(url + path, timeout=300)  # The model and what answers need are loaded.
     is_over = asyncio.Event()
 
     async def send() -> None:

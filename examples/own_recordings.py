@@ -17,8 +17,8 @@ import numpy as np
 import gazediffusion as gd
 
 
-def main(folder: Path, n_epochs: int = 40, n_windows: int = 8) -> None:
-    simulation = gd.SimulationConfig(n_participants=10, minutes=1)
+def main(folder: Path, n_epochs: int = 40, n_windows: int = 8, minutes: float = 1.0) -> None:
+    simulation = gd.SimulationConfig(n_participants=10, minutes=minutes)
     gd.write_simulation(simulation, folder / "recordings", "asc", overwrite=True)
 
     recordings = gd.read(folder / "recordings")

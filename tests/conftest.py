@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 
-# Two test processes with two threads each would fight for two cores. Set before torch is loaded.
+# Two test processes with two threads each would fight for two cores, and threads of the few tests
+# that ask for more would spin while they wait. Set before torch is loaded.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,15 +30,25 @@ SCREEN = Screen(1280, 720, 40.0, 22.5, 45.0)
 LONGEST = (
     "web/test_page.py",
     "reproduction/test_reproduce.py",
+    "web/test_same_bytes.py",  # and all others of "web"
+    "reproduction/test_evidence.py",
     "test_documents.py",
-    "web/test_same_bytes.py",
-    "web/test_comparison_routes.py",
-    "training/test_concurrent.py",
     "training/test_loop.py",
+    "reproduction/test_claims.py",  # and all others of "evaluations"
     "evaluation/test_evaluation.py",
-    "evaluation/test_report.py",
     "generation/test_sets.py",
+    "training/test_concurrent.py",
+    "cli/test_interrupts.py",
+    "test_architecture.py",
+    "cli/test_cli.py",
+    "evaluation/test_report.py",
+    "evaluation/test_memorisation.py",
 )
+# Files that run in the same process, because their fixtures take ten seconds.
+TOGETHER = {
+    "web": r"web/test_(?!page)\w+\.py",  # a model, its server and worker
+    "evaluations": r"reproduction/test_(claims|figures|page|tables)\.py",  # those of made.py
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -45,6 +60,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return LONGEST.index(name) if name in LONGEST else len(LONGEST)
 
     items.sort(key=place)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """For --dist loadfile: each file in one process, and those of TOGETHER in the same one."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class InFiles(LoadFileScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            scope: str = super()._split_scope(nodeid)
+            found = [name for name, files in TOGETHER.items() if re.search(f"{files}$", scope)]
+            return found[0] if found else scope
+
+    return InFiles(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 MakeRecording = Callable[..., Recording]
@@ -121,3 +150,27 @@ def steerable_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tests.training.test_steering import steerable_run
 
     return steerable_run(tmp_path_factory.mktemp("steerable") / "run")
+
+
+@pytest.fixture
+def small_calibration() -> Iterator[None]:
+    """Training ends with a calibration of 8 windows in 2 rounds in the place of 128 in 4."""
+    from gazediffusion.training import calibration
+
+    with pytest.MonkeyPatch.context() as patch:
+        small = partial(calibration.calibrate, n=8, rounds=2)
+        patch.setattr(calibration, "calibrate", small)
+        yield
+
+
+@pytest.fixture
+def one_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports draw one figure and the gallery; all others take seconds.
+
+    Every figure of a report is drawn by tests/evaluation/test_report.py and by
+    test_gaze_that_does_not_move_is_evaluated_without_a_crash.
+    """
+    from gazediffusion.plotting import evaluation
+
+    one = {"floor_ratios": evaluation.FIGURES["floor_ratios"]}
+    monkeypatch.setattr(evaluation, "FIGURES", one)

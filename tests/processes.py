@@ -16,8 +16,8 @@ from pathlib import Path
 
 from gazediffusion.cli import main
 
-_START = multiprocessing.get_context("forkserver")
-_START.set_forkserver_preload(
+START = multiprocessing.get_context("forkserver")
+START.set_forkserver_preload(
     ["torch._dynamo", "gazediffusion.training.loop", "gazediffusion.generation.sets"]
 )
 
@@ -30,14 +30,14 @@ class Command:
 
     def __init__(self, arguments: list[str], folder: Path, file_bytes: int | None = None) -> None:
         self._said = folder / "said.txt", folder / "errors.txt"
-        self._process = _START.Process(target=_run, args=(arguments, self._said, file_bytes))
+        self._process = START.Process(target=_run, args=(arguments, self._said, file_bytes))
         self._process.start()
 
     @property
     def is_alive(self) -> bool:
         return self._process.is_alive()
 
-    def wait_for(self, condition: Callable[[], bool], seconds: float = 60) -> None:
+    def wait_for(self, condition: Callable[[], bool], seconds: float = 600) -> None:
         """Return when the condition holds or the command has ended."""
         end = time.monotonic() + seconds
         while self.is_alive and not condition():
@@ -48,7 +48,7 @@ class Command:
         assert self._process.pid is not None
         os.kill(self._process.pid, number)
 
-    def end(self, seconds: float = 60) -> tuple[int, str, str]:
+    def end(self, seconds: float = 600) -> tuple[int, str, str]:
         """Exit code, output and errors once the command has ended."""
         self._process.join(seconds)
         assert self._process.exitcode is not None, "the command has not ended"

@@ -191,6 +191,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_figure")
 @pytest.mark.filterwarnings("default::UserWarning")
 @pytest.mark.parametrize("program", [one for one in programs() if one.is_run], ids=program_id)
 def test_every_marked_program_runs(
@@ -205,7 +206,7 @@ def test_every_marked_program_runs(
     code = program.code
     for whole, short in SHORTER.items():
         code = code.replace(whole, short)
-    tiny = replace(RECIPES["position-tiny"], epochs=1)
+    tiny = replace(RECIPES["position-tiny"], epochs=1, sampling_steps=5)
     exec(code, {"tiny": tiny, "quick": EvaluationConfig(quick=True)})
 
 
@@ -215,6 +216,7 @@ def test_examples_have_about_ten_lines() -> None:
             assert len(program.code.splitlines()) <= 13
 
 
+@pytest.mark.usefixtures("one_figure")
 def test_the_demo_runs(tmp_path: Path) -> None:
     demo = from_folder("examples", "demo")
     demo.main(tmp_path / "demo", n=25, quality="fast", tasks=demo.TASKS[1:])
@@ -239,7 +241,9 @@ def test_detectors_are_trained_on_synthetic_labels(capsys: pytest.CaptureFixture
 
 
 def test_the_way_from_own_recordings_runs(tmp_path: Path) -> None:
-    from_folder("examples", "own_recordings").main(tmp_path / "own", n_epochs=1, n_windows=2)
+    from_folder("examples", "own_recordings").main(
+        tmp_path / "own", n_epochs=1, n_windows=2, minutes=0.4
+    )
     for name in ("recording.png", "gallery.png", "windows.safetensors", "gaze.parquet"):
         assert (tmp_path / "own" / name).stat().st_size > 1000
 

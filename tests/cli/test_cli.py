@@ -367,6 +367,7 @@ def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.usefixtures("one_figure")
 def test_baselines_are_generated_and_evaluated_in_one_report(
     run: RunCommand, evaluated: Path, tmp_path: Path
 ) -> None:

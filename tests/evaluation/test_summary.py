@@ -375,6 +375,7 @@ def test_windows_without_a_task_are_compared_with_the_default_summary() -> None:
         evaluate(None, walks(30, "knitting"))
 
 
+@pytest.mark.usefixtures("one_figure")
 def test_evaluate_without_real_compares_with_the_summary_of_the_card(
     tmp_path: Path, run: RunCommand
 ) -> None:

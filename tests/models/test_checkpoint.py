@@ -153,6 +153,7 @@ def as_former_version(folder: Path) -> None:
         save_tensors(folder / f"{name}.safetensors", renamed, header)
 
 
+@pytest.mark.usefixtures("small_calibration")
 def test_a_run_folder_of_the_former_version_loads_resumes_and_samples(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

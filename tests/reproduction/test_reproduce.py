@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -17,6 +18,7 @@ import gazediffusion as gd
 from gazediffusion.cli import app, progress
 from gazediffusion.data.simulation import SimulationConfig, write_simulation
 from gazediffusion.errors import GazeError
+from gazediffusion.plotting import style
 from gazediffusion.reproduction import reproduction
 from gazediffusion.reproduction.figures import FIGURES
 from gazediffusion.reproduction.page import render
@@ -26,8 +28,13 @@ from gazediffusion.reproduction.tables import TABLES
 pytestmark = pytest.mark.slow  # together most of a minute
 
 
-# The tiny plan with windows of half the length, which train and sample faster.
-SMALL = replace(TINY, seconds=2.048)
+# The tiny plan with windows of half the length and fewer steps, which train and sample faster.
+SMALL = replace(
+    TINY,
+    position=replace(TINY.position, sampling_steps=10),
+    velocity=replace(TINY.velocity, sampling_steps=10),
+    seconds=2.048,
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -56,6 +63,12 @@ def made(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     result = run(*words, "--distance-cm", "70", "--tiny", "-o", folder)
     assert result.exit_code == 0, result.output
     return folder
+
+
+@pytest.fixture
+def unsaved_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are built but not saved, which takes longest; `made` has all of them as files."""
+    monkeypatch.setattr(style, "save_figure", lambda figure, path: plt.close(figure))
 
 
 def results_of(folder: Path) -> dict[str, Any]:
@@ -99,6 +112,7 @@ def test_the_page_is_what_the_results_say(made: Path) -> None:
     assert "gazediffusion reproduce --data" in page
 
 
+@pytest.mark.usefixtures("unsaved_figures")
 def test_what_is_there_is_not_built_again(made: Path) -> None:
     before, page = parts(made), (made / "results" / "README.md").read_bytes()
     result = run("--tiny", "-o", made)
@@ -108,10 +122,11 @@ def test_what_is_there_is_not_built_again(made: Path) -> None:
     assert (made / "results" / "README.md").read_bytes() == page
 
 
+@pytest.mark.usefixtures("unsaved_figures")
 def test_a_lost_set_is_built_again_the_same_and_nothing_else(made: Path, tmp_path: Path) -> None:
     folder = tmp_path / "copy"
     shutil.copytree(made, folder)
-    lost = folder / "sets" / f"{SMALL.with_steps(10)}.safetensors"
+    lost = folder / "sets" / f"{SMALL.with_steps(25)}.safetensors"
     content = lost.read_bytes()
     lost.unlink()
     before = parts(folder)
@@ -139,6 +154,7 @@ def test_one_run_is_trained_alone_with_its_sets(made: Path, tmp_path: Path) -> N
     assert not (folder / "evaluations").exists()
 
 
+@pytest.mark.usefixtures("unsaved_figures")
 def test_sets_without_their_runs_are_enough(made: Path, tmp_path: Path) -> None:
     """The sets of a GPU machine are evaluated on a laptop without the weights."""
     folder = tmp_path / "copy"
@@ -222,6 +238,7 @@ def test_a_plan_survives_json() -> None:
         assert Plan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
 
 
+@pytest.mark.usefixtures("unsaved_figures")
 def test_a_folder_of_an_older_version_is_resumed(made: Path, tmp_path: Path) -> None:
     folder = tmp_path / "copy"
     shutil.copytree(made, folder)
@@ -236,6 +253,7 @@ def test_a_folder_of_an_older_version_is_resumed(made: Path, tmp_path: Path) -> 
     assert "position.epochs: 3 there, 2 here" in str(run("--tiny", "-o", folder).exception)
 
 
+@pytest.mark.usefixtures("unsaved_figures")
 def test_so_far_writes_what_the_runs_at_hand_allow(made: Path, tmp_path: Path) -> None:
     folder = tmp_path / "copy"
     shutil.copytree(made, folder, ignore=shutil.ignore_patterns("results", "evaluations"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,14 @@ from gazediffusion.errors import GazeError
 from gazediffusion.models.checkpoint import read_metrics
 from gazediffusion.training.concurrent import Job, in_processes, train_concurrently
 from gazediffusion.training.loop import Epoch, train_epochs
+from tests.processes import START
 from tests.runs import TINY, saved_windows
+
+
+@pytest.fixture
+def quick_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes are forked from one that has loaded torch; that new ones do, one test shows."""
+    monkeypatch.setattr(multiprocessing, "get_context", lambda _: START)
 
 
 def jobs_in(folder: Path, seeds: tuple[int, ...] = (0, 1)) -> list[Job]:
@@ -41,6 +49,7 @@ def test_processes_give_the_bytes_of_training_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick_start")
 def test_a_stop_saves_every_run_and_the_same_call_goes_on(tmp_path: Path) -> None:
     jobs = [replace(job, recipe=replace(TINY, epochs=8)) for job in jobs_in(tmp_path)]
     asked: list[bool] = []
@@ -56,6 +65,7 @@ def test_a_stop_saves_every_run_and_the_same_call_goes_on(tmp_path: Path) -> Non
         assert (job.folder / "state.safetensors").read_bytes() == expected
 
 
+@pytest.mark.usefixtures("quick_start")
 def test_one_that_fails_names_itself_and_stops_the_others(tmp_path: Path) -> None:
     jobs = jobs_in(tmp_path)
     wrong = replace(

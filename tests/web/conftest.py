@@ -30,6 +30,7 @@ from tests.conftest import SCREEN
 from tests.gaze import simulated_windows
 
 LENGTH = 496  # 1.984 s at 250 Hz
+PATIENCE_S = 300  # of a busy machine
 SCREENS = {"free viewing": SCREEN, "reading": Screen(1680, 1050, 47.4, 29.7, 55.0)}
 Start = Callable[..., TestClient]
 
@@ -137,7 +138,7 @@ def live_app(app: FastAPI, settings: Settings) -> Iterator[str]:
             yield f"http://127.0.0.1:{bound.getsockname()[1]}"
         finally:
             server.should_exit = True
-            thread.join(timeout=20)
+            thread.join(timeout=PATIENCE_S)
 
 
 def live_server(settings: Settings) -> AbstractContextManager[str]:

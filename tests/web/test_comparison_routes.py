@@ -19,7 +19,7 @@ from gazediffusion.data.simulation import SimulationConfig, write_simulation
 from gazediffusion.data.windows import Windows
 from gazediffusion.web.playground import Playground
 from gazediffusion.web.settings import Settings
-from tests.web.conftest import Start, created, live_app, sent_files
+from tests.web.conftest import PATIENCE_S, Start, created, live_app, sent_files
 from tests.web.test_generation_routes import events_of
 
 
@@ -228,28 +228,30 @@ def test_cancelling_and_leaving_end_the_work_of_the_worker(
     app = created(settings)
     with live_app(app, settings) as url:
         play: Playground = app.state.playground
-        with httpx2.stream("POST", f"{url}/api/evaluate/stream", timeout=60) as stream:
+        with httpx2.stream("POST", f"{url}/api/evaluate/stream", timeout=PATIENCE_S) as stream:
             lines = stream.iter_lines()
             assert next(lines) == "event: queued"
             job = json.loads(next(lines).removeprefix("data: "))["job"]
             assert any("reading" in line for line in lines)
             pid = play.worker.pid
-            assert httpx2.post(f"{url}/api/jobs/{job}/cancel").status_code == 204
+            assert (
+                httpx2.post(f"{url}/api/jobs/{job}/cancel", timeout=PATIENCE_S).status_code == 204
+            )
             rest = "".join(lines)
         assert rest.endswith('event: faileddata: {"error": "the job was cancelled"}')
-        assert httpx2.post(f"{url}/api/jobs/{job}/cancel").status_code == 404
+        assert httpx2.post(f"{url}/api/jobs/{job}/cancel", timeout=PATIENCE_S).status_code == 404
         wait_for(lambda: not Path(f"/proc/{pid}").exists())
 
-        with httpx2.stream("POST", f"{url}/api/evaluate/stream", timeout=60) as stream:
+        with httpx2.stream("POST", f"{url}/api/evaluate/stream", timeout=PATIENCE_S) as stream:
             assert any("reading" in line for line in stream.iter_lines())
             pid = play.worker.pid
         wait_for(lambda: not Path(f"/proc/{pid}").exists())
         wait_for(lambda: play.comparison.n_active == 0 and not play.streams)
-        sent = httpx2.post(f"{url}/api/real", files=sent_files(study), timeout=60)
+        sent = httpx2.post(f"{url}/api/real", files=sent_files(study), timeout=PATIENCE_S)
         assert sent.status_code == 200, "another worker serves others"
 
 
-def wait_for(is_so: Callable[[], bool], seconds: float = 10) -> None:
+def wait_for(is_so: Callable[[], bool], seconds: float = PATIENCE_S) -> None:
     until = time.monotonic() + seconds
     while not is_so():
         assert time.monotonic() < until

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from gazediffusion.web.jobs import (
     in_turns,
 )
 from gazediffusion.web.settings import Limits, Settings
-from tests.web.conftest import live_server
+from tests.web.conftest import PATIENCE_S, live_server
 
 
 class Received:
@@ -205,6 +206,10 @@ def test_invalid_input_is_reported_and_a_defect_is_not_shown(
     assert "secret" in caplog.text
 
 
+get, post = partial(httpx2.get, timeout=PATIENCE_S), partial(httpx2.post, timeout=PATIENCE_S)
+opened = partial(httpx2.stream, "GET", timeout=PATIENCE_S)
+
+
 def read_events(response: httpx2.Response) -> Any:
     name = ""
     for line in response.iter_lines():
@@ -222,43 +227,43 @@ def url(run_folder: Path) -> Any:
 
 
 def test_a_short_job_is_done_while_a_long_one_runs(url: str) -> None:
-    with httpx2.stream("GET", f"{url}/api/generate/stream?n=4000&quality=best") as long:
+    with opened(f"{url}/api/generate/stream?n=4000&quality=best") as long:
         events = read_events(long)
         assert next(name for name, _ in events if name == "window")
-        response = httpx2.get(f"{url}/api/generate/stream?n=2&quality=fast", timeout=20)
+        response = get(f"{url}/api/generate/stream?n=2&quality=fast")
         assert "event: done" in response.text
         assert next(name for name, _ in events if name == "window"), "the long one still runs"
 
 
 def test_cancelling_ends_the_stream_and_frees_the_place(url: str) -> None:
     stream = f"{url}/api/generate/stream?n=4000&quality=best"
-    with httpx2.stream("GET", stream) as first, httpx2.stream("GET", stream) as second:
+    with opened(stream) as first, opened(stream) as second:
         streams = [read_events(one) for one in (first, second)]
         jobs = [next(events)[1]["job"] for events in streams]
-        full = httpx2.post(f"{url}/api/generate", json={"n": 1})
+        full = post(f"{url}/api/generate", json={"n": 1})
         assert full.status_code == 429
         assert int(full.headers["retry-after"]) > 0
         assert "2 jobs are running or waiting" in full.json()["error"]
         for job in jobs:
-            assert httpx2.post(f"{url}/api/jobs/{job}/cancel").status_code == 204
+            assert post(f"{url}/api/jobs/{job}/cancel").status_code == 204
         *_, (name, data) = streams[0]
         assert (name, data) == ("failed", {"error": CANCELLED})
-    for _ in range(50):
-        if httpx2.post(f"{url}/api/generate", json={"n": 1}).status_code == 200:
+    for _ in range(10 * PATIENCE_S):
+        if post(f"{url}/api/generate", json={"n": 1}).status_code == 200:
             break
         time.sleep(0.1)
     else:
         pytest.fail("the places were not freed")
-    assert httpx2.post(f"{url}/api/jobs/{jobs[0]}/cancel").status_code == 404
+    assert post(f"{url}/api/jobs/{jobs[0]}/cancel").status_code == 404
 
 
 def test_disconnecting_ends_the_job(url: str) -> None:
     stream = f"{url}/api/generate/stream?n=4000&quality=best"
     for _ in range(3):  # more than there are places
-        with httpx2.stream("GET", stream) as response:
+        with opened(stream) as response:
             assert next(name for name, _ in read_events(response) if name == "window")
-    for _ in range(50):
-        if httpx2.post(f"{url}/api/generate", json={"n": 1}).status_code == 200:
+    for _ in range(10 * PATIENCE_S):
+        if post(f"{url}/api/generate", json={"n": 1}).status_code == 200:
             return
         time.sleep(0.1)
     pytest.fail("the places were not freed")

@@ -21,7 +21,7 @@ from gazediffusion.errors import GazeError
 from gazediffusion.web import playground, security
 from gazediffusion.web.jobs import Job, Steps
 from gazediffusion.web.settings import Limits, Settings
-from tests.web.conftest import Start, live_server
+from tests.web.conftest import PATIENCE_S, Start, live_server
 
 
 def error_of(answer: Any, status: int) -> str:
@@ -97,7 +97,7 @@ def idle_s(monkeypatch: pytest.MonkeyPatch) -> None:
 def begun_upload(url: str, n_sent: int = 10) -> socket.socket:
     """A connection with a form that has begun."""
     host, _, port = url.removeprefix("http://").partition(":")
-    connection = socket.create_connection((host, int(port)), timeout=20)
+    connection = socket.create_connection((host, int(port)), timeout=PATIENCE_S)
     head = (
         f"POST /api/real HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: 100000\r\n"
         "Content-Type: multipart/form-data; boundary=x\r\n\r\n"
@@ -115,7 +115,9 @@ def test_idle_uploads_time_out_and_lock_nobody_out(run_folder: Path) -> None:
         assert statuses == ["408", "408", "429", "429"], "one client takes half of the places"
         for one in idle:
             one.close()
-        answer = httpx2.post(f"{url}/api/real", files={"files": ("a.csv", b"no")}, timeout=60)
+        answer = httpx2.post(
+            f"{url}/api/real", files={"files": ("a.csv", b"no")}, timeout=PATIENCE_S
+        )
         assert answer.status_code == 422, "their places are free"
 
 

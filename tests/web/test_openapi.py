@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from gazediffusion.web.settings import Limits, Settings
-from tests.web.conftest import live_server
+from tests.web.conftest import PATIENCE_S, live_server
 
 # Half of the requests are invalid on purpose; the others must be small to be fast.
 LIMITS = Limits(max_windows=6)
@@ -51,7 +51,7 @@ def test_every_response_is_as_described(schema: Any, path: str, method: str) -> 
     def check(case: Any) -> None:
         # No schema describes a recording: files of random bytes are refused, as they should be.
         loose = [positive_data_acceptance] if (path, method) in WITH_FILES else []
-        case.call_and_validate(excluded_checks=loose, timeout=60)
+        case.call_and_validate(excluded_checks=loose, timeout=PATIENCE_S)
 
     check()
 

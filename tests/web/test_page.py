@@ -351,7 +351,7 @@ def test_zoom_of_the_traces_is_the_loop_of_the_replay(open_page: OpenPage) -> No
     page.wait_for_function(
         "at => Math.abs(parseFloat(document.querySelector('#time').textContent) - at) < 0.03",
         arg=(first + last) / 2,
-        timeout=10_000,
+        timeout=PATIENCE_MS,
     )
     cursor = page.locator("#cursor").bounding_box()
     assert cursor["x"] == pytest.approx(at(0.5)[0], abs=6)

@@ -16,7 +16,7 @@ import httpx2
 import pytest
 
 from gazediffusion.web.settings import Settings
-from tests.web.conftest import live_server
+from tests.web.conftest import PATIENCE_S, live_server
 
 NGINX = shutil.which("nginx") or "/usr/sbin/nginx"
 DOCUMENT = Path(__file__).parents[2] / "docs" / "playground.md"
@@ -45,7 +45,7 @@ def nginx(folder: Path, server: str) -> Iterator[str]:
     command = [NGINX, "-p", str(folder), "-c", str(folder / "nginx.conf"), "-g", "daemon off;"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
-        for _ in range(100):
+        for _ in range(10 * PATIENCE_S):
             with socket.socket() as tried:
                 if tried.connect_ex(("127.0.0.1", port)) == 0:
                     break
@@ -64,7 +64,7 @@ def test_the_server_works_behind_nginx_under_its_public_name(
     settings = Settings(model=str(run_folder), token=TOKEN, allowed_hosts=("lab.example",))
     with live_server(settings) as server, nginx(tmp_path, server) as proxy:
         public = {"Host": "lab.example", "Origin": "https://lab.example"}
-        with httpx2.Client(base_url=proxy, headers=public, timeout=60) as client:
+        with httpx2.Client(base_url=proxy, headers=public, timeout=PATIENCE_S) as client:
             assert client.get("/health").json()["status"] == "ok"
             assert "gazediffusion" in client.get("/").text
             assert client.head("/").status_code == 200

@@ -151,7 +151,6 @@ def tables_in(page: str) -> list[str]:
     return [re.sub(r'data-sort="[^"]*"', "", one) for one in tables]
 
 
-@pytest.mark.usefixtures("temporary_folder")
 def rounded(value: Any) -> Any:
     """JSON values with ten digits: the worker may sum in another order."""
     if isinstance(value, dict):
@@ -161,6 +160,8 @@ def rounded(value: Any) -> Any:
     return float(f"{value:.10g}") if isinstance(value, float) else value
 
 
+# One figure of the command; those of the page are drawn by the worker.
+@pytest.mark.usefixtures("temporary_folder", "one_figure")
 def test_evaluate_gives_the_same_numbers_and_report(
     client: TestClient, run: RunCommand, study: Path, model: gd.Model, tmp_path: Path
 ) -> None:

@@ -23,6 +23,7 @@ from gazediffusion.models.checkpoint import load_run
 from gazediffusion.web.models import Models
 from gazediffusion.web.server import address
 from gazediffusion.web.settings import Settings
+from tests.web.conftest import PATIENCE_S
 
 
 def refusal(*arguments: str) -> str:
@@ -41,13 +42,14 @@ def test_the_server_answers_and_ends_with_ctrl_c(run_folder: Path) -> None:
         assert process.stdout is not None
         found = re.search(r"http://127\.0\.0\.1:\d+/", process.stdout.readline())
         assert found is not None
-        assert httpx2.get(found[0], timeout=20).status_code == 200
-        models = httpx2.get(f"{found[0]}api/models", timeout=20).json()
+        assert httpx2.get(found[0], timeout=PATIENCE_S).status_code == 200
+        models = httpx2.get(f"{found[0]}api/models", timeout=PATIENCE_S).json()
         assert models["default"] == run_folder.name
-        with httpx2.stream("GET", f"{found[0]}api/generate/stream?n=500&quality=best") as stream:
+        long = f"{found[0]}api/generate/stream?n=500&quality=best"
+        with httpx2.stream("GET", long, timeout=PATIENCE_S) as stream:
             assert next(stream.iter_lines()) == "event: queued"
             process.send_signal(signal.SIGINT)
-            process.wait(timeout=20)
+            process.wait(timeout=PATIENCE_S)
     finally:
         process.kill()
         process.communicate()

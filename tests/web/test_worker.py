@@ -121,8 +121,8 @@ def test_it_is_ended_when_it_takes_too_long(
     monkeypatch.setattr(worker, "limits", Limits(max_work_s=1))
     began = time.monotonic()
     with pytest.raises(TooLargeError, match="reading and comparing took longer than 1 s"):
-        worker.call(job_of(), True, functions.sleep, 60)
-    assert time.monotonic() - began < 20
+        worker.call(job_of(), True, functions.sleep, 600)
+    assert time.monotonic() - began < 300
     assert worker.call(job_of(), False, functions.double, "ab") == b"abab", "another was started"
     assert worker.call(job_of(), False, functions.sleep, 1.2) == b"", "without limits"
     assert worker.call(job_of(), True, functions.generate, 4, 0.4) == b"", "windows are counted"

@@ -366,7 +366,6 @@ def _write(figure: Figure | None, path: Path) -> list[Path]:
     paths = [path.with_suffix(".png"), path.with_suffix(".svg")]
     for one in paths:
         save_figure(figure, one)
-        figure.set_layout_engine("none")  # found once, the layout holds for both
     return paths
 
 

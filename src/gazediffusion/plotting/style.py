@@ -55,9 +55,25 @@ def save_figure(figure: Figure, path: Path, overwrite: bool = True) -> None:
 
     if path.suffix.lower() not in _ENDINGS:
         raise GazeError("pictures are written as .png, .svg or .pdf", path=path)
+    _lay_out(figure)
     with written_whole(path, overwrite) as temporary:
         figure.savefig(temporary, format=path.suffix.lower()[1:])
     plt.close(figure)
+
+
+def _lay_out(figure: Figure) -> None:
+    """Place the axes, once for all formats; `savefig` would draw the whole figure to do so."""
+    import matplotlib
+
+    engine = figure.get_layout_engine()
+    if engine is None:
+        return
+    dpi = matplotlib.rcParams["savefig.dpi"]
+    if dpi != "figure":
+        figure.set_dpi(dpi)
+    engine.execute(figure)
+    with matplotlib.rc_context({"figure.constrained_layout.use": False}):
+        figure.set_layout_engine(None)
 
 
 def recording_overview(

@@ -253,7 +253,7 @@ def validate(folder: Path) -> dict[str, Any]:
         [command, "--format", "json", "--max-rows", "-1", str(folder)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     issues = json.loads(done.stdout)["issues"]["issues"]
