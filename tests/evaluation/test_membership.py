@@ -67,9 +67,15 @@ def test_a_steerable_model_is_attacked_by_its_channels_of_gaze_alone(
     class Other(UNet):
         """Another output in some channels."""
 
-        def forward(self, x: Tensor, *rest: Tensor) -> Tensor:
-            is_given.append(bool(x[:, 4:].any()))
-            out = super().forward(x, *rest)
+        def forward(
+            self,
+            x: Tensor,
+            t: Tensor,
+            condition: Tensor | None = None,
+            sequences: Tensor | None = None,
+        ) -> Tensor:
+            is_given.append(bool(x[:, 4:].any()) or sequences is not None)
+            out = super().forward(x, t, condition)
             changed = slice(4, None) if channels == "labels" else slice(0, 4)
             out[:, changed] += 100 * torch.rand((len(x), 1, 1), generator=noise)
             return out

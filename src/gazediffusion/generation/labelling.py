@@ -53,8 +53,7 @@ class Labeller:
     bf16: bool = False
 
     def __post_init__(self) -> None:
-        config = self.run.config
-        if not (config.recipe.has_labels and config.conditioning.sequences):
+        if not can_label(self.run):
             raise GazeError(
                 "this model has no labels",
                 remedy="take the default model, or train one with `recipe` steerable on windows "
@@ -151,6 +150,11 @@ class Labeller:
         augmentation = torch.zeros(n, len(conditioning.augmentations))
         augmentation[:, :2] = torch.tensor(is_flipped).float()[: augmentation.shape[1]]
         return conditioning.encode(torch.zeros(n, len(conditioning.tasks)), augmentation)
+
+
+def can_label(run: Run) -> bool:
+    """Whether a run has channels of labels and is given gaze."""
+    return run.config.recipe.has_labels and bool(run.config.conditioning.sequences)
 
 
 def most_probable_sequence(probabilities: Floats, cost: float = CHANGE_COST) -> Labels:

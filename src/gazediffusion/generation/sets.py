@@ -47,6 +47,7 @@ __all__ = [
     "read_card",
     "readme_of",
     "store_pieces",
+    "stored_labels",
     "stored_window",
     "windows_done",
     "write_set",
@@ -219,10 +220,15 @@ def store_pieces(
 def stored_window(work: Path, batch_size: int, n: int, number: int) -> NDArray[np.float32]:
     """One window (2, time) of those that `store_pieces` stored."""
     first = number // batch_size * batch_size
-    piece: NDArray[np.float32] = np.load(
-        _piece(work, first, min(first + batch_size, n)), mmap_mode="r"
-    )
-    return np.array(piece[number - first])
+    path = _piece(work, first, min(first + batch_size, n))
+    return np.array(np.load(path, mmap_mode="r")[number - first])
+
+
+def stored_labels(work: Path, batch_size: int, n: int, number: int) -> Labels:
+    """The labels (time,) of a window that `store_pieces` stored with a labeller."""
+    first = number // batch_size * batch_size
+    path = _labels_of(_piece(work, first, min(first + batch_size, n)))
+    return np.array(np.load(path, mmap_mode="r")[number - first])
 
 
 def windows_done(generator: SetGenerator, config: SetConfig, output: Path | str) -> int:
