@@ -40,7 +40,7 @@ def _in_words(card: dict[str, Any], format: str) -> str:
         "gazediffusion-augmented": readme_of_augmented,
         "gazediffusion-filled": readme_of_filled,
         "gazediffusion-labelled": readme_of_labelled,
-    }.get(card["format"])
+    }.get(card.get("format", ""))
     return readme_of(card, format) if of_recordings is None else of_recordings(card)
 
 
