@@ -30,7 +30,8 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold, cross_val_predict
 
 import gazediffusion as gd
-from gazediffusion.data.events import SACCADE_DEG_S
+from gazediffusion.data.events import smoothed_saccades
+from gazediffusion.data.recordings import true_segments
 from gazediffusion.generation.constraints import OVERLAP_S, window_starts
 
 LAGS_S = np.array([0.1, 0.2, 0.5, 1, 2, 4, 8, 12, 16, 20, 25, 30])
@@ -81,7 +82,7 @@ def curves(gaze: Floats, rate_hz: float) -> dict[str, Floats]:
         "displacement": np.log(moved),
         "spread": np.log(spread),
         "autocorrelation": np.array(related),
-        "saccade rate": _saccade_rate(speed, rate_hz),
+        "saccade rate": _saccade_rate(gaze, rate_hz),
     }
 
 
@@ -100,15 +101,17 @@ def _spread(gaze: Floats, span: int) -> float:
     return float(np.hypot(*stds).mean()) if enough.any() else np.nan
 
 
-def _saccade_rate(speed: Floats, rate_hz: float) -> Floats:
+def _saccade_rate(gaze: Floats, rate_hz: float) -> Floats:
     """Saccades begun in each span of 10 s of the first minute, over their mean."""
-    is_fast = np.nan_to_num(speed) > SACCADE_DEG_S
-    begins = is_fast[1:] & ~is_fast[:-1]
+    is_known = np.isfinite(gaze[0])
+    begins = np.zeros(len(is_known), dtype=bool)
+    for first, stop in true_segments(is_known):
+        begins[first + smoothed_saccades(gaze[:, first:stop], rate_hz)[:, 0]] = True
     size = round(RATE_SPAN_S * rate_hz)
     rates = np.full(6, np.nan)
     for k in range(min(6, len(begins) // size)):
         inside = slice(k * size, (k + 1) * size)
-        known = np.isfinite(speed[inside]).sum()
+        known = is_known[inside].sum()
         rates[k] = begins[inside].sum() / known * rate_hz if known > size / 2 else np.nan
     return rates / np.nanmean(rates) if np.isfinite(rates).any() else rates
 

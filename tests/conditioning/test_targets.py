@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gazediffusion.conditioning.targets import TargetPrior
+from gazediffusion.conditioning.targets import TargetPrior, response_gain
 from gazediffusion.data.windows import Windows
 from tests.runs import short_windows
 
@@ -51,6 +51,23 @@ def test_drawn_targets_have_these_intervals_and_positions() -> None:
     np.testing.assert_allclose(target[1], 0.1)
     np.testing.assert_array_equal(prior.draw(100, RATE_HZ, 3), target[:, :100])
     assert not np.array_equal(prior.draw(100, RATE_HZ, 4), target[:, :100])
+
+
+def test_the_gain_is_the_slope_of_gaze_late_after_jumps() -> None:
+    rng = np.random.default_rng(0)
+    target = np.repeat(rng.uniform(-0.5, 0.5, (30, 2, 8)), 250, axis=2).astype(np.float32)
+    # Gaze follows after 0.2 s with gains of 0.9 and 0.7 and an offset.
+    gaze = np.roll(target, 50, axis=2) * np.array([[0.9], [0.7]]) + 0.05
+    found = response_gain(gaze.astype(np.float32), target, RATE_HZ)
+    assert found == pytest.approx((0.9, 0.7), abs=1e-3)
+    # A target that jumps twice a second never stays that long.
+    assert response_gain(gaze[..., ::2], target[..., ::2], RATE_HZ) == (1.0, 1.0)
+    prior = TargetPrior((1.0, 1.0), (-0.5, 0.5), (-0.5, 0.5), (0.99, 0.98), (0.9, 0.7))
+    compensated = prior.compensated(target)
+    np.testing.assert_allclose(compensated[:, 0], target[:, 0] * 1.1, rtol=1e-5)
+    np.testing.assert_allclose(compensated[:, 1], target[:, 1] * 1.4, rtol=1e-5)
+    again = np.roll(compensated, 50, axis=2) * np.array([[0.9], [0.7]])
+    assert response_gain(again, target, RATE_HZ) == pytest.approx((0.99, 0.98), abs=1e-3)
 
 
 @pytest.mark.parametrize("task", ["movies", "reading"])

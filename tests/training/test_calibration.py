@@ -6,17 +6,20 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from gazediffusion.conditioning import Conditioning
 from gazediffusion.conditioning.prior import Prior
+from gazediffusion.conditioning.targets import TargetPrior, response_gain
 from gazediffusion.errors import GazeError, StoppedError
+from gazediffusion.generation.constraints import Constraints
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.models.checkpoint import Run, load_run, read_config
 from gazediffusion.models.recipes import RECIPES
 from gazediffusion.models.unet import UNetConfig
-from gazediffusion.training.calibration import ROUNDS, STATE, calibrate, is_due
+from gazediffusion.training.calibration import ROUNDS, STATE, calibrate, calibrated_course, is_due
 from gazediffusion.training.loop import train_epochs
 from tests.conditioning.test_prior import same
 from tests.runs import short_windows
@@ -123,3 +126,27 @@ def test_a_model_without_statistics_is_refused(tmp_path: Path) -> None:
     assert not is_due(read_config(tmp_path / "run"))
     with pytest.raises(GazeError, match="not conditioned on summary statistics"):
         calibrate(tmp_path / "run", CPU, n=4)
+
+
+def test_the_gain_of_gaze_that_follows_a_target_is_measured(steerable_folder: Path) -> None:
+    run = load_run(steerable_folder)
+    prior = TargetPrior((1.0, 1.0), (-0.5, 0.5), (-0.5, 0.5), (0.9, 0.8), (0.7, 0.6))
+    course = replace(run.config.conditioning.course, targets={"dots": prior})
+    conditioning = replace(run.config.conditioning, course=course)
+    run = replace(run, config=replace(run.config, conditioning=conditioning))
+    n = 30
+    found = calibrated_course(run, n).targets["dots"]
+    # By hand, with targets as they are drawn.
+    plain = replace(prior, generated_gain=prior.recorded_gain)
+    bare = replace(conditioning, course=replace(course, targets={"dots": plain}))
+    targets = course.draw(["dots"] * n, 0, 64, 20.0, 1000)["targets"]
+    generator = DiffusionGenerator.of_quality(
+        replace(run, config=replace(run.config, conditioning=bare)),
+        "default",
+        task="dots",
+        constraints=Constraints(targets=targets),
+    )
+    gaze = np.concatenate(list(generator.pieces(0, n, 1000)))
+    assert found.generated_gain == response_gain(gaze, targets, 20.0)
+    assert found.generated_gain != (1.0, 1.0)
+    assert replace(found, generated_gain=prior.generated_gain) == prior

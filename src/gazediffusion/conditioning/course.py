@@ -91,6 +91,14 @@ class Course:
                 found["fixations"][k, :, :n_beginning] = np.array(place)[:, None]
         return {name: array for name, array in found.items() if np.isfinite(array).any()}
 
+    def compensated(
+        self, targets: NDArray[np.float32], tasks: Sequence[str]
+    ) -> NDArray[np.float32]:
+        """Targets (window, 2, time) of windows as a network is given them."""
+        known = [self.targets.get(task) for task in tasks]
+        rows = zip(targets, known, strict=True)
+        return np.stack([one if prior is None else prior.compensated(one) for one, prior in rows])
+
     def draws_for(self, tasks: Sequence[str]) -> bool:
         """Whether windows of any of the tasks are steered."""
         return not (self.targets.keys() | self.beginnings.keys()).isdisjoint(tasks)

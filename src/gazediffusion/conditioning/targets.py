@@ -1,7 +1,9 @@
-"""How the target of a task jumps: intervals and positions of the training participants' targets.
+"""How the target of a task jumps, and how far gaze follows it.
 
 In a task with a target, gaze follows it. Long gaze of such a task is generated with a target drawn
-from these distributions, unless one is given: its rhythm then lasts as long as the gaze.
+from the intervals and positions of the training participants' targets, unless one is given: its
+rhythm then lasts as long as the gaze. A trained network under-responds to a target (gain below the
+participants'). Calibration measures its gain, and it is given targets that compensate it.
 """
 
 from __future__ import annotations
@@ -18,18 +20,24 @@ from gazediffusion.seeds import quantile_draw
 
 _LEVELS = np.linspace(0.0, 1.0, 26)
 _LEAST_JUMPS = 50
+LATE_S = (0.6, 0.95)  # after a jump, when gaze has arrived
+_EVERY = 8  # windows a second apart overlap as many times
+Gain = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class TargetPrior:
     """Quantiles at equal levels: of the time between jumps, and of x and y, normalized.
 
-    Intervals and both coordinates are independent.
+    Intervals and both coordinates are independent. recorded_gain, generated_gain: the gain in x and
+    y (`response_gain`) of the training participants and of the model; equal before calibration.
     """
 
     interval_s: tuple[float, ...]
     x: tuple[float, ...]
     y: tuple[float, ...]
+    recorded_gain: Gain = (1.0, 1.0)
+    generated_gain: Gain = (1.0, 1.0)
 
     @classmethod
     def fit(cls, parts: Sequence[Windows], task: str) -> TargetPrior | None:
@@ -45,7 +53,13 @@ class TargetPrior:
             return None
         values = (np.concatenate(intervals), *np.concatenate(places, axis=1))
         quantiles = (np.quantile(one, _LEVELS).round(6).tolist() for one in values)
-        return cls(*map(tuple, quantiles))
+        of_task = [part.of_task(task).train for part in parts if task in part.tasks]
+        gaze, target = (
+            np.concatenate([getattr(one, cut)(slice(None, None, _EVERY)) for one in of_task])
+            for cut in ("cut", "cut_targets")
+        )
+        gain = response_gain(gaze, target, of_task[0].rate_hz)
+        return cls(*map(tuple, quantiles), recorded_gain=gain, generated_gain=gain)
 
     def draw(self, n_samples: int, rate_hz: float, seed: int) -> NDArray[np.float32]:
         """A target (2, time), normalized, that jumps from the first sample on."""
@@ -57,8 +71,13 @@ class TargetPrior:
         which = np.searchsorted(ends, np.arange(n_samples), side="right").clip(max=n_jumps - 1)
         return np.stack([x[which], y[which]]).astype(np.float32)
 
+    def compensated(self, target: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Targets (..., 2, time) as a network is given them, so that gaze has the recorded gain."""
+        factor = np.divide(self.recorded_gain, self.generated_gain).astype(np.float32)
+        return target * factor[:, None]
+
     def to_json(self) -> dict[str, list[float]]:
-        """The quantiles by name."""
+        """All of it by name."""
         return {name: list(values) for name, values in asdict(self).items()}
 
     @classmethod
@@ -74,3 +93,25 @@ def _target_of_segments(part: Windows, task: str) -> Iterator[NDArray[np.float32
     stops = np.append(part.segment_starts[1:], part.gaze.shape[1])
     for k in np.unique(part.of_task(task).train.segment_of_window):
         yield part.targets[:, part.segment_starts[k] : stops[k]]
+
+
+def response_gain(gaze: NDArray[np.float32], target: NDArray[np.float32], rate_hz: float) -> Gain:
+    """The slope of gaze over target position in x and y, late after jumps of the target.
+
+    gaze, target: (window, 2, time), normalized. 1 where the target never stays that long.
+    """
+    first, stop = (round(seconds * rate_hz) for seconds in LATE_S)
+    places, found = [], []
+    for of_gaze, of_target in zip(gaze, target, strict=True):
+        jumps = np.flatnonzero(np.diff(of_target, axis=1).any(axis=0)) + 1
+        for at, following in zip(jumps, np.append(jumps[1:], of_target.shape[1]), strict=True):
+            if following - at >= stop and np.isfinite(of_target[:, at]).all():
+                places.append(of_target[:, at])
+                found.append(np.median(of_gaze[:, at + first : at + stop], axis=1))
+    if len(places) < _LEAST_JUMPS:
+        return 1.0, 1.0
+    x, y = (
+        round(float(np.polyfit(one, other, 1)[0]), 4)
+        for one, other in zip(np.array(places).T, np.array(found).T, strict=True)
+    )
+    return x, y

@@ -299,13 +299,16 @@ class DiffusionGenerator:
     ) -> dict[str, Floats]:
         """The constraints (window, 2, time) by name; long gaze has a drawn course without any."""
         config, (first, stop) = self.run.config, span
+        course, tasks = config.conditioning.course, config.conditioning.names_of(drawn)
         if self.constraints is not None:
-            return self.constraints.of(first, stop, n_samples)
-        if n_samples == config.length or self.style is not None:
-            return {}
-        conditioning, rate_hz = config.conditioning, config.rate_hz
-        tasks = conditioning.names_of(drawn)
-        return conditioning.course.draw(tasks, first, n_samples, rate_hz, seed)
+            given = self.constraints.of(first, stop, n_samples)
+        elif n_samples == config.length or self.style is not None:
+            given = {}
+        else:
+            given = course.draw(tasks, first, n_samples, config.rate_hz, seed)
+        if "targets" in given:
+            given["targets"] = course.compensated(given["targets"], tasks)
+        return given
 
     def _quantized(self, gaze: Floats, drawn: Draw, uniforms: Floats) -> Floats:
         """In the resolution that is drawn; gaze that keeps to known samples has theirs."""

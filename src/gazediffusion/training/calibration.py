@@ -4,7 +4,8 @@ A trained network under-responds to its conditioning (gain below 1). Windows of 
 generated and measured, and the response is inverted (conditioning/response.py), in several rounds,
 because statistics depend on each other. No recordings are needed: generated statistics are compared
 with the prior they were drawn from. The result goes into the run's conditioning tables. A stopped
-calibration resumes at the batch it had reached.
+calibration resumes at the batch it had reached. Last, the gain of gaze that follows a target is
+measured, by windows with drawn targets.
 """
 
 from __future__ import annotations
@@ -13,11 +14,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from gazediffusion.conditioning import Conditioning
+from gazediffusion.conditioning.course import Course
+from gazediffusion.conditioning.targets import response_gain
 from gazediffusion.errors import GazeError, StoppedError
+from gazediffusion.generation.constraints import Constraints
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.models.checkpoint import (
     Run,
@@ -101,9 +106,36 @@ def calibrate(
                     )
         state = _State(state.conditioning.calibrate(draws, state.measured), state.round + 1)
         _save(run, state, n, rounds)
+    run = replace(run, config=replace(run.config, conditioning=state.conditioning))
+    conditioning = replace(state.conditioning, course=calibrated_course(run, n))
     # The configuration too: that of an earlier version had the tables in it.
-    write_config(folder, replace(run.config, conditioning=state.conditioning))
+    write_config(folder, replace(run.config, conditioning=conditioning))
     (folder / STATE).unlink(missing_ok=True)
+
+
+def calibrated_course(run: Run, n: int = WINDOWS) -> Course:
+    """The course of a run with the gain of gaze that n windows of each task with a target have."""
+    config = run.config
+    course, length, rate_hz = config.conditioning.course, config.length, config.rate_hz
+    calibrated = {}
+    for task, prior in course.targets.items():
+        uncorrected = replace(prior, generated_gain=prior.recorded_gain)
+        here = replace(course, targets={task: uncorrected})
+        targets = here.draw([task] * n, 0, length, rate_hz, _SEED)["targets"]
+        generator = DiffusionGenerator.of_quality(
+            replace(run, config=_with_course(config, here)),
+            "default",
+            task=task,
+            constraints=Constraints(targets=targets),
+        )
+        gaze = np.concatenate(list(generator.pieces(0, n, _SEED)))
+        gain = response_gain(gaze, targets, rate_hz)
+        calibrated[task] = replace(prior, generated_gain=gain)
+    return replace(course, targets=calibrated)
+
+
+def _with_course(config: RunConfig, course: Course) -> RunConfig:
+    return replace(config, conditioning=replace(config.conditioning, course=course))
 
 
 def _counted(progress: OnWindows, before: int, total: int) -> Callable[[float], None]:
