@@ -1,6 +1,6 @@
 """Augmentation: do synthetic windows in the participants' style help with few participants?
 
-    python runs/augmentation.py gazecom6.safetensors bioeye6.safetensors --model joint [-n 40]
+    python runs/augmentation.py gazecom6.safetensors bioeye6.safetensors [--model default] [-n 40]
         [--draws 10] [--participants 1 3 5 10 20] [--labels]
 
 Three questions, each answered by a classifier that is trained on real windows of few participants,
@@ -8,7 +8,7 @@ on these and synthetic windows in their style, and on the synthetic windows alon
 
 events  Which event is a sample part of? Trained on the hand labels of training participants of the
         first file, tested on its held-out participants: F1, mean over classes. With --labels, which
-        needs a model that generates labels.
+        needs a model with labels; synthetic windows have the model's own.
 task    Which task is a window of? Trained on training participants of all files, so many of each
         task, tested on the held-out participants: balanced accuracy over tasks that have 10
         held-out windows or more.

@@ -226,6 +226,20 @@ def test_the_demo_runs(tmp_path: Path) -> None:
     assert "reading" in (tmp_path / "demo" / "report-reading" / "report.md").read_text()
 
 
+def test_detectors_are_trained_on_synthetic_labels(capsys: pytest.CaptureFixture[str]) -> None:
+    from_folder("examples", "train_detector").main(n=3, steps=2, participants=3)
+    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines()[-6:]]
+    names = [
+        f"| {one}, {on}"
+        for on in ("recorded", "synthetic", "both")
+        for one in ("network", "forest")
+    ]
+    assert [row[0] for row in rows] == names
+    assert {len(row) for row in rows} == {9}
+    # A forest learns the fixations of simulated participants from generated ones.
+    assert float(rows[3][1]) > 0.9
+
+
 def test_the_way_from_own_recordings_runs(tmp_path: Path) -> None:
     from_folder("examples", "own_recordings").main(
         tmp_path / "own", n_epochs=1, n_windows=2, minutes=0.4

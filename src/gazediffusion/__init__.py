@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from gazediffusion.reproduction.reproduction import reproduce
     from gazediffusion.scoring.scores import Scores
     from gazediffusion.scoring.scoring import calibrate_scores, score
-    from gazediffusion.studies import augment, fill
+    from gazediffusion.studies import augment, fill, label
 
 _HOME = {
     "Baseline": "generation.baselines",
@@ -81,6 +81,7 @@ _HOME = {
     "fill": "studies",
     "fit_baseline": "generation.baselines",
     "inspect": "data.inspection",
+    "label": "studies",
     "list_models": "models.listing",
     "load": "model",
     "parse_position": "data.scanpaths",
@@ -135,6 +136,7 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "score",
     "calibrate_scores",
     "Scores",
+    "label",
     "fit_baseline",
     "Baseline",
     "EvaluationConfig",

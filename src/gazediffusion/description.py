@@ -10,6 +10,7 @@ from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.augmented_sets import readme_of_augmented
 from gazediffusion.generation.filled_sets import readme_of_filled
+from gazediffusion.generation.labelled_sets import readme_of_labelled
 from gazediffusion.generation.sets import read_card, readme_of
 from gazediffusion.models.checkpoint import read_config, read_metrics
 from gazediffusion.models.pretrained import find_model
@@ -38,7 +39,8 @@ def _in_words(card: dict[str, Any], format: str) -> str:
     of_recordings = {
         "gazediffusion-augmented": readme_of_augmented,
         "gazediffusion-filled": readme_of_filled,
-    }.get(card["format"])
+        "gazediffusion-labelled": readme_of_labelled,
+    }.get(card.get("format", ""))
     return readme_of(card, format) if of_recordings is None else of_recordings(card)
 
 

@@ -1,4 +1,4 @@
-"""A trained model as users hold it: sample, write, fill, augment, fine-tune and calibrate.
+"""A trained model as users hold it: sample, write, fill, augment, label, fine-tune and calibrate.
 
 >>> import gazediffusion as gd
 >>> model = gd.load("default")
@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import torch
 
 from gazediffusion.conditioning.style import style_of
+from gazediffusion.data.cleaning import CleaningConfig
 from gazediffusion.data.export.windows import format_of
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.scanpaths import MOST_SECONDS
@@ -30,11 +31,14 @@ from gazediffusion.files import require_free, require_writable
 from gazediffusion.generation.augmentation import Augmenter
 from gazediffusion.generation.filling import FillConfig, Filler, filled
 from gazediffusion.generation.generator import DiffusionGenerator, Progress
+from gazediffusion.generation.labelled_sets import RecordingLabeller
+from gazediffusion.generation.labelling import Labeller
 from gazediffusion.generation.losses import LossModel
 from gazediffusion.generation.sets import Sampling, SetConfig, write_set
 from gazediffusion.generation.settings import (
     AugmentingSettings,
     FillingSettings,
+    LabellingSettings,
     SamplingSettings,
     SteeringSettings,
 )
@@ -46,31 +50,9 @@ from gazediffusion.models.pretrained import load_model, pretrained_folder
 from gazediffusion.models.recipes import Recipe
 from gazediffusion.models.unet import n_parameters
 from gazediffusion.training import calibration
-from gazediffusion.training.loop import Epoch, held_out_bound
+from gazediffusion.training.loop import held_out_bound
+from gazediffusion.training.settings import TrainingSettings
 from gazediffusion.training.training import train as train_run
-
-
-class TrainingSettings(TypedDict, total=False):
-    """How a model is trained; see `training.training.train`.
-
-    epochs, batch_size, learning_rate: override the recipe's. on_step, on_epoch, on_calibration and
-    say: receive the progress. should_stop: asks for a stop, after which the same call resumes.
-    """
-
-    seed: int
-    epochs: int | None
-    batch_size: int | None
-    learning_rate: float | None
-    device: str
-    precision: str
-    compiled: bool | None
-    resume: bool
-    save_every_s: float
-    on_step: Callable[[int, int], None]
-    on_epoch: Callable[[Epoch], None]
-    on_calibration: Callable[[float, int], None]
-    should_stop: Callable[[], bool]
-    say: Callable[[str], None]
 
 
 def load(
@@ -198,6 +180,7 @@ class Model:
         seconds: float | None = None,
         rate_hz: float | None = None,
         losses: bool = False,
+        labels: bool = False,
         progress: Progress = lambda done: None,
         **settings: Unpack[SamplingSettings],
     ) -> Windows:
@@ -206,12 +189,12 @@ class Model:
         seconds: length of every window; a steerable model generates any, others up to that of its
         windows. rate_hz: low-pass the windows and bring them to this rate, at most the model's, as
         of a 60 Hz tracker. losses: add blinks and losses, NaN, as the training participants'
-        recordings have them. progress: called with the number of windows done. Settings:
-        `SamplingSettings`. Window k of a seed is always the same window.
+        recordings have them. labels: add the event class of every sample (`Windows.labels`), by a
+        model with labels; the gaze is the same without. progress: called with the number of windows
+        done. Settings: `SamplingSettings`. Window k of a seed is always the same window.
         """
-        sampling = self.sampling(
-            n, seed=seed, seconds=seconds, rate_hz=rate_hz, losses=losses, **settings
-        )
+        how: dict[str, Any] = {"seconds": seconds, "rate_hz": rate_hz, **settings}
+        sampling = self.sampling(n, seed=seed, losses=losses, labels=labels, **how)
         return sampling.windows(np.concatenate(list(sampling.pieces(progress))))
 
     def sampling(
@@ -222,6 +205,7 @@ class Model:
         seconds: float | None = None,
         rate_hz: float | None = None,
         losses: bool = False,
+        labels: bool = False,
         format: str = "parquet",
         screen: Screen | None = None,
         **settings: Unpack[SamplingSettings],
@@ -243,7 +227,11 @@ class Model:
             format=format,
             screen=screen,
         )
-        return Sampling(self.generator(n, seed, seconds, **settings), config)
+        generator = self.generator(n, seed, seconds, **settings)
+        if labels:
+            labeller = Labeller(self.run, generator.batch_size, generator.bf16)
+            config = replace(config, labeller=labeller)
+        return Sampling(generator, config)
 
     def sample_to(
         self,
@@ -257,6 +245,7 @@ class Model:
         seconds: float | None = None,
         rate_hz: float | None = None,
         losses: bool = False,
+        labels: bool = False,
         progress: Progress = lambda done: None,
         say: Callable[[str], None] = lambda line: None,
         overwrite: bool = False,
@@ -266,10 +255,10 @@ class Model:
 
         path: a .parquet, .csv or .npz file, or a folder. format: parquet, csv, npz, bids or asc; by
         default that of the path's ending, parquet for a folder. screen: of all windows instead of
-        their own. grid_px: round pixels to this grid. seconds, rate_hz, losses: as for `sample`.
-        overwrite: replace a set that is there. Settings are those of `sample`. A stopped call
-        resumes from the pieces it has. A path ending in .safetensors is a windows file, generated
-        in memory, with its card in it.
+        their own. grid_px: round pixels to this grid. seconds, rate_hz, losses, labels: as for
+        `sample`. overwrite: replace a set that is there. Settings are those of `sample`. A stopped
+        call resumes from the pieces it has. A path ending in .safetensors is a windows file,
+        generated in memory, with its card in it.
         """
         path = Path(path)
         is_windows_file = format is None and path.suffix == ".safetensors"
@@ -279,6 +268,7 @@ class Model:
             seconds=seconds,
             rate_hz=rate_hz,
             losses=losses,
+            labels=labels,
             format="parquet" if is_windows_file else format_of(path, format),
             screen=screen,
             **settings,
@@ -320,6 +310,26 @@ class Model:
         given: dict[str, Any] = dict(settings)
         config = AugmentConfig(**_taken(given, AugmentConfig))
         return Augmenter(self.generator(**given), config)
+
+    def label(
+        self,
+        recording: Recording,
+        *,
+        progress: Progress = lambda done: None,
+        **settings: Unpack[LabellingSettings],
+    ) -> Recording:
+        """A recording with the event class of every sample (`Recording.labels`); gaze is kept.
+
+        progress: called with the number of windows labelled.
+        """
+        return self.labeller(**settings).labelled(recording, progress)
+
+    def labeller(self, **settings: Unpack[LabellingSettings]) -> RecordingLabeller:
+        """What labels recordings with these settings; a model without labels is refused."""
+        given: dict[str, Any] = dict(settings)
+        cleaning = given.pop("cleaning", CleaningConfig())
+        made = self.generator(**given)
+        return RecordingLabeller(Labeller(self.run, made.batch_size, made.bf16), cleaning)
 
     def fine_tune(
         self,

@@ -1,4 +1,4 @@
-"""Whole studies through a model: recordings with their gaps filled, and synthetic ones of them."""
+"""Whole studies through a model: gaps filled, events labelled, synthetic recordings of them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from gazediffusion.generation.augmented_sets import AugmentedSet, write_augmented
-from gazediffusion.generation.filled_sets import FilledSet, Total, write_filled
-from gazediffusion.generation.settings import AugmentingSettings, FillingSettings
+from gazediffusion.generation.filled_sets import FilledSet, write_filled
+from gazediffusion.generation.labelled_sets import LabelledSet, write_labelled
+from gazediffusion.generation.recording_sets import Total
+from gazediffusion.generation.settings import (
+    AugmentingSettings,
+    FillingSettings,
+    LabellingSettings,
+)
 from gazediffusion.generation.study import OnRecording
 from gazediffusion.model import Model, load
 
@@ -62,3 +68,23 @@ def augment(
     loaded = model if isinstance(model, Model) else load(model)
     augmenter = loaded.augmenter(**settings)
     return write_augmented(augmenter, given, output, begin, on_recording, overwrite)
+
+
+def label(
+    recordings: Recordings | Path | str,
+    output: Path | str,
+    model: Model | Path | str = "default",
+    *,
+    begin: Total = lambda n_windows: lambda done: None,
+    overwrite: bool = False,
+    **settings: Unpack[LabellingSettings],
+) -> LabelledSet:
+    """Write recordings with the event class of every sample, by a model with labels.
+
+    recordings, output, begin: as for `fill`; `begin` counts windows to label. Gaze is kept.
+    """
+    from gazediffusion.data.reading import read
+
+    given = read(recordings) if isinstance(recordings, Path | str) else recordings
+    loaded = model if isinstance(model, Model) else load(model)
+    return write_labelled(loaded.labeller(**settings), given, output, begin, overwrite)

@@ -71,7 +71,10 @@ def test_a_set_in_the_style_of_a_recording_says_so(
     [
         ("--like {0}/both --task movies", "--like takes recordings of one participant"),
         ("--like {0}/one.csv " + SCREEN, "no task 'cinema', which --like was recorded in"),
-        ("--like {0}/short.csv --task movies " + SCREEN, "--like needs 8 s of valid gaze in a row"),
+        (
+            "--like {0}/short.csv --task movies " + SCREEN,
+            "a style needs 8 s of valid gaze in a row",
+        ),
         ("--like {0}/empty.csv --task movies " + SCREEN, "empty.csv"),
         ("--like {0}/none.csv --task movies", "none.csv"),
     ],

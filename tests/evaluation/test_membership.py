@@ -7,14 +7,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from torch import Tensor
 
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.membership import auc, membership
 from gazediffusion.models.checkpoint import load_run
+from gazediffusion.models.unet import UNet
 from gazediffusion.training.loop import train_epochs
 from tests.runs import TINY, short_windows
 from tests.training.test_joint import JOINT
 from tests.training.test_joint import parts as joint_parts
+from tests.training.test_steering import labelled_windows
 
 
 def test_auc_is_the_share_of_pairs_in_which_the_member_has_the_lower_loss() -> None:
@@ -46,6 +50,41 @@ def test_a_conditioned_model_is_attacked_with_its_tasks(tmp_path: Path) -> None:
     found = membership(load_run(tmp_path / "run"), part.train, part.held_out, 10, n_levels=16)
     assert 0 <= found.auc <= 1
     assert found.n_members == 10
+
+
+@pytest.mark.parametrize("channels", ["labels", "gaze"])
+def test_a_steerable_model_is_attacked_by_its_channels_of_gaze_alone(
+    steerable_folder: Path, channels: str
+) -> None:
+    run = load_run(steerable_folder)
+    windows = replace(labelled_windows(), rate_hz=20.0)
+    sides = windows.train, windows.held_out
+    found = membership(run, *sides, 10, n_levels=4)
+    assert (found.n_members, found.n_others) == (10, 10)
+    is_given: list[bool] = []
+    noise = torch.Generator().manual_seed(0)
+
+    class Other(UNet):
+        """Another output in some channels."""
+
+        def forward(
+            self,
+            x: Tensor,
+            t: Tensor,
+            condition: Tensor | None = None,
+            sequences: Tensor | None = None,
+        ) -> Tensor:
+            is_given.append(bool(x[:, 4:].any()) or sequences is not None)
+            out = super().forward(x, t, condition)
+            changed = slice(4, None) if channels == "labels" else slice(0, 4)
+            out[:, changed] += 100 * torch.rand((len(x), 1, 1), generator=noise)
+            return out
+
+    other = Other(run.config.recipe.network).eval()
+    other.load_state_dict(run.network.state_dict())
+    changed = membership(replace(run, network=other), *sides, 10, n_levels=4)
+    assert (changed == found) is (channels == "labels")
+    assert not any(is_given)
 
 
 def test_without_held_out_participants_there_is_no_attack(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from gazediffusion.data.export import write_into
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.augmentation import Augmenter
+from gazediffusion.generation.labelling import NOISE, Labeller
 from gazediffusion.generation.losses import LossModel
 from gazediffusion.generation.study import Original, Study
 from gazediffusion.geometry import Screen
@@ -69,16 +70,18 @@ def study(tmp_path: Path) -> Callable[..., gd.Recordings]:
 
 
 def generated(
-    augmenter: Augmenter, recordings: gd.Recordings
+    augmenter: Augmenter, recordings: gd.Recordings, has_labels: bool = False
 ) -> tuple[Study, list[tuple[Original, Recording]]]:
     """All synthetic recordings in memory, each with its original."""
     found = augmenter.read(recordings)
     pairs = []
     for batch in augmenter.batches(found):
         gaze = np.concatenate(list(batch.generator.pieces(0, batch.n, batch.seed)))
+        labels = Labeller(batch.generator.run).labels(gaze) if has_labels else [None] * len(gaze)
         for k, window in enumerate(gaze):
             original = batch.originals[k % len(batch.originals)]
-            pairs.append((original, augmenter.recording(batch, k, window)))
+            made = augmenter.recording(batch, k, window, labels=labels[k])
+            pairs.append((original, made))
     return found, pairs
 
 
@@ -322,8 +325,8 @@ def test_losses_are_added_at_the_rate_of_the_recording(
     monkeypatch.setattr(LossModel, "load", lambda folder: fitted)
     recordings = study([recording(name, 24.0, 50.0) for name in ("P1", "P2")])
     settings: Any = {"times": 3, "validation_fraction": 0.0}
-    _, plain = generated(model.augmenter(**settings), recordings)
-    _, lossy = generated(model.augmenter(**settings, losses=True), recordings)
+    _, plain = generated(model.augmenter(**settings), recordings, has_labels=True)
+    _, lossy = generated(model.augmenter(**settings, losses=True), recordings, has_labels=True)
     n_lost = 0
     for (_, without), (_, having) in zip(plain, lossy, strict=True):
         gaze, same = having.gaze_px["cyclopean"], without.gaze_px["cyclopean"]
@@ -333,4 +336,20 @@ def test_losses_are_added_at_the_rate_of_the_recording(
         assert not (having.is_blink["cyclopean"] & ~is_lost).any()
         beside = np.convolve(is_lost, np.ones(21), "same") > 0  # flanks are 150 ms at most
         np.testing.assert_allclose(gaze[:, ~beside], same[:, ~beside], atol=0.01)
+        assert having.labels is not None
+        assert without.labels is not None
+        assert (having.labels[is_lost] == NOISE).all()
+        np.testing.assert_array_equal(having.labels[~beside], without.labels[~beside])
     assert 0 < n_lost < 3000
+
+
+def test_a_sample_has_the_label_of_the_nearest_one_of_the_model(
+    model: Model, study: Callable[..., gd.Recordings]
+) -> None:
+    augmenter = model.augmenter(times=1, validation_fraction=0.0)
+    (batch,) = augmenter.batches(augmenter.read(study([recording("P1", 4.0, 100.0)])))
+    (gaze,) = next(batch.generator.pieces(0, 1, batch.seed))
+    labels = (1 + np.arange(gaze.shape[1]) % 4).astype(np.uint8)
+    found = augmenter.recording(batch, 0, gaze, labels=labels).labels
+    nearest = np.abs(np.arange(400)[:, None] / 100 - np.arange(len(labels)) / 20).argmin(axis=1)
+    np.testing.assert_array_equal(found, labels[nearest])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -55,14 +54,6 @@ def test_every_question_has_a_table(
     monkeypatch.setattr(augmentation, "N_TREES", 5)
     windows = windows_of(9)
     windows.save(tmp_path / "w.safetensors")
-    sample: Callable[..., gd.Windows] = Model.sample
-
-    def labelled(model: Model, n: int, labels: bool = False, **settings: Any) -> gd.Windows:
-        made = sample(model, n, **settings)
-        labels_of = np.tile(1 + np.arange(64) // 16, n).astype(np.uint8)
-        return replace(made, labels=labels_of) if labels else made
-
-    monkeypatch.setattr(Model, "sample", labelled)
     arguments = [str(tmp_path / "w.safetensors"), "--model", str(steerable_folder), "-n", "4"]
     arguments += ["--draws", "2", "--who-task", "dots", "--participants", "1", "3"]
     # The tiny model has seen nobody in movies: its styles are of dots alone.

@@ -17,9 +17,13 @@ from gazediffusion.data.export import write_into
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.generator import DiffusionGenerator
+from gazediffusion.generation.labelling import Labeller
 from gazediffusion.geometry import Screen
+from gazediffusion.training.loop import train_epochs
 from tests.conftest import RunCommand
 from tests.generation.test_augmentation import recording
+from tests.training.test_joint import JOINT
+from tests.training.test_joint import parts as joint_parts
 
 STUDY = [recording(name, 4.0, trial=trial) for name in ("P1", "P2", "P3") for trial in "12"]
 
@@ -83,6 +87,77 @@ def test_a_set_has_the_studys_format_and_no_recording_of_it(
         text = next((tmp_path / "out").glob("*.asc")).read_text()
         assert "no participant was recorded" in text
         assert "EFIX" in text or "ESACC" in text
+
+
+@pytest.mark.parametrize("format", ["asc", "bids", "csv", "parquet"])
+def test_labels_are_read_again_from_every_format_and_change_no_gaze(
+    run: RunCommand, steerable_folder: Path, tmp_path: Path, format: str
+) -> None:
+    source = written(tmp_path / "in", format)
+    command = ("augment", source, "--times", 1, "--model", steerable_folder, "-o")
+    assert run(*command, tmp_path / "plain")[0] == 0
+    code, _, errors = run(*command, tmp_path / "out", "--labels")
+    assert code == 0, errors
+    model = gd.load(steerable_folder, device="cpu")
+    augmenter = model.augmenter(times=1)
+    study = augmenter.read(gd.read(source))
+    expected = {}
+    for batch in augmenter.batches(study):
+        gaze = np.concatenate(list(batch.generator.pieces(0, batch.n, batch.seed)))
+        for k, labels in enumerate(Labeller(model.run).labels(gaze)):
+            participant = f"{batch.originals[k].participant}-synthetic-1"
+            expected[participant.replace("-", ""), k] = labels[:80]
+    numbers: dict[str, int] = {}
+    for plain, one in zip(gd.read(tmp_path / "plain"), gd.read(tmp_path / "out"), strict=True):
+        assert plain.labels is None
+        assert one.labels is not None
+        (before,), (after,) = plain.gaze_px.values(), one.gaze_px.values()
+        np.testing.assert_array_equal(before, after)
+        name = one.participant.replace("-", "")
+        number = numbers[name] = numbers.get(name, -1) + 1
+        np.testing.assert_array_equal(one.labels, expected[name, number])
+    assert sum(numbers.values()) == 2
+    assert len(np.unique(np.concatenate(list(expected.values())))) > 1
+    card = json.loads((tmp_path / "out" / "card.json").read_text())
+    assert card["labels"]["by"] == "the model's, given the gaze; not by hand"
+    readme = (tmp_path / "out" / "README.md").read_text()
+    assert "- event labels: of every sample; the model's" in readme
+    assert "- event labels: none" in (tmp_path / "plain" / "README.md").read_text()
+
+
+def test_recordings_of_a_labelled_study_have_labels(
+    run: RunCommand, steerable_folder: Path, tmp_path: Path
+) -> None:
+    labels = np.repeat(np.array([1, 2, 1, 4], np.uint8), 20)
+    study = [replace(one, labels=labels) for one in STUDY]
+    source = written(tmp_path / "in", "csv", study)
+    options: dict[str, tuple[str, ...]] = {"by-default": (), "without": ("--no-labels",)}
+    for name, given in options.items():
+        command = ("augment", source, "--times", 1, "--model", steerable_folder, *given)
+        code, _, errors = run(*command, "-o", tmp_path / name)
+        assert code == 0, errors
+        for one in gd.read(tmp_path / name):
+            assert (one.labels is None) is (name == "without")
+            if one.labels is not None:
+                assert (one.labels > 0).all()
+
+
+def test_a_model_without_labels_adds_none(run: RunCommand, tmp_path: Path) -> None:
+    list(train_epochs(joint_parts(), tmp_path / "run", JOINT, seed=0, device="cpu"))
+    labels = np.repeat(np.array([1, 2], np.uint8), 32)
+    screen = joint_parts()[0].screens[0]
+    study = [
+        replace(recording(name, 0.256, 250.0, "reading", screen=screen), labels=labels)
+        for name in ("P1", "P2", "P3")
+    ]
+    source = written(tmp_path / "in", "csv", study)
+    command = ("augment", source, "--times", 1, "--model", tmp_path / "run")
+    code, _, errors = run(*command, "-o", tmp_path / "refused", "--labels")
+    assert code == 2
+    assert "this model has no labels" in errors
+    code, _, errors = run(*command, "-o", tmp_path / "out")
+    assert code == 0, errors
+    assert {one.labels is None for one in gd.read(tmp_path / "out")} == {True}
 
 
 def test_study_and_synthetic_recordings_are_read_together(

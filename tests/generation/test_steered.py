@@ -84,8 +84,8 @@ def test_targets_are_drawn_for_long_windows_of_a_task_that_has_them(run: Run) ->
     # Neither short windows nor other tasks have any.
     for settings in ({"task": "dots"}, {"task": "movies", "length": 200}):
         np.testing.assert_array_equal(
-            gaze_of(DiffusionGenerator(steered, **settings)),  # type: ignore[arg-type]
-            gaze_of(DiffusionGenerator(run, **settings)),  # type: ignore[arg-type]
+            gaze_of(DiffusionGenerator(steered, **settings)),
+            gaze_of(DiffusionGenerator(run, **settings)),
         )
     whole = course.draw(["dots"] * 4, 4, 200, 20.0, 0)
     assert list(whole) == ["targets"]

@@ -56,6 +56,14 @@ def augment(
     losses: Annotated[
         bool, typer.Option("--losses", help="Add blinks and losses of the eye.")
     ] = False,
+    labels: Annotated[
+        bool | None,
+        typer.Option(
+            "--labels/--no-labels",
+            help="Add the event class of every sample. By default where the study has labels.",
+            show_default=False,
+        ),
+    ] = None,
     held_out: Annotated[
         list[str] | None,
         typer.Option(
@@ -136,6 +144,7 @@ def augment(
                 same_participant=groups_of(same_participant),
                 cleaning=cleaning_of(eye, blink_before, blink_after, max_speed),
                 losses=losses,
+                labels=labels,
                 quality=quality,
                 precision=precision,
                 batch_size=batch_size,

@@ -286,6 +286,14 @@ def generate(
             "them: missing samples, and the lid's artefacts beside.",
         ),
     ] = False,
+    labels: Annotated[
+        bool,
+        typer.Option(
+            "--labels",
+            help="Add the event class of every sample: fixation, saccade, pursuit or noise. The "
+            "gaze is the same without.",
+        ),
+    ] = False,
     screen: ScreenPx = None,
     screen_cm: ScreenCm = None,
     distance_cm: DistanceCm = None,
@@ -336,6 +344,7 @@ def generate(
                 seconds=seconds,
                 rate_hz=rate,
                 losses=losses,
+                labels=labels,
                 progress=bar,
                 say=lambda line: out.print(plain(line)),
                 overwrite=overwrite,

@@ -28,6 +28,7 @@ def to_frame(windows: Windows) -> pl.DataFrame:
 
     Columns: window (its number), participant, task, trial, t_ms, x_px, y_px and, if the size of a
     screen is known, x_deg, y_deg; both in units of the window's own screen, null where unknown.
+    Windows with labels: event, the name of each sample's class.
 
     >>> import numpy as np
     >>> from gazediffusion import Screen, Windows
@@ -46,6 +47,10 @@ def to_frame(windows: Windows) -> pl.DataFrame:
     if not np.isnan(degrees).all():
         columns["x_deg"], columns["y_deg"] = degrees.transpose(1, 0, 2).reshape(2, n * length)
     frame: pl.DataFrame = polars.DataFrame(columns).fill_nan(None)
+    if windows.labels is not None:
+        from gazediffusion.data.readers.labels import event_names
+
+        frame = frame.with_columns(event_names(windows.cut_labels().ravel()).alias("event"))
     return frame
 
 

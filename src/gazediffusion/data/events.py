@@ -3,19 +3,22 @@
 Every step faster than the threshold belongs to a saccade, every other to a fixation. `detect_ivt`
 is the one implementation, on speeds in any unit: the evaluation calls it with the paper's
 threshold, `detect_events` with one in degrees, to label recordings on export. `smoothed_saccades`
-takes velocity over five samples, for gaze in degrees whose noise exceeds the threshold.
+takes velocity over five samples, for gaze in degrees whose noise exceeds the threshold. Where
+samples have labels, `labelled_events` takes the events from them.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.export import Event
-from gazediffusion.data.recordings import true_segments
+from gazediffusion.data.export.labelled import EventKind
+from gazediffusion.data.recordings import EVENT_CLASSES, label_segments, true_segments
 from gazediffusion.geometry import Screen
 
 SACCADE_DEG_S = 30.0  # EyeLink's own parser, cognitive configuration
@@ -103,6 +106,41 @@ def detect_events(
     for first, stop in found.fixations.tolist():
         events.append(Event("fixation", float(time_ms[first]), float(time_ms[stop])))
     return sorted(events, key=lambda event: event.onset_ms)
+
+
+def labelled_events(
+    labels: NDArray[np.uint8],
+    gaze_px: NDArray[np.float32],
+    time_ms: NDArray[np.float64],
+    screen: Screen | None,
+) -> list[Event]:
+    """The events that labels (time,) of gaze (2, time) state, in order.
+
+    An event lasts from its first sample to the first of the next. Amplitude and peak velocity are
+    those of saccades, from the first to the last sample; NaN where the screen's size is unknown.
+
+    >>> gaze = np.zeros((2, 10), dtype=np.float32)
+    >>> gaze[0, 5:] = 64
+    >>> labels = np.array([1] * 4 + [2] * 3 + [3] * 3, dtype=np.uint8)
+    >>> found = labelled_events(labels, gaze, np.arange(10) * 4.0, Screen(1280, 720, 40, 22.5, 45))
+    >>> [(one.event, one.onset_ms, one.offset_ms, round(one.amplitude_deg, 1)) for one in found]
+    [('fixation', 0.0, 16.0, nan), ('saccade', 16.0, 28.0, 2.4), ('pursuit', 28.0, 40.0, nan)]
+    """
+    step_ms = float(np.median(np.diff(time_ms))) if len(time_ms) > 1 else 1.0
+    ends_ms = np.append(time_ms, time_ms[-1:] + step_ms)
+    has_degrees = screen is not None and screen.has_degrees
+    per_px = screen.width_deg / screen.width_px if has_degrees and screen is not None else math.nan
+    events = []
+    for first, stop, number in label_segments(labels).tolist():
+        kind, amplitude, peak = EVENT_CLASSES[number - 1], math.nan, math.nan
+        if kind == "saccade" and stop - first > 1:
+            inside = gaze_px[:, first:stop].astype(np.float64) * per_px
+            amplitude = float(np.hypot(*(inside[:, -1] - inside[:, 0])))
+            steps_s = np.diff(time_ms[first:stop]) / 1000
+            peak = float((np.hypot(*np.diff(inside)) / np.maximum(steps_s, 1e-9)).max())
+        onset_ms, offset_ms = float(time_ms[first]), float(ends_ms[stop])
+        events.append(Event(cast("EventKind", kind), onset_ms, offset_ms, amplitude, peak))
+    return events
 
 
 def smoothed_saccades(gaze_deg: NDArray[np.floating[Any]], rate_hz: float) -> NDArray[np.int64]:

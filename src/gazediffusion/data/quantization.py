@@ -51,14 +51,14 @@ def _rounded(values: NDArray[np.float32], known: NDArray[np.float32]) -> NDArray
     grid = next((one for one in GRIDS_PX if is_on_grid(known[None], one)), None)
     if grid is None or not len(known):
         return values
-    rounded = (np.rint(values / grid) * grid).astype(np.float32)
+    rounded: NDArray[np.float32] = (np.rint(values / grid) * grid).astype(np.float32)
     step = _cells_apart(np.rint(known / grid).astype(np.int64)) * grid
     if not step:
         return rounded
     after = np.searchsorted(known, values).clip(1, len(known) - 1)
     below, above = known[after - 1], known[after]
     nearest = np.where(values - below < above - values, below, above)
-    return np.where(np.abs(nearest - values) <= step, nearest, rounded)
+    return np.asarray(np.where(np.abs(nearest - values) <= step, nearest, rounded))
 
 
 def recorded_steps(windows: Windows) -> NDArray[np.float64]:

@@ -24,6 +24,10 @@ Bools = NDArray[np.bool_]
 UNKNOWN_TASK = "unknown"
 # The class k of a labelled sample is EVENT_CLASSES[k - 1]; 0 is a sample without a label.
 EVENT_CLASSES = ("fixation", "saccade", "pursuit", "noise")
+# In EyeLink ASC: MSG time LABEL class first last, the times of its first and last sample.
+LABEL_MESSAGE = "LABEL"
+# Of the sidecar of BIDS events: events are the labels of samples, not those of a tracker's parser.
+SAMPLE_LABELS = "EventsAreSampleLabels"
 
 
 class Fact(NamedTuple):
@@ -126,6 +130,21 @@ def split_at_jumps(recording: Recording, jump_ms: float = 100.0) -> Iterator[Rec
         return
     for number, (start, stop) in enumerate(pairwise(edges)):
         yield recording.part(start, stop, trial=str(number))
+
+
+def label_segments(labels: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Labelled events (event, 3) as first, stop, class: samples [first, stop) of one class.
+
+    Samples without a label belong to none.
+
+    >>> label_segments(np.array([1, 1, 2, 0, 0, 4], dtype=np.uint8)).tolist()
+    [[0, 2, 1], [2, 3, 2], [5, 6, 4]]
+    """
+    if not len(labels):
+        return np.empty((0, 3), dtype=np.int64)
+    edges = np.concatenate([[0], np.flatnonzero(np.diff(labels)) + 1, [len(labels)]])
+    found = np.column_stack([edges[:-1], edges[1:], labels[edges[:-1]]]).astype(np.int64)
+    return found[found[:, 2] > 0]
 
 
 def true_segments(mask: Bools) -> NDArray[np.int64]:

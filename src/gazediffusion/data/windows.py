@@ -279,13 +279,14 @@ class Windows:
         unit: Unit = "normalized",
         protocol: Protocol = "position",
         steps: NDArray[np.float64] | None = None,
+        labels: ArrayLike | None = None,
         provenance: Mapping[str, Any] | None = None,
     ) -> Windows:
         """Windows of an array (window, 2, time).
 
         screen, participants, tasks: one for all windows, or one for each.
         unit: of the array: normalized to [-1, 1], px (origin top left), or deg from the centre.
-        steps: `segment_step`, where it is known, (window, 2).
+        steps: `segment_step`, where it is known, (window, 2). labels: event classes (window, time).
 
         >>> import numpy as np
         >>> from gazediffusion import Screen, Windows
@@ -302,6 +303,9 @@ class Windows:
         of_task, task_names = numbered(tasks, n, "tasks", keeps_order=True)
         array = by_screen(array, screens, of_screen, conversions_of(unit)[1])
         starts = np.arange(n, dtype=np.int64) * length
+        classes = None if labels is None else np.asarray(labels, dtype=np.uint8)
+        if classes is not None and classes.shape != (n, length):
+            raise GazeError(f"labels must have the shape {(n, length)}, not {classes.shape}")
         return cls(
             gaze=joined(array),
             starts=starts,
@@ -319,6 +323,7 @@ class Windows:
             segment_onset_ms=np.zeros(n),
             segment_step=steps,
             provenance=provenance or {},
+            labels=None if classes is None else classes.ravel(),
         )
 
     def save(

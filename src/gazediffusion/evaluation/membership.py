@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
 
 from gazediffusion.data.subsampling import evenly_spaced
 from gazediffusion.data.windows import Windows
@@ -87,14 +89,24 @@ def auc(members: Floats, others: Floats) -> float:
 
 @torch.no_grad()
 def _losses(run: Run, windows: Windows, n_levels: int) -> Floats:
-    """Each window's mean loss, (window,)."""
+    """Each window's mean loss, (window,).
+
+    A steerable network is given no sequences. Its channels of labels are zero, without noise, and
+    do not count.
+    """
     device = next(run.network.parameters()).device
     config = run.config
     batches = Batches([windows], config, 0, device)
     process = config.recipe.noise().to(device)
     levels = process.stratified(n_levels).to(device)
+    n_labels = config.recipe.network.channels - config.recipe.gaze_channels
     n = len(batches.starts)
     result = np.zeros(n)
+
+    def padded(gaze: Tensor) -> Tensor:
+        """With zeros for the channels of labels."""
+        return functional.pad(gaze, (0, 0, 0, n_labels))
+
     for first in range(0, n, _BATCH):
         indices = torch.arange(first, min(first + _BATCH, n), device=device)
         x0 = config.representation.encode(batches.clean(indices))
@@ -103,6 +115,9 @@ def _losses(run: Run, windows: Windows, n_levels: int) -> Floats:
             noise = torch.Generator().manual_seed(seed_for(0, number))
             eps = torch.randn(x0.shape[1:], generator=noise).to(device).expand_as(x0)
             level = levels[number].expand(len(x0))
-            losses = process.losses(run.network, x0, level, eps, *condition)
+            counts = {"counts": padded(torch.ones_like(x0))} if n_labels else {}
+            losses = process.losses(
+                run.network, padded(x0), level, padded(eps), *condition, **counts
+            )
             result[indices.cpu().numpy()] += losses.double().cpu().numpy() / n_levels
     return result

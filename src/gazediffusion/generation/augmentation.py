@@ -24,6 +24,7 @@ from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.generation.constraints import window_starts
 from gazediffusion.generation.generator import DiffusionGenerator
+from gazediffusion.generation.labelling import Labeller, Labels, can_label, with_lost_labels
 from gazediffusion.generation.losses import LossModel
 from gazediffusion.generation.study import AugmentConfig, OnRecording, Original, Study
 from gazediffusion.geometry import Floats
@@ -71,11 +72,20 @@ class Augmenter:
                 "this model is not conditioned on summary statistics, so that it has no styles",
                 remedy="choose one that is, as the default model",
             )
+        if self.config.labels:
+            Labeller(self.generator.run)  # refuses a model without labels
 
     @cached_property
     def loss_model(self) -> LossModel | None:
         """Of blinks and losses, where they are asked for."""
         return LossModel.load(self.generator.run.path) if self.config.losses else None
+
+    def labeller(self, study: Study) -> Labeller | None:
+        """What labels the synthetic recordings of a study; None where they get no labels."""
+        made, is_asked = self.generator, self.config.labels
+        if is_asked is None:
+            is_asked = study.has_labels and can_label(made.run)
+        return Labeller(made.run, made.batch_size, made.bf16) if is_asked else None
 
     def read(
         self, recordings: Recordings, on_recording: OnRecording = lambda recording: None
@@ -155,12 +165,18 @@ class Augmenter:
         return [pair for pair in pairs if pair[0] in names and pair not in study.with_windows]
 
     def recording(
-        self, batch: Batch, number: int, gaze: Floats, grid_px: float | None = None
+        self,
+        batch: Batch,
+        number: int,
+        gaze: Floats,
+        grid_px: float | None = None,
+        labels: Labels | None = None,
     ) -> Recording:
         """Window `number` of a batch, gaze (2, time) as the model generates it, as a recording.
 
         It has the length, rate and screen of its original, and one eye. Above the model's rate,
-        samples are joined monotonically. grid_px: pixels are rounded to it.
+        samples are joined monotonically. grid_px: pixels are rounded to it. labels: of the gaze,
+        (time,); each sample takes that of the nearest one, and is noise where the eye is lost.
         """
         copy, k = divmod(number, len(batch.originals))
         original, run = batch.originals[k], batch.generator.run.config
@@ -170,8 +186,11 @@ class Augmenter:
         times_ms = np.arange(original.n_samples, dtype=np.float64) * (1000.0 / original.rate_hz)
         at_rate = _at_times(gaze, run.rate_hz, times_ms, original.rate_hz)
         gaze_px = screen.pixels_from(own, at_rate).astype(np.float32)
+        if labels is not None:
+            nearest = np.rint(times_ms * (run.rate_hz / 1000.0)).astype(np.int64)
+            labels = labels[np.minimum(nearest, len(labels) - 1)]
         if self.loss_model is not None:
-            gaze_px = self._with_losses(gaze_px, batch, number, original)
+            gaze_px, labels = self._with_losses(gaze_px, labels, batch, number, original)
         if grid_px is not None:
             gaze_px = (np.rint(gaze_px / grid_px) * grid_px).astype(np.float32)
         blinks: dict[Any, NDArray[np.bool_]] = {}
@@ -188,11 +207,17 @@ class Augmenter:
             screen=screen,
             rate_hz=original.rate_hz,
             is_blink=blinks,
+            labels=labels,
         )
 
     def _with_losses(
-        self, gaze_px: NDArray[np.float32], batch: Batch, number: int, original: Original
-    ) -> NDArray[np.float32]:
+        self,
+        gaze_px: NDArray[np.float32],
+        labels: Labels | None,
+        batch: Batch,
+        number: int,
+        original: Original,
+    ) -> tuple[NDArray[np.float32], Labels | None]:
         assert self.loss_model is not None
         assert batch.generator.task is not None
         screen = original.screen
@@ -201,9 +226,12 @@ class Augmenter:
             original.rate_hz,
             screen,
             tasks=batch.generator.task,
+            labels=None if labels is None else labels[None],
         )
         lossy = self.loss_model.add_to(window, batch.seed, number)
-        return np.asarray(screen.to_pixels(lossy.gaze), dtype=np.float32)
+        if labels is not None:
+            lossy = with_lost_labels(lossy, window)
+        return np.asarray(screen.to_pixels(lossy.gaze), dtype=np.float32), lossy.labels
 
 
 def synthetic_name(participant: str, copy: int) -> str:

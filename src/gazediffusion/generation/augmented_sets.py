@@ -7,7 +7,7 @@ interrupted call resumes. The set holds synthetic recordings alone; the study is
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,22 +22,24 @@ from gazediffusion.errors import GazeError
 from gazediffusion.files import require_writable, write_json, written_whole
 from gazediffusion.generation.augmentation import Augmenter, Batch, synthetic_name
 from gazediffusion.generation.generator import Progress
+from gazediffusion.generation.labelling import Labeller
+from gazediffusion.generation.model_grid import OTHER_ANGLE
 from gazediffusion.generation.recording_sets import (
+    Total,
     after,
     describe_sources,
     format_of_recordings,
     require_size,
+    with_events,
     work_folder,
     write_recordings,
 )
-from gazediffusion.generation.sets import store_pieces, stored_window
+from gazediffusion.generation.sets import store_pieces, stored_labels, stored_window
 from gazediffusion.generation.study import OnRecording, Original, Study
 from gazediffusion.version import __version__
 
 if TYPE_CHECKING:
     from gazediffusion.data.reading import Recordings
-
-Total = Callable[[int], Progress]
 
 
 @dataclass(frozen=True)
@@ -70,14 +72,17 @@ def write_augmented(
     study = augmenter.read(recordings, on_recording)
     batches = augmenter.batches(study)
     _require_writable_as(format, [one for batch in batches for one in batch.originals])
-    card = _card(augmenter, study, batches, recordings)
+    labeller = augmenter.labeller(study)
+    card = _card(augmenter, study, batches, recordings, labeller)
     work = work_folder(output, card)
     card["format_written"] = format
-    _generate(batches, work, begin(sum(one.n * one.windows_each for one in batches)))
+    progress = begin(sum(one.n * one.windows_each for one in batches))
+    _generate(batches, work, labeller, progress)
     shutil.rmtree(work / "set", ignore_errors=True)
     with written_whole(work / "set") as folder:
         folder.mkdir(parents=True)
-        write_recordings(folder, _synthetic(augmenter, study, batches, work), format, card)
+        synthetic = _synthetic(augmenter, study, batches, work, labeller is not None)
+        write_recordings(folder, synthetic, format, card)
         (folder / "README.md").write_text(readme_of_augmented(card), encoding="utf-8")
         write_json(folder / "card.json", card)
         if format == "bids":
@@ -113,7 +118,11 @@ def _require_writable_as(format: str, originals: list[Original]) -> None:
 
 
 def _card(
-    augmenter: Augmenter, study: Study, batches: list[Batch], recordings: Recordings
+    augmenter: Augmenter,
+    study: Study,
+    batches: list[Batch],
+    recordings: Recordings,
+    labeller: Labeller | None,
 ) -> dict[str, Any]:
     """What decides the synthetic recordings, and whose style they have; no gaze."""
     config, described = augmenter.config, augmenter.generator.describe()
@@ -148,6 +157,7 @@ def _card(
         "grid_px": study.windows.grid_px,
         **screen_fields({one.task: one.screen for one in originals}),
         **({} if losses is None else {"losses": losses.describe()}),
+        **({} if labeller is None else {"labels": labeller.describe()}),
         "sources": describe_sources(recordings),
         "sampling": sampling,
         "model": described["model"],
@@ -189,16 +199,15 @@ def _warnings(card: Mapping[str, Any], batches: list[Batch]) -> list[str]:
     for batch in batches:
         own = batch.generator.screens[batch.generator.task or ""]
         if not all(one.screen.is_comparable_with(own) for one in batch.originals):
-            lines.append(
-                "the size of the recordings' or of the model's screen is not known: gaze is "
-                "generated as if both covered the same visual angle"
-            )
+            lines.append(OTHER_ANGLE.format(done="generated"))
             break
     return lines
 
 
-def _generate(batches: list[Batch], work: Path, progress: Progress) -> None:
-    """Store the windows of every batch; those there stay."""
+def _generate(
+    batches: list[Batch], work: Path, labeller: Labeller | None, progress: Progress
+) -> None:
+    """Store the windows of every batch, and their labels; those there stay."""
     done = 0
     for number, batch in enumerate(batches):
         each, so_far = batch.windows_each, after(done, progress)
@@ -206,7 +215,8 @@ def _generate(batches: list[Batch], work: Path, progress: Progress) -> None:
         def counted(windows: float, each: int = each, so_far: Progress = so_far) -> None:
             so_far(windows * each)
 
-        store_pieces(_folder(work, number), batch.generator, batch.n, batch.seed, counted)
+        folder = _folder(work, number)
+        store_pieces(folder, batch.generator, batch.n, batch.seed, counted, labeller)
         done += batch.n * each
 
 
@@ -215,7 +225,7 @@ def _folder(work: Path, number: int) -> Path:
 
 
 def _synthetic(
-    augmenter: Augmenter, study: Study, batches: list[Batch], work: Path
+    augmenter: Augmenter, study: Study, batches: list[Batch], work: Path, has_labels: bool
 ) -> Iterator[Labelled]:
     """Synthetic recordings with their events, by participant, copy and task."""
     place = {
@@ -230,10 +240,16 @@ def _synthetic(
             for one in (one for originals in tasks.values() for one in originals):
                 b, k = place[one]
                 batch, number = batches[b], copy * len(batches[b].originals) + k
-                size = batch.generator.batch_size
-                gaze = stored_window(_folder(work, b), size, batch.n, number)
-                made = augmenter.recording(batch, number, gaze, study.windows.grid_px)
-                yield made, detect_events(made.gaze_px["cyclopean"], made.time_ms, one.screen)
+                where = (_folder(work, b), batch.generator.batch_size, batch.n, number)
+                gaze, grid_px = stored_window(*where), study.windows.grid_px
+                if has_labels:
+                    labels = stored_labels(*where)
+                    made = augmenter.recording(batch, number, gaze, grid_px, labels)
+                    yield with_events(made, has_labels)
+                else:
+                    made = augmenter.recording(batch, number, gaze, grid_px)
+                    gaze_px = made.gaze_px["cyclopean"]
+                    yield made, detect_events(gaze_px, made.time_ms, one.screen)
 
 
 def readme_of_augmented(card: Mapping[str, Any]) -> str:
@@ -245,6 +261,7 @@ def readme_of_augmented(card: Mapping[str, Any]) -> str:
     taken = f"- tasks taken for another of the model: {', '.join(other)}\n" if other else ""
     held_out = ", ".join(card["split"]["held_out"]) or "nobody"
     lost = "blinks and losses, drawn too" if "losses" in card else "none"
+    labels = f"of every sample; {card['labels']['by']}" if "labels" in card else "none"
     cells = ("participant", "task", "recordings", "seconds", "style_seconds")
     table = "\n".join(
         f"| {' | '.join(str(row[cell]) for cell in cells)} | {row['synthetic'][0]} to "
@@ -267,6 +284,7 @@ held-out participants alone.
 
 - held out, not augmented: {held_out}
 {taken}- losses: {lost}
+- event labels: {labels}
 - model: recipe `{model["recipe"]}`, {model["weights"]} weights, sha256 `{model["weights_sha256"]}`
 - seed {card["seed"]}
 - written by gazediffusion {card["gazediffusion_version"]} as {card["format_written"]}

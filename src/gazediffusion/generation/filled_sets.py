@@ -8,7 +8,7 @@ are looked for to count them and to sample them; which samples are filled is sto
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,11 +23,14 @@ from gazediffusion.files import ending_of, require_writable, write_json, written
 from gazediffusion.generation.filling import Filler, filled
 from gazediffusion.generation.gaps import GapCounts, Marks
 from gazediffusion.generation.generator import Progress
+from gazediffusion.generation.model_grid import OTHER_ANGLE
 from gazediffusion.generation.recording_sets import (
+    Total,
     after,
     describe_sources,
     format_of_recordings,
     require_size,
+    with_events,
     work_folder,
     write_recordings,
 )
@@ -36,8 +39,6 @@ from gazediffusion.version import __version__
 
 if TYPE_CHECKING:
     from gazediffusion.data.reading import Recordings
-
-Total = Callable[[int], Progress]
 
 
 @dataclass(frozen=True)
@@ -62,33 +63,38 @@ def write_filled(
     called with the number done. Several draws are sets of their own, in OUTPUT/draw-1 and so on.
     """
     output = Path(output)
-    draws = filler.config.draws
+    format = _format_of(output, recordings, filler.config.draws)
+    require_free_set(output, format, overwrite)
+    require_writable(output)
+    card = _card(filler, recordings)
+    counts, n_windows, screens, has_labels, warnings = _counted(filler, recordings, format)
+    work = work_folder(output, card)
+    card |= {"format_written": format, "counts": asdict(counts), **screen_fields(screens)}
+    _sample(filler, recordings, work, n_windows, begin(sum(n_windows)))
+    with written_whole(work / "set") as folder:
+        folder.mkdir(parents=True)
+        for draw in range(filler.config.draws):
+            of_draw = folder if filler.config.draws == 1 else folder / f"draw-{draw + 1}"
+            labelled = _filled(recordings, work, draw, has_labels)
+            write_recordings(of_draw, labelled, format, card)
+        (folder / "README.md").write_text(readme_of_filled(card), encoding="utf-8")
+        write_json(folder / "card.json", card)
+        if format == "bids" and filler.config.draws == 1:
+            (folder / ".bidsignore").write_text("card.json\n", encoding="utf-8")
+    written = put_set_in_place(work / "set", output, format, overwrite)
+    shutil.rmtree(work, ignore_errors=True)
+    return FilledSet(written, counts, warnings)
+
+
+def _format_of(output: Path, recordings: Recordings, draws: int) -> str:
+    """The format of the set; a table of several draws is refused."""
     if ending_of(output) and draws > 1:
         raise GazeError(
             "several draws are written as a folder",
             path=output,
             remedy=f"name it without an ending, as {output.stem}",
         )
-    format = format_of_recordings(output, recordings)
-    require_free_set(output, format, overwrite)
-    require_writable(output)
-    card = _card(filler, recordings)
-    counts, n_windows, screens, warnings = _counted(filler, recordings, format)
-    work = work_folder(output, card)
-    card |= {"format_written": format, "counts": asdict(counts), **screen_fields(screens)}
-    _sample(filler, recordings, work, n_windows, begin(sum(n_windows)))
-    with written_whole(work / "set") as folder:
-        folder.mkdir(parents=True)
-        for draw in range(draws):
-            of_draw = folder if draws == 1 else folder / f"draw-{draw + 1}"
-            write_recordings(of_draw, _filled(recordings, work, draw), format, card)
-        (folder / "README.md").write_text(readme_of_filled(card), encoding="utf-8")
-        write_json(folder / "card.json", card)
-        if format == "bids" and draws == 1:
-            (folder / ".bidsignore").write_text("card.json\n", encoding="utf-8")
-    written = put_set_in_place(work / "set", output, format, overwrite)
-    shutil.rmtree(work, ignore_errors=True)
-    return FilledSet(written, counts, warnings)
+    return format_of_recordings(output, recordings)
 
 
 def _card(filler: Filler, recordings: Recordings) -> dict[str, Any]:
@@ -107,29 +113,30 @@ def _card(filler: Filler, recordings: Recordings) -> dict[str, Any]:
 
 def _counted(
     filler: Filler, recordings: Recordings, format: str
-) -> tuple[GapCounts, list[int], dict[str, Screen], list[str]]:
-    """Counts of gaps, windows by recording, screens by task, warnings; bad input is refused."""
+) -> tuple[GapCounts, list[int], dict[str, Screen], bool, list[str]]:
+    """Counts of gaps, windows by recording, screens by task, whether any is labelled, warnings.
+
+    Bad input is refused.
+    """
     counts, screens, warnings = GapCounts(), dict[str, Screen](), set[str]()
-    n_windows = []
+    n_windows, has_labels = [], False
     for recording in recordings:
         gaps = filler.gaps(recording)
         counts += gaps.counts
+        has_labels |= recording.labels is not None
         n_windows.append(filler.n_windows(gaps))
         assert recording.screen is not None
         screens.setdefault(recording.task, recording.screen)
         require_size(recording.screen, format, recording.path)
         if gaps.gaps and not filler.is_in_degrees(recording):
-            warnings.add(
-                "the size of the recording's or of the model's screen is not known: gaze is filled "
-                "as if both covered the same visual angle"
-            )
+            warnings.add(OTHER_ANGLE.format(done="filled"))
     if not counts.valid:
         raise GazeError(
             "nothing to condition on: no sample is valid",
             path=recordings.sources[0].path,
             remedy="see why with gazediffusion inspect",
         )
-    return counts, n_windows, screens, sorted(warnings)
+    return counts, n_windows, screens, has_labels, sorted(warnings)
 
 
 def _sample(
@@ -155,13 +162,14 @@ def _stored(work: Path, number: int) -> Path:
     return work / f"{number:09d}.npy"
 
 
-def _filled(recordings: Recordings, work: Path, draw: int) -> Iterator[Labelled]:
+def _filled(recordings: Recordings, work: Path, draw: int, has_labels: bool) -> Iterator[Labelled]:
     """The recordings of a draw, one at a time."""
     for number, recording in enumerate(recordings):
         path = _stored(work, number)
         with np.load(path.with_suffix(".npz")) as found:
             marks = Marks(found["eye"].item(), found["is_filled"], float(found["rate_hz"]))
-        yield filled(recording, marks, np.load(path, mmap_mode="r")[draw]), ()
+        course = np.load(path, mmap_mode="r")[draw]
+        yield with_events(filled(recording, marks, course), has_labels)
 
 
 def readme_of_filled(card: dict[str, Any]) -> str:

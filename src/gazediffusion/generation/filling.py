@@ -24,10 +24,14 @@ from gazediffusion.generation.gaps import (
     Gaps,
     Marks,
     find_gaps,
-    on_grid,
     place_windows,
 )
 from gazediffusion.generation.generator import DiffusionGenerator, Progress
+from gazediffusion.generation.model_grid import (
+    model_screen,
+    on_model_grid,
+    require_screen,
+)
 from gazediffusion.geometry import Floats, Screen
 from gazediffusion.seeds import seed_for
 
@@ -78,10 +82,7 @@ class Filler:
     def gaps(self, recording: Recording) -> Gaps:
         """The gaps of a recording; one without a screen is refused."""
         try:
-            if recording.screen is None:
-                raise GazeError(
-                    "the file does not say how large the screen was", remedy="give `screen`"
-                )
+            require_screen(recording)
             return find_gaps(recording, self.config.cleaning, self.config.max_gap_s)
         except GazeError as error:
             if error.path is not None:
@@ -102,8 +103,7 @@ class Filler:
 
     def is_in_degrees(self, recording: Recording) -> bool:
         """Whether sizes on the recording's screen are those on the model's in degrees."""
-        assert recording.screen is not None
-        return recording.screen.is_comparable_with(self._screen(recording))
+        return require_screen(recording).is_comparable_with(self._screen(recording))
 
     def courses(self, gaps: Gaps, progress: Progress = lambda done: None) -> Courses:
         """The filled samples of each draw, (2, filled) in pixels, one gap after another.
@@ -114,8 +114,10 @@ class Filler:
         n_draws, windows = self.config.draws, self._windows(gaps)
         if not windows:
             return [np.empty((2, 0), dtype=np.float32) for _ in range(n_draws)]
-        recording, known = gaps.recording, self._known(gaps)
-        length = self.generator.run.config.length
+        recording, config = gaps.recording, self.generator.run.config
+        screen, own = require_screen(recording), self._screen(recording)
+        known = on_model_grid(gaps, config.rate_hz, own)
+        length = config.length
         padded = np.pad(known, ((0, 0), (0, length)), constant_values=np.nan)
         given = np.stack([padded[:, start : start + length] for start, _ in windows])
         generator = self._steered(self.task_of(recording), Constraints(known=given))
@@ -125,7 +127,7 @@ class Filler:
             for window in piece:
                 draw, k = divmod(number, len(windows))
                 start, group = windows[k]
-                gaze_px = self._in_pixels(recording, window)
+                gaze_px = screen.pixels_from(own, window)
                 courses[draw] += [self._course(gaps, gaps.gaps[g], gaze_px, start) for g in group]
                 number += 1
         known_px = gaps.cleaned.gaze_px
@@ -154,23 +156,7 @@ class Filler:
 
     def _screen(self, recording: Recording) -> Screen:
         """The model's screen."""
-        config, task = self.generator.run.config, self.task_of(recording)
-        return config.screen if task is None else config.conditioning.screen_of(task)
-
-    def _known(self, gaps: Gaps) -> NDArray[np.float32]:
-        """Valid gaze (2, time) at the model's rate, normalized to its screen, NaN where unknown."""
-        assert gaps.clock is not None
-        assert gaps.recording.screen is not None
-        screen, own = gaps.recording.screen, self._screen(gaps.recording)
-        gaze_px = on_grid(gaps.cleaned, gaps.clock, self.generator.run.config.rate_hz)
-        if screen != own and self.is_in_degrees(gaps.recording):
-            screen, gaze_px = own, own.from_degrees(screen.to_degrees(gaze_px))
-        return screen.to_normalized(gaze_px).astype(np.float32)
-
-    def _in_pixels(self, recording: Recording, gaze: Floats) -> Floats:
-        """Normalized gaze (2, time) of the model in pixels of the recording's screen."""
-        assert recording.screen is not None
-        return recording.screen.pixels_from(self._screen(recording), gaze)
+        return model_screen(self.generator.run.config, self.task_of(recording))
 
     def _course(self, gaps: Gaps, gap: Gap, gaze_px: Floats, start: int) -> NDArray[np.float32]:
         """A gap's samples (2, time) at the recording's times, from a window that starts at `start`.

@@ -21,7 +21,7 @@ from gazediffusion.errors import GazeError
 
 MIN_RATE_HZ = 100.0
 CONTEXT_S = 1.0  # of the window on each side of a gap, where the recording has it
-_FEWEST_SAMPLES = 3  # that tell a rate
+FEWEST_SAMPLES = 3  # that tell a rate
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def find_gaps(recording: Recording, cleaning: CleaningConfig, max_gap_s: float) 
     """The gaps of the eye that cleaning chooses; a rate below `MIN_RATE_HZ` is refused."""
     cleaned = clean(recording, cleaning)
     time_ms = cleaned.time_ms
-    if len(time_ms) < _FEWEST_SAMPLES:
+    if len(time_ms) < FEWEST_SAMPLES:
         counts = GapCounts(samples=len(recording), valid=cleaned.counts.valid)
         return Gaps(recording, cleaned, None, (), counts)
     clock = read_clock(time_ms, recording.rate_hz)

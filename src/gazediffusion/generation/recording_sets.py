@@ -1,16 +1,25 @@
-"""Sets of whole recordings, filled or synthetic: their format, their work folder, their files."""
+"""Sets of whole recordings, filled, labelled or synthetic, written in the recordings' own format.
+
+What a model computed is stored in a hidden work folder beside the output, named by all that decides
+it, so that a stopped call resumes.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from gazediffusion.data.events import labelled_events
 from gazediffusion.data.export import Labelled, write_into
 from gazediffusion.data.export.labelled import checked
 from gazediffusion.data.export.table import write_parquet
+from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
 from gazediffusion.files import ending_of, sha256_of, unpacked
 from gazediffusion.generation.generator import Progress
@@ -19,6 +28,7 @@ from gazediffusion.geometry import Screen
 if TYPE_CHECKING:
     from gazediffusion.data.reading import Recordings
 
+Total = Callable[[int], Progress]
 _SAME = {"bids": "bids", "eyelink-asc": "asc"}  # formats of recordings that we write as well
 _ARROW = ("parquet", "feather", "arrow", "ipc")
 
@@ -41,6 +51,20 @@ def format_of_recordings(output: Path, recordings: Recordings) -> str:
     return ending or (found.pop() if len(found) == 1 else "parquet")
 
 
+def describe_sources(recordings: Recordings) -> list[dict[str, str]]:
+    """Name, format and hash of the files of recordings, as a card states them."""
+    return [
+        {"name": one.path.name, "format": one.reader.NAME, "sha256": sha256_of(one.path)}
+        for one in recordings.sources
+    ]
+
+
+def work_folder(output: Path, card: Mapping[str, Any]) -> Path:
+    """A folder beside the output, named by everything that decides what is computed."""
+    digest = hashlib.sha256(json.dumps(card, sort_keys=True).encode()).hexdigest()[:12]
+    return output.parent / f".{output.name}.{digest}.work"
+
+
 def require_size(screen: Screen, format: str, path: Path) -> None:
     """Refuse BIDS without the size of the screen."""
     if format == "bids" and not screen.has_degrees:
@@ -51,23 +75,24 @@ def require_size(screen: Screen, format: str, path: Path) -> None:
         )
 
 
-def describe_sources(recordings: Recordings) -> list[dict[str, str]]:
-    """Name, format and hash of the files of recordings, as a card states them."""
-    return [
-        {"name": one.path.name, "format": one.reader.NAME, "sha256": sha256_of(one.path)}
-        for one in recordings.sources
-    ]
-
-
-def work_folder(output: Path, card: Mapping[str, Any]) -> Path:
-    """A folder beside the output, named by everything that decides what is sampled."""
-    digest = hashlib.sha256(json.dumps(card, sort_keys=True).encode()).hexdigest()[:12]
-    return output.parent / f".{output.name}.{digest}.work"
-
-
 def after(done: float, progress: Progress) -> Progress:
     """Progress of a part, before which so much was done."""
     return lambda n: progress(done + n)
+
+
+def with_events(recording: Recording, has_labels: bool) -> Labelled:
+    """A recording with the events of its labels.
+
+    has_labels: any recording of the set has labels, so that all are written with them.
+    """
+    if not has_labels:
+        return recording, ()
+    if recording.labels is None:
+        recording = replace(recording, labels=np.zeros(len(recording), dtype=np.uint8))
+    assert recording.labels is not None
+    gaze_px = recording.gaze_px.get("right", next(iter(recording.gaze_px.values())))
+    where = (gaze_px, recording.time_ms, recording.screen)
+    return recording, labelled_events(recording.labels, *where)
 
 
 def write_recordings(

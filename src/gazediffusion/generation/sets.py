@@ -32,6 +32,7 @@ from gazediffusion.data.resampling import windows_at
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.files import require_writable, written_whole
+from gazediffusion.generation.labelling import Labeller, Labels, with_lost_labels
 from gazediffusion.generation.losses import LossModel
 from gazediffusion.geometry import Screen
 from gazediffusion.version import __version__
@@ -46,6 +47,7 @@ __all__ = [
     "read_card",
     "readme_of",
     "store_pieces",
+    "stored_labels",
     "stored_window",
     "windows_done",
     "write_set",
@@ -88,6 +90,7 @@ class SetConfig:
     seconds: keep so much of every window from its start; None keeps all.
     rate_hz: low-pass every window and bring it to this rate; None keeps the generator's.
     losses: adds blinks and losses, at the rate of the set; None adds none.
+    labeller: adds the event class of every sample; None adds none. It changes no gaze.
     """
 
     n: int
@@ -98,6 +101,7 @@ class SetConfig:
     seconds: float | None = None
     rate_hz: float | None = None
     losses: LossModel | None = None
+    labeller: Labeller | None = None
 
     def __post_init__(self) -> None:
         if self.n < 1:
@@ -131,19 +135,30 @@ class SetConfig:
         return round((whole_s if self.seconds is None else self.seconds) * rate_hz)
 
     def windows(
-        self, generator: SetGenerator, gaze: NDArray[np.float32], first: int = 0
+        self,
+        generator: SetGenerator,
+        gaze: NDArray[np.float32],
+        first: int = 0,
+        labels: Labels | None = None,
     ) -> Windows:
         """Generated gaze (window, 2, time) of windows first.. as windows of the set's rate.
 
-        A window is filtered as a whole before it is cut to `seconds`.
+        A window is labelled and filtered as a whole before it is cut to `seconds`. labels: of the
+        labeller, (window, time), where they are at hand.
         """
         rate_hz, n_samples = self.rate_of(generator), self.n_samples(generator)
+        if labels is None and self.labeller is not None:
+            labels = self.labeller.labels(gaze)
         if rate_hz == generator.describe()["rate_hz"]:
-            windows = generator.as_windows(gaze[:, :, :n_samples], self.seed, first)
-        else:
-            windows = windows_at(generator.as_windows(gaze, self.seed, first), rate_hz)
-            windows = replace(windows, length=n_samples)
-        return self.losses.add_to(windows, self.seed, first) if self.losses else windows
+            gaze = gaze[:, :, :n_samples]
+        windows = generator.as_windows(gaze, self.seed, first)
+        if labels is not None:
+            windows = replace(windows, labels=labels[:, : gaze.shape[2]].ravel())
+        windows = replace(windows_at(windows, rate_hz), length=n_samples)
+        if self.losses is None:
+            return windows
+        lossy = self.losses.add_to(windows, self.seed, first)
+        return lossy if labels is None else with_lost_labels(lossy, windows)
 
 
 def write_set(
@@ -170,7 +185,7 @@ def write_set(
     _require_sizes(generator, config)
     work = _work_folder(output, card)
     shutil.rmtree(work / "set", ignore_errors=True)
-    store_pieces(work, generator, config.n, config.seed, progress)
+    store_pieces(work, generator, config.n, config.seed, progress, config.labeller)
     with written_whole(work / "set") as folder:
         folder.mkdir()
         pieces = partial(_stored, work, generator, config)
@@ -181,25 +196,39 @@ def write_set(
 
 
 def store_pieces(
-    work: Path, generator: SetGenerator, n: int, seed: int, progress: Progress = lambda done: None
+    work: Path,
+    generator: SetGenerator,
+    n: int,
+    seed: int,
+    progress: Progress = lambda done: None,
+    labeller: Labeller | None = None,
 ) -> None:
-    """Store the first n windows of a seed piece by piece in a folder; pieces there stay."""
+    """Store the first n windows of a seed piece by piece in a folder; pieces there stay.
+
+    labeller: of their labels, which are stored beside them.
+    """
     for first, stop in _spans(generator.batch_size, n):
         path = _piece(work, first, stop)
         if not path.is_file():
             (gaze,) = generator.pieces(first, stop, seed, progress)
-            with written_whole(path) as temporary, open(temporary, "wb") as stream:
-                np.save(stream, gaze)
+            if labeller is not None:
+                _save(_labels_of(path), labeller.labels(gaze))
+            _save(path, gaze)
         progress(stop)
 
 
 def stored_window(work: Path, batch_size: int, n: int, number: int) -> NDArray[np.float32]:
     """One window (2, time) of those that `store_pieces` stored."""
     first = number // batch_size * batch_size
-    piece: NDArray[np.float32] = np.load(
-        _piece(work, first, min(first + batch_size, n)), mmap_mode="r"
-    )
-    return np.array(piece[number - first])
+    path = _piece(work, first, min(first + batch_size, n))
+    return np.array(np.load(path, mmap_mode="r")[number - first])
+
+
+def stored_labels(work: Path, batch_size: int, n: int, number: int) -> Labels:
+    """The labels (time,) of a window that `store_pieces` stored with a labeller."""
+    first = number // batch_size * batch_size
+    path = _labels_of(_piece(work, first, min(first + batch_size, n)))
+    return np.array(np.load(path, mmap_mode="r")[number - first])
 
 
 def windows_done(generator: SetGenerator, config: SetConfig, output: Path | str) -> int:
@@ -228,6 +257,7 @@ def make_card(generator: SetGenerator, config: SetConfig) -> dict[str, Any]:
         **screen_fields(screens),
         "grid_px": config.grid_px,
         **({"losses": config.losses.describe()} if config.losses else {}),
+        **({"labels": config.labeller.describe()} if config.labeller else {}),
         "sampling": described["sampling"],
         "model": described["model"],
     }
@@ -282,6 +312,16 @@ def _piece(work: Path, first: int, stop: int) -> Path:
     return work / f"{first:09d}-{stop:09d}.npy"
 
 
+def _labels_of(piece: Path) -> Path:
+    """The labels of a piece, which are stored first."""
+    return piece.with_suffix(".labels.npy")
+
+
+def _save(path: Path, array: NDArray[Any]) -> None:
+    with written_whole(path) as temporary, open(temporary, "wb") as stream:
+        np.save(stream, array)
+
+
 def _spans(batch_size: int, n: int) -> list[tuple[int, int]]:
     return [(first, min(first + batch_size, n)) for first in range(0, n, batch_size)]
 
@@ -290,5 +330,7 @@ def _stored(work: Path, generator: SetGenerator, config: SetConfig) -> Iterator[
     """The stored pieces in order, on the screen and of the length of the set."""
     n_samples = config.n_samples(generator)
     for first, stop in _spans(generator.batch_size, config.n):
-        gaze: NDArray[np.float32] = np.load(_piece(work, first, stop))
-        yield projected(config.windows(generator, gaze, first), config.screen, n_samples)
+        path = _piece(work, first, stop)
+        labels = None if config.labeller is None else np.load(_labels_of(path))
+        windows = config.windows(generator, np.load(path), first, labels)
+        yield projected(windows, config.screen, n_samples)

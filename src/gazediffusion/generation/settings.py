@@ -1,4 +1,4 @@
-"""Settings of sampling, filling and augmenting, as the functions of a model take them."""
+"""Settings of sampling, filling, augmenting and labelling, as a model's functions take them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,8 @@ class AugmentingSettings(TypedDict, total=False):
     times: synthetic recordings of each recording. task: of the model, for tasks that it does not
     have, or by the recordings' own. held_out: names, or windows of the study; None is the split of
     `prepare` by validation_fraction, split_seed and same_participant. cleaning: which gaze the
-    style is taken from. losses: add blinks and losses. quality, precision, batch_size: as in
+    style is taken from. losses: add blinks and losses. labels: add the event class of every sample;
+    None adds it where the study and the model have labels. quality, precision, batch_size: as in
     `SamplingSettings`.
     """
 
@@ -86,6 +87,18 @@ class AugmentingSettings(TypedDict, total=False):
     same_participant: tuple[tuple[str, ...], ...]
     cleaning: CleaningConfig
     losses: bool
+    labels: bool | None
     quality: str
+    precision: str
+    batch_size: int | None
+
+
+class LabellingSettings(TypedDict, total=False):
+    """How recordings are labelled.
+
+    cleaning: what is lost, and thus noise. precision, batch_size: as in `SamplingSettings`.
+    """
+
+    cleaning: CleaningConfig
     precision: str
     batch_size: int | None

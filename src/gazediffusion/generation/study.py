@@ -34,7 +34,9 @@ class AugmentConfig:
     have; or by the recordings' own. held_out: names of participants who are not augmented, or
     windows of the study, whose training participants alone are; None splits participants as
     `prepare` does, by validation_fraction (0 holds nobody out), split_seed and same_participant.
-    cleaning: which gaze the style is taken from. losses: add blinks and losses.
+    cleaning: which gaze the style is taken from. losses: add blinks and losses. labels: add the
+    event class of every sample; None adds it where a recording of the study has labels and the
+    model does.
     """
 
     times: int = 5
@@ -46,6 +48,7 @@ class AugmentConfig:
     same_participant: tuple[tuple[str, ...], ...] = ()
     cleaning: CleaningConfig = field(default_factory=CleaningConfig)
     losses: bool = False
+    labels: bool | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.times <= 1000:
@@ -82,6 +85,7 @@ class Original:
     rate_hz: float
     screen: Screen
     path: Path
+    has_labels: bool
 
     @classmethod
     def of(cls, recording: Recording) -> Original:
@@ -98,6 +102,7 @@ class Original:
             rate_hz,
             recording.screen,
             recording.path,
+            recording.labels is not None and bool(recording.labels.any()),
         )
 
     @property
@@ -154,6 +159,11 @@ class Study:
     def held_out(self) -> list[str]:
         """Participants with windows who are not augmented."""
         return sorted(set(self.windows.participants) - self.augmented)
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether any recording has event labels."""
+        return any(one.has_labels for one in self.originals)
 
     @cached_property
     def with_windows(self) -> set[tuple[str, str]]:

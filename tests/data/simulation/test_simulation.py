@@ -298,3 +298,21 @@ def test_an_unknown_format_or_a_full_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(GazeError, match="not empty"):
         write_simulation(SMALL, tmp_path, "csv")
     assert [path.name for path in tmp_path.iterdir()] == ["kept.txt"]
+
+
+def test_labels_are_the_true_events_of_samples() -> None:
+    config = SimulationConfig(n_participants=2, minutes=0.5, rate_hz=250.0)
+    for trial in simulate(config):
+        labels, time_ms = trial.labels, trial.recording.time_ms
+        assert labels.shape == time_ms.shape
+        for event in trial.events:
+            inside = labels[(time_ms >= event.onset_ms) & (time_ms < event.offset_ms)]
+            if event.event == "saccade":
+                assert np.isin(inside, [2, 4]).all()  # a loss may lie within
+            if event.event in ("blink", "loss"):
+                assert (inside == 4).all()
+            if event.event == "microsaccade":
+                assert np.isin(inside, [0, 1, 4]).all()
+        share = np.bincount(labels, minlength=5) / len(labels)
+        assert share[1] > 0.6
+        assert share[3] == 0

@@ -5,7 +5,9 @@ other EyeLink tools read them. Blink events come from the recording's labels, fi
 saccades from the events given. ASC holds a tenth of a pixel and whole milliseconds (halves at
 2000 Hz). It does not hold the screen's size and distance, so a JSON file of the same name does.
 Gaze that nobody was recorded for says so in the header and in a message. Before each filled gap
-stands a message with the times of its first and last sample.
+stands a message with the times of its first and last sample, and before each labelled event one
+with its class. EyeLink has no event of pursuit: its parser writes fixations there, and so do we;
+the message tells them apart.
 """
 
 from __future__ import annotations
@@ -30,13 +32,19 @@ from gazediffusion.data.export.labelled import (
     plain,
     rate_of,
 )
-from gazediffusion.data.recordings import Eye, Recording
+from gazediffusion.data.recordings import (
+    EVENT_CLASSES,
+    LABEL_MESSAGE,
+    Eye,
+    Recording,
+    label_segments,
+)
 from gazediffusion.errors import GazeError
 from gazediffusion.files import write_json
 
 # Pupil size is not part of a recording; tools want the column. Arbitrary camera units.
 _PUPIL_AREA = 1000.0
-_EVENT_WORDS = {"fixation": "FIX", "saccade": "SACC"}
+_EVENT_WORDS = {"fixation": "FIX", "pursuit": "FIX", "saccade": "SACC"}
 _UNRECORDED = ("synthetic", "simulated")  # formats of recordings that are none
 # Tools look for these lines; without a version, pymovements warns that it knows no tracker.
 _HEADER = """** CONVERTED FROM {source} by gazediffusion
@@ -114,6 +122,11 @@ def _samples_and_events(recording: Recording, events: list[Event], clock: list[s
         for gap in filled_of(recording, eye):
             first, last = clock[gap.start], clock[gap.stop - 1]
             before[gap.start].append(f"MSG\t{first} FILLED {_asc_eye(eye)[0]} {first} {last}")
+    labels = np.empty(0, dtype=np.uint8) if recording.labels is None else recording.labels
+    for start, stop, number in label_segments(labels).tolist():
+        first, last = clock[start], clock[stop - 1]
+        word = EVENT_CLASSES[number - 1]
+        before[start].append(f"MSG\t{first} {LABEL_MESSAGE} {word} {first} {last}")
     lines = _sample_lines(recording, clock)
     for place in before.keys() | after.keys():
         lines[place] = "\n".join([*before[place], lines[place], *after[place]])
@@ -143,9 +156,9 @@ def _eye_events(
         yield "BLINK", span, []
     for event in events_of(events, eye):
         span = event.samples(recording.time_ms)
-        if span.stop - span.start < 2:
-            continue  # it would end where it begins
-        if event.event == "fixation":
+        if span.stop - span.start < 2 or event.event not in _EVENT_WORDS:
+            continue  # it would end where it begins, or is none of EyeLink's
+        if event.event != "saccade":
             there = gaze_px[:, span][:, ~np.isnan(gaze_px[:, span]).any(axis=0)]
             mean_px = there.mean(axis=1, dtype=np.float64) if there.size else np.full(2, np.nan)
             numbers = [*_gaze_cells(mean_px), f"{_PUPIL_AREA:.0f}"]

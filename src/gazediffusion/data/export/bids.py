@@ -24,7 +24,7 @@ from gazediffusion.data.export.labelled import (
     plain,
     rate_of,
 )
-from gazediffusion.data.recordings import Eye, Recording
+from gazediffusion.data.recordings import SAMPLE_LABELS, Eye, Recording
 from gazediffusion.errors import GazeError
 from gazediffusion.files import write_json
 
@@ -128,9 +128,9 @@ def _write_gaze(recording: Recording, eye: Eye, prefix: Path) -> None:
 
 
 def _write_eye_events(recording: Recording, eye: Eye, events: list[Event], prefix: Path) -> None:
-    """Blinks from the labels, fixations and saccades from the events, filled gaps.
+    """Blinks from the labels, fixations, saccades and other events, filled gaps.
 
-    Without any there is no file.
+    Without any there is no file. Where samples have labels, the sidecar says so (`SAMPLE_LABELS`).
     """
     import polars as pl
 
@@ -160,6 +160,7 @@ def _write_eye_events(recording: Recording, eye: Eye, events: list[Event], prefi
             "Columns": frame.columns,
             "Description": "Blinks, and fixations, saccades and filled gaps where known",
             "OnsetSource": "timestamp",
+            **({} if recording.labels is None else {SAMPLE_LABELS: True}),
             "onset": {"Description": "Start on the tracker's clock", "Units": "ms"},
             "duration": {"Description": "Length of the event", "Units": "s"},
             "trial_type": {
@@ -167,6 +168,8 @@ def _write_eye_events(recording: Recording, eye: Eye, events: list[Event], prefi
                 "Levels": {
                     "fixation": "The eye rested",
                     "saccade": "The eye jumped",
+                    "pursuit": "The eye followed something that moves",
+                    "noise": "Blink or noise",
                     "filled": "The eye was lost; a model generated the gaze",
                 },
             },

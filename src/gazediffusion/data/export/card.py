@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gazediffusion.data.recordings import EVENT_CLASSES
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.files import read_parquet_header
@@ -69,6 +70,8 @@ def complete_card(
         }
     resolutions = {task: [list(one) for one in sorted(steps[task])] for task in sorted(steps)}
     complete = {**card, **counts} | ({"resolution_px": resolutions} if resolutions else {})
+    if piece.labels is not None and "labels" not in card:
+        complete["labels"] = {"classes": list(EVENT_CLASSES), "by": "those of the recordings"}
     if n_lost or "losses" in card:
         complete["share_lost"] = round(n_lost / n_samples, 6)
     return complete, screens
@@ -80,11 +83,10 @@ def readme_of(card: Mapping[str, Any], format: str) -> str:
     how_long = f"{seconds:g} s at {card['rate_hz']:g} Hz"
     if "low_passed_from_hz" in card:
         how_long += f" (low-passed, generated at {card['low_passed_from_hz']:g} Hz)"
-    units = """Gaze is in pixels, origin top left and y down; times are in milliseconds. Tables also
-give degrees of visual angle from the screen's centre, where its size is known, and `x_screen`,
+    units = f"""Gaze is in pixels, origin top left and y down; times are in milliseconds. Tables
+also give degrees of visual angle from the screen's centre, where its size is known, and `x_screen`,
 `y_screen`, normalized so that the screen is [-1, 1]. Each window is a trial of its own and begins
-at 0 ms. Fixations and saccades in ASC and BIDS files were found by a velocity threshold of
-30 deg/s; saccades last 12 ms or more, fixations 60 ms or more.
+at 0 ms. {_events_lines(card, format)}
 """
     described = f"""{_screen_lines(card)}
 {_losses_line(card)}- written by gazediffusion {card["gazediffusion_version"]} as {format}
@@ -135,6 +137,19 @@ def _model_line(model: Mapping[str, Any]) -> str:
         f"- model: recipe `{model['recipe']}`, training seed {model['training_seed']}, "
         f"{model['weights']} weights of epoch {model['epoch']}, sha256 `{model['weights_sha256']}`"
     )
+
+
+def _events_lines(card: Mapping[str, Any], format: str) -> str:
+    """Where the events in the files come from."""
+    if "labels" not in card:
+        return (
+            "Fixations and saccades in ASC and BIDS files were found by a velocity threshold of\n"
+            "30 deg/s; saccades last 12 ms or more, fixations 60 ms or more."
+        )
+    lines = f"Samples have the class of their event. Labels: {card['labels']['by']}."
+    if format == "asc":
+        lines += "\nPursuits are fixations in ASC files; messages LABEL tell them apart."
+    return lines
 
 
 def _losses_line(card: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gazediffusion.data.recordings import Eye, Recording, require_forward_time, true_segments
 from gazediffusion.errors import GazeError
 
-EventKind = Literal["fixation", "saccade", "microsaccade", "blink", "loss"]
+EventKind = Literal["fixation", "saccade", "pursuit", "noise", "microsaccade", "blink", "loss"]
 
 # Trials written one after another are separated by a jump of the clock; readers cut at 100 ms.
 _GAP_MS = 1000.0
@@ -131,8 +131,8 @@ def filled_of(recording: Recording, eye: Eye) -> list[slice]:
 
 
 def events_of(events: Iterable[Event], eye: Eye) -> list[Event]:
-    """The fixations and saccades of an eye."""
-    kinds = ("fixation", "saccade")
+    """The fixations, saccades and pursuits of an eye, and what is labelled noise."""
+    kinds = ("fixation", "saccade", "pursuit", "noise")
     return [event for event in events if event.event in kinds and event.eye in ("both", eye)]
 
 

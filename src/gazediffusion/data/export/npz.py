@@ -3,7 +3,9 @@
 gaze (normalized), gaze_px, gaze_deg (window, 2, time); time_ms (time,); participant, task (window,)
 names; screen (window, 5) as width_px, height_px, width_cm, height_cm, distance_cm, NaN where
 unknown; resolution_px (window, 2), the tracker's step, 0 where it is not coarse; card, as JSON.
-Windows with losses: gaze is NaN there, and is_blink (window, time) marks blinks.
+Windows with losses: gaze is NaN there, and is_blink (window, time) marks blinks. Windows with
+labels: event (window, time) is the number of the class in event_classes, names from number 1 on, 0
+where there is no label.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.cleaning import likely_blinks
+from gazediffusion.data.recordings import EVENT_CLASSES
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
@@ -60,6 +63,7 @@ def write_npz(path: Path, pieces: Pieces, card: dict[str, Any], grid_px: float |
                 for piece in pieces():
                     stream.write(piece.on_screens(pixels_of(piece, grid_px), convert).tobytes())
         time_ms = np.arange(piece.length, dtype=np.float64) * (1000.0 / piece.rate_hz)
+        names: dict[str, NDArray[Any]] = {}
         if "share_lost" in card:
             with _entry(archive, "is_blink") as stream:
                 header = {"descr": "|b1", "fortran_order": False, "shape": (shape[0], shape[2])}
@@ -67,7 +71,15 @@ def write_npz(path: Path, pieces: Pieces, card: dict[str, Any], grid_px: float |
                 for piece in pieces():
                     for is_lost in piece.is_lost:
                         stream.write(likely_blinks(time_ms, is_lost).tobytes())
+        if piece.labels is not None:
+            with _entry(archive, "event") as stream:
+                header = {"descr": "|u1", "fortran_order": False, "shape": (shape[0], shape[2])}
+                np.lib.format.write_array_header_2_0(stream, header)
+                for piece in pieces():
+                    stream.write(piece.cut_labels().tobytes())
+            names["event_classes"] = np.array(EVENT_CLASSES)
         for name, values in {
+            **names,
             "time_ms": time_ms,
             "participant": np.array(labels["participant"]),
             "task": np.array(labels["task"]),
@@ -112,10 +124,26 @@ def read_npz(path: Path, screen: Screen | None = None, rate_hz: float | None = N
             found.get("participant", "synthetic"),
             found.get("task", "synthetic"),
             steps=steps,
+            labels=_labels(found, gaze.shape, path),
             provenance={"card": json.loads(str(found["card"]))} if "card" in found else {},
         )
     except (GazeError, ValueError) as error:
         raise GazeError(str(error), path=path) from error
+
+
+def _labels(
+    found: dict[str, NDArray[Any]], shape: tuple[int, ...], path: Path
+) -> NDArray[np.uint8] | None:
+    """Event classes (window, time) of a file with its own list of names; None without."""
+    if "event" not in found or "event_classes" not in found:
+        return None
+    event, names = found["event"], [str(name) for name in found["event_classes"].ravel()]
+    is_number = event.dtype.kind in "iu" and event.shape == (shape[0], shape[2])
+    if not is_number or (event.size and not 0 <= event.min() <= event.max() <= len(names)):
+        problem = f"'event' must be numbers (window, time) of the {len(names)} 'event_classes' or 0"
+        raise GazeError(problem, path=path)
+    number = [EVENT_CLASSES.index(name) + 1 if name in EVENT_CLASSES else 0 for name in names]
+    return np.asarray(np.array([0, *number], dtype=np.uint8)[event])
 
 
 def _rate(time_ms: NDArray[Any], n_samples: int, path: Path) -> float:

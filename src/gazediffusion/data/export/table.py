@@ -1,7 +1,8 @@
 """CSV and Parquet: one long table of all samples, and a JSON sidecar with screens and rate.
 
 Columns are participant, task, trial, t_ms, then x_px, y_px, is_blink for one eye, or the same
-with _left and _right for two; filled recordings also have is_filled. Missing gaze is an empty cell
+with _left and _right for two; filled recordings also have is_filled, labelled ones event, the name
+of the event class (null where a sample has no label). Missing gaze is an empty cell
 in CSV and NaN in Parquet. The sidecar has BIDS' screen fields where there is one screen, otherwise
 `Screens`, the fields by task.
 """
@@ -97,6 +98,7 @@ def _frames(
         found = {
             "number of eyes": len(eyes_of(recording)),
             "having blink labels": bool(recording.is_blink),
+            "having event labels": recording.labels is not None,
             "screen": recording.screen,
             "rate": rate_of(recording),
         }
@@ -121,6 +123,8 @@ def _frames(
 def _frame(recording: Recording, units: Sequence[OtherUnit]) -> pl.DataFrame:
     import polars as pl
 
+    from gazediffusion.data.readers.labels import event_names
+
     words = ("participant", "task", "trial")
     frame = pl.DataFrame({"t_ms": recording.time_ms}).select(
         *(pl.lit(getattr(recording, word), dtype=pl.String).alias(word) for word in words), "t_ms"
@@ -135,7 +139,8 @@ def _frame(recording: Recording, units: Sequence[OtherUnit]) -> pl.DataFrame:
         for mask in ("is_blink", "is_filled"):
             if eye in getattr(recording, mask):
                 masks.append(pl.Series(f"{mask}{side}", getattr(recording, mask)[eye]))
-    return frame.hstack(gaze + masks)
+    events = [] if recording.labels is None else [event_names(recording.labels).alias("event")]
+    return frame.hstack(gaze + masks + events)
 
 
 def _in_unit(recording: Recording, eye: Eye, unit: str) -> Floats:

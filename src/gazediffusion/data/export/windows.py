@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from gazediffusion.data.cleaning import likely_blinks
-from gazediffusion.data.events import detect_events
+from gazediffusion.data.events import detect_events, labelled_events
 from gazediffusion.data.export import Labelled, write_into
 from gazediffusion.data.export.card import CARD_KEY, complete_card, readme_of
 from gazediffusion.data.export.npz import Pieces, pixels_of, write_npz
@@ -180,7 +180,9 @@ def _recordings(
         for recording, _ in _trials(pieces, grid_px, has_losses, group):
             (gaze_px,) = recording.gaze_px.values()
             assert recording.screen is not None
-            events = detect_events(gaze_px, recording.time_ms, recording.screen)
+            where = (gaze_px, recording.time_ms, recording.screen)
+            labels = recording.labels
+            events = detect_events(*where) if labels is None else labelled_events(labels, *where)
             yield replace(recording, format=source), events
 
 
@@ -206,7 +208,8 @@ def _trials(
         pixels = pixels_of(piece.select(chosen), grid_px)
         time_ms = np.arange(piece.length, dtype=np.float64) * (1000.0 / piece.rate_hz)
         screens = piece.screen_index[chosen]
-        for k, gaze_px, screen in zip(chosen.tolist(), pixels, screens, strict=True):
+        labels = piece.cut_labels(chosen)
+        for k, gaze_px, screen, own in zip(chosen.tolist(), pixels, screens, labels, strict=True):
             blinks = likely_blinks(time_ms, np.isnan(gaze_px).any(axis=0)) if has_losses else None
             recording = Recording(
                 participant=names[k][0],
@@ -219,6 +222,7 @@ def _trials(
                 screen=piece.screens[screen],
                 rate_hz=piece.rate_hz,
                 is_blink={} if blinks is None else {"cyclopean": blinks},
+                labels=None if piece.labels is None else own,
             )
             yield recording, ()
         first += len(piece)

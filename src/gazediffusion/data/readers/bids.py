@@ -2,8 +2,9 @@
 
 Fields are inherited: every JSON file of the same suffix, from the dataset's root down to the
 file's folder, whose entities (`task-reading`) the file has too, adds to them. The screen is in
-the task's `events.json`, the blinks in `*_physioevents.tsv.gz`. The two eyes of one recording
-(`recording-eye1`, `recording-eye2`) that share their clock become one binocular recording.
+the task's `events.json`, the blinks in `*_physioevents.tsv.gz`, and so are event labels where the
+sidecar says that events are labels of samples. The two eyes of one recording (`recording-eye1`,
+`recording-eye2`) that share their clock become one binocular recording.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from gazediffusion.data.readers.labels import event_classes, event_names
 from gazediffusion.data.readers.naming import MS_PER, Column, Columns, unit_in
 from gazediffusion.data.readers.options import ReadOptions, presented_on, read_sidecar
 from gazediffusion.data.readers.samples import recordings
 from gazediffusion.data.readers.tabular import Table, open_table
-from gazediffusion.data.recordings import Eye, Recording
+from gazediffusion.data.recordings import EVENT_CLASSES, SAMPLE_LABELS, Eye, Recording
 from gazediffusion.errors import GazeError
 from gazediffusion.files import unpacked
 
@@ -33,6 +35,7 @@ _ENDING = "_physio.tsv.gz"
 _EVENTS_ENDING = "_physioevents.tsv.gz"
 _EVENT_COLUMNS = ["onset", "duration", "trial_type", "blink", "message"]
 _TIME = "timestamp"
+_EVENT = "event"
 
 
 def matches(path: Path, head: bytes, options: ReadOptions) -> bool:
@@ -62,7 +65,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
         other, other_columns, other_rate_hz = _one_eye(second)
         clocks = [one.collect([_TIME]).to_series() for one in (table, other)]
         if clocks[0].equals(clocks[1]) and columns.gaze.keys().isdisjoint(other_columns.gaze):
-            frames = [table.frame, other.frame.drop(_TIME)]
+            frames = [table.frame, other.frame.drop(_TIME, _EVENT, strict=False)]
             table = replace(table, frame=pl.concat(frames, how="horizontal"))
             gaze = {**columns.gaze, **other_columns.gaze}
             columns = replace(columns, gaze=gaze, blink={**columns.blink, **other_columns.blink})
@@ -110,11 +113,15 @@ def _one_eye(path: Path) -> tuple[Table, Columns, float | None]:
     label = f"blink_{eye}"
     if blinks is not None:
         samples = samples.with_columns(pl.Series(label, blinks))
+    labels = _labels(path, samples[_TIME].cast(pl.Float64).to_numpy(), clock)
+    if labels is not None:
+        samples = samples.with_columns(event_names(labels).alias(_EVENT))
     x, y = (Column(f"{axis}_{eye}", units[0]) for axis in axes)
     columns = Columns(
         time=Column(_TIME, clock),
         gaze={eye: (x, y)},
         blink={eye: label} if blinks is not None else {},
+        label=[_EVENT] if labels is not None else [],
     )
     return replace(table, frame=samples.lazy()), columns, rate_hz and float(rate_hz)
 
@@ -148,12 +155,36 @@ def _blinks(path: Path, times: NDArray[np.float64], clock: str | None) -> NDArra
         is_blink |= events.flags("blink")
     spans = events.numbers(["onset", "duration"]).filter(pl.Series(is_blink)).drop_nulls()
     inside = np.zeros(len(times), dtype=bool)
-    units = [_unit(fields, name, events_path, tuple(MS_PER)) for name in spans.columns]
-    # An event's number is taken to be in the samples' unit unless both units are stated.
-    scales = [MS_PER[unit] / MS_PER[clock] if unit and clock else 1.0 for unit in units]
-    for onset, duration in (spans.to_numpy() * scales).tolist():
+    for onset, duration in (spans.to_numpy() * _scales(fields, events_path, clock)).tolist():
         inside |= (times >= onset) & (times <= onset + duration)
     return inside
+
+
+def _scales(fields: Mapping[str, Any], path: Path, clock: str | None) -> list[float]:
+    """Factors of onset and duration to the samples' unit, which is theirs unless both are given."""
+    units = [_unit(fields, name, path, tuple(MS_PER)) for name in ("onset", "duration")]
+    return [MS_PER[unit] / MS_PER[clock] if unit and clock else 1.0 for unit in units]
+
+
+def _labels(path: Path, times: NDArray[np.float64], clock: str | None) -> NDArray[np.uint8] | None:
+    """The event class of each sample (time,); None where events are no labels of samples."""
+    events_path = path.with_name(path.name.removesuffix(_ENDING) + _EVENTS_ENDING)
+    fields = _inherited(events_path, "physioevents") if events_path.is_file() else {}
+    if fields.get(SAMPLE_LABELS) is not True:
+        return None
+    events = _headerless(events_path, fields.get("Columns", _EVENT_COLUMNS))
+    if not {"onset", "duration", "trial_type"}.issubset(events.names):
+        return None
+    kinds = event_classes(events.collect(["trial_type"]).to_series())
+    spans = events.numbers(["onset", "duration"]).to_numpy() * _scales(fields, events_path, clock)
+    labels = np.zeros(len(times), dtype=np.uint8)
+    # Onsets are rounded; an event ends before the first sample of the next.
+    early = 0.25 * float(np.median(np.diff(times))) if len(times) > 1 else 0.0
+    for (onset, duration), kind in zip(spans.tolist(), kinds.tolist(), strict=True):
+        if 0 < kind <= len(EVENT_CLASSES):
+            first, stop = np.searchsorted(times, [onset - early, onset + duration - early])
+            labels[first:stop] = kind
+    return labels
 
 
 def _unit(fields: Mapping[str, Any], name: str, path: Path, known: tuple[str, ...]) -> str | None:

@@ -4,8 +4,9 @@ A file is a sequence of blocks, `START` ... `END`, each one trial. A block's `SA
 which eyes and which rate its samples have: time, then x, y and pupil of each eye, left before
 right, then optional fields (velocity, resolution, input, flags) that nobody here needs. Samples
 are the lines that begin with a digit; they are parsed in bulk, the others one by one. Between
-blocks, `!CAL VALIDATION` messages state the calibration error of each eye. The screen's size in
-centimetres may stand in a JSON file of the same name.
+blocks, `!CAL VALIDATION` messages state the calibration error of each eye. `LABEL` messages, which
+our export writes, state event classes; the tracker's own fixations and saccades are no labels. The
+screen's size in centimetres may stand in a JSON file of the same name.
 """
 
 from __future__ import annotations
@@ -27,7 +28,13 @@ from gazediffusion.data.readers.options import (
     sidecar_screens,
 )
 from gazediffusion.data.readers.tabular import to_lines, to_numbers
-from gazediffusion.data.recordings import Eye, Recording, require_forward_time
+from gazediffusion.data.recordings import (
+    EVENT_CLASSES,
+    LABEL_MESSAGE,
+    Eye,
+    Recording,
+    require_forward_time,
+)
 from gazediffusion.errors import GazeError
 from gazediffusion.files import decode_text, read_bytes
 from gazediffusion.geometry import Screen
@@ -118,6 +125,7 @@ class _Block:
     calibration_error_deg: dict[Eye, float] = field(default_factory=dict)
     blinks: list[tuple[Eye, float, float]] = field(default_factory=list)
     open_blinks: dict[Eye, float] = field(default_factory=dict)
+    labels: list[tuple[int, float, float]] = field(default_factory=list)
 
     def note(self, line: _Line) -> None:
         """Take in one line; those with unknown keywords say nothing."""
@@ -141,6 +149,23 @@ class _Block:
             self.open_blinks[eye] = line.number_at(2)
             if words[0] == "EBLINK":
                 self.blinks.append((eye, self.open_blinks.pop(eye), line.number_at(3)))
+
+    def note_message(self, line: _Line) -> None:
+        """Take in the label of an event, where a message states one."""
+        is_label = len(line.words) == 6 and line.words[2] == LABEL_MESSAGE
+        if is_label and line.words[3] in EVENT_CLASSES:
+            number = EVENT_CLASSES.index(line.words[3]) + 1
+            self.labels.append((number, line.number_at(4), line.number_at(5)))
+
+    def event_classes(self, time_ms: NDArray[np.float64]) -> NDArray[np.uint8] | None:
+        """The labels (time,), ends included; None where no message states any."""
+        if not self.labels:
+            return None
+        classes = np.zeros(len(time_ms), dtype=np.uint8)
+        for number, start, stop in self.labels:
+            first = np.searchsorted(time_ms, start, side="left")
+            classes[first : np.searchsorted(time_ms, stop, side="right")] = number
+        return classes
 
     def is_blink(self, time_ms: NDArray[np.float64]) -> dict[Eye, NDArray[np.bool_]]:
         """The tracker's blinks (time,) per eye, ends included; empty if it recorded no events."""
@@ -200,6 +225,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
             rate_hz=block.rate_hz,
             calibration_error_deg=block.calibration_error_deg,
             facts=recording_facts(identity, screen, source),
+            labels=block.event_classes(time_ms),
         )
 
 
@@ -261,6 +287,8 @@ def _blocks(lines: Iterator[tuple[int, str]], path: Path) -> list[_Block]:
         elif keyword == "MSG":
             corner_px, screen = line.display() or (corner_px, screen)
             errors = line.calibrated(errors)
+            if block is not None:
+                block.note_message(line)
         elif block is not None:
             block.note(line)
         if block is not None:

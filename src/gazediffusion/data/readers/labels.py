@@ -38,6 +38,11 @@ def event_classes(series: pl.Series) -> NDArray[np.uint8]:
     return classes.to_numpy()
 
 
+def event_names(classes: NDArray[np.uint8]) -> pl.Series:
+    """The names of event classes (time,), null where there is no label: what is written."""
+    return pl.Series([None, *EVENT_CLASSES], dtype=pl.String).gather(classes)
+
+
 def labels_among(columns: Mapping[str, NDArray[np.uint8]]) -> dict[str, NDArray[np.uint8]]:
     """The columns of labels, their other cells now 0.
 

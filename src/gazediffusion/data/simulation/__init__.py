@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.export import Event, Labelled, require_format, write_into
-from gazediffusion.data.recordings import Eye, Recording
+from gazediffusion.data.recordings import EVENT_CLASSES, Eye, Recording
 from gazediffusion.data.simulation.movements import (
     MIN_SACCADE_DEG,
     Array,
@@ -113,6 +113,20 @@ class Simulated:
     recording: Recording
     events: tuple[Event, ...]
     participant: Participant
+
+    @property
+    def labels(self) -> NDArray[np.uint8]:
+        """The true event class of each sample, (time,), 0 where there is no event.
+
+        Blinks and losses are noise; a microsaccade is part of its fixation.
+        """
+        labels = np.zeros(len(self.recording), dtype=np.uint8)
+        for event in self.events:
+            kind = {"blink": "noise", "loss": "noise"}.get(event.event, event.event)
+            if kind in EVENT_CLASSES:
+                samples = event.samples(self.recording.time_ms)
+                labels[samples] = EVENT_CLASSES.index(kind) + 1
+        return labels
 
 
 def simulate(config: SimulationConfig) -> Iterator[Simulated]:

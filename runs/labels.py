@@ -1,0 +1,297 @@
+"""Labels of generated gaze: plausible events, agreement with human labels, worth for training.
+
+    python runs/labels.py GAZECOM.safetensors --model joint -n 300 [--draws 3] [--task movies]
+
+GAZECOM: windows with hand labels (`prepare`). The model was trained on the training participants;
+all scores are on the held-out ones, who take no part in any training. Prints five tables in
+Markdown:
+
+    scores        of the network's labels of held-out gaze, against the hand labels
+    confusion     share of the samples of a true class by found class
+    plausibility  Wasserstein-1 distance (JS of transitions) of events to those of held-out hand
+                  labels, over that of the training participants' (ratio; at 1 as close)
+    agreement     a network trained on hand labels of training participants, scored against held-out
+                  hand labels and against the labels of generated gaze
+    worth         detectors trained on real, synthetic and both, tested on held-out hand labels
+
+F1 of samples and of events; an event is found where one of its class overlaps it by more than half
+of their union (Startsev et al. 2019). In brackets: 95 % intervals over participants (plausibility:
+over participants and generated windows; worth: the range over draws of windows, participants and
+seeds). All detectors are trained for the same number of steps, or on the same number of samples.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import gazediffusion as gd
+from gazediffusion.evaluation.detectors import Detector, Fit, ForestDetector, NetworkDetector
+from gazediffusion.evaluation.event_scores import Matches, confusion, match_events, match_samples
+from gazediffusion.evaluation.labelled_events import EventStatistics, quantities
+from gazediffusion.evaluation.metrics import js_from_counts, ks_and_wasserstein1
+from gazediffusion.generation.labelling import Labeller
+
+RELABELLED = "held-out gaze, network's labels"
+START = time.monotonic()
+N_BOOTSTRAP = 200
+N_PARTICIPANTS = (1, 3, 5)  # real ones of the rows with few
+STEPS, N_SAMPLES, N_TREES = 400, 60_000, 50
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def say(line: str) -> None:
+    """A line of progress, with the seconds since the beginning."""
+    print(f"[{time.monotonic() - START:5.0f} s] {line}", flush=True)
+
+
+def head(title: str, columns: Sequence[str]) -> None:
+    """Title and head of a table whose first column is text."""
+    print(f"\n### {title}\n\n| {' | '.join(columns)} |\n|---|{'---:|' * (len(columns) - 1)}")
+
+
+def weights_of(n_groups: int, seed: int = 0) -> Floats:
+    """How often each group counts in each replicate, (replicate, group)."""
+    rng = np.random.default_rng(seed)
+    return rng.multinomial(n_groups, np.full(n_groups, 1 / n_groups), N_BOOTSTRAP).astype(float)
+
+
+def f1_cells(matches: Matches, group: Ints) -> list[str]:
+    """F1 of each class with its interval over groups."""
+    by_group = matches.by_group(group)
+    replicates = by_group.f1(weights_of(len(by_group.hits)))
+    return [with_interval(*one, ".3f") for one in zip(by_group.f1(), replicates.T, strict=True)]
+
+
+def with_interval(value: float, replicates: Floats, digits: str) -> str:
+    """A value with its 95 % interval; empty where there is none."""
+    known = replicates[np.isfinite(replicates)]
+    if not np.isfinite(value) or not len(known):
+        return ""
+    low, high = np.percentile(known, (2.5, 97.5))
+    return f"{value:{digits}} [{low:{digits}}, {high:{digits}}]"
+
+
+def ratio(distance: float, floor: float) -> float:
+    """A distance over the floor; NaN where the floor is zero."""
+    return distance / floor if floor > 0 else float("nan")
+
+
+def scores(held_out: gd.Windows, found: NDArray[np.uint8]) -> None:
+    """The tables of the network's own labels."""
+    true, who = held_out.cut_labels(), held_out.participant.astype(np.int64)
+    columns = ["score", "windows", "participants", *gd.EVENT_CLASSES]
+    head("Labels of held-out gaze against hand labels", columns)
+    size = f"{len(true)} | {len(np.unique(who))}"
+    for name, match in (("sample F1", match_samples), ("event F1", match_events)):
+        matches = match(true, found)
+        print(f"| {name} | {size} | {' | '.join(f1_cells(matches, who))} |")
+        each = matches.by_group(who).f1(np.eye(len(np.unique(who))))
+        worst = " | ".join(f"{v:.3f}" for v in np.nan_to_num(each, nan=np.inf).min(axis=0))
+        print(f"| {name}, lowest participant | {size} | {worst} |")
+    head("Where labels differ: share of each true class", ["true", *gd.EVENT_CLASSES])
+    for name, row in zip(gd.EVENT_CLASSES, confusion(true, found), strict=True):
+        print(f"| {name} | {' | '.join(f'{v:.3f}' for v in row)} |")
+
+
+def drawn_by(windows: gd.Windows, rng: np.random.Generator) -> Ints:
+    """Windows of participants drawn with repetition; of synthetic sets windows themselves."""
+    who = windows.participant
+    if len(np.unique(who)) == 1:
+        return rng.integers(0, len(windows), len(windows))
+    of = [np.flatnonzero(who == one) for one in np.unique(who)]
+    return np.concatenate([of[k] for k in rng.integers(0, len(of), len(of))])
+
+
+def distance_of(one: EventStatistics, other: EventStatistics, a: Ints, b: Ints, name: str) -> float:
+    """W1 of a quantity of drawn windows, or JS of transitions."""
+    if name == "transitions (JS)":
+        shares = one.transition_shares(a), other.transition_shares(b)
+        return float(js_from_counts(*shares)) if all(row.any() for row in shares) else float("nan")
+    values = one.drawn(a, name), other.drawn(b, name)
+    return ks_and_wasserstein1(*values)[1] if min(map(len, values)) else float("nan")
+
+
+def plausibility(held_out: gd.Windows, train: gd.Windows, sets: dict[str, gd.Windows]) -> None:
+    """Ratios of distances of event statistics to the floor."""
+    every = {"held-out": held_out, "training (floor)": train, **sets}
+    found = {name: EventStatistics.of(one) for name, one in every.items()}
+    names = [*quantities(), "transitions (JS)"]
+    columns = ["quantity", *(f"{one}, median" for one in every), "floor"]
+    head("Events: medians, and ratio to the floor", [*columns, *(f"{one}, ratio" for one in sets)])
+    rng = np.random.default_rng(0)
+    draws = [{name: drawn_by(one, rng) for name, one in every.items()} for _ in range(N_BOOTSTRAP)]
+    for one in draws:
+        one[RELABELLED] = one["held-out"]  # the same windows
+    whole = {name: np.arange(len(one)) for name, one in every.items()}
+
+    def distance(name: str, which: str, drawn: dict[str, Ints]) -> float:
+        pair = found[which], found["held-out"]
+        return distance_of(*pair, drawn[which], drawn["held-out"], name)
+
+    ratios: dict[str, list[float]] = {which: [] for which in sets}
+    for name in names:
+        medians = [
+            f"{np.median(one.values[name]):.3g}" if name in one.values and len(one.values[name])
+            else ""
+            for one in found.values()
+        ]  # fmt: skip
+        floor = distance(name, "training (floor)", whole)
+        cells = []
+        for which in sets:
+            value = ratio(distance(name, which, whole), floor)
+            replicates = [
+                ratio(distance(name, which, one), distance(name, "training (floor)", one))
+                for one in draws
+            ]
+            cells.append(with_interval(value, np.array(replicates), ".2f"))
+            ratios[which].append(value)
+        print(f"| {name} | {' | '.join(medians)} | {floor:.4g} | {' | '.join(cells)} |")
+    cells = [f"{np.median([v for v in one if v == v] or [0]):.2f}" for one in ratios.values()]
+    print(f"| median of all | {' | ' * len(every)} | {' | '.join(cells)} |")
+
+
+def agreement(detector: Detector, held_out: gd.Windows, sets: dict[str, gd.Windows]) -> None:
+    """A detector of hand labels against hand labels and against generated ones."""
+    columns = ["labels", "score", *gd.EVENT_CLASSES]
+    head("Agreement with a network trained on hand labels of training participants", columns)
+    differences = {}
+    for name, one in {"held-out hand labels": held_out, **sets}.items():
+        who = one.participant.astype(np.int64)
+        group = who if len(np.unique(who)) > 1 else np.arange(len(one))
+        found = detector.labels(one)
+        for score, match in (("sample F1", match_samples), ("event F1", match_events)):
+            matches = match(one.cut_labels(), found)
+            differences[name, score] = matches.f1()
+            print(f"| {name} | {score} | {' | '.join(f1_cells(matches, group))} |")
+    for name in sets:
+        for score in ("sample F1", "event F1"):
+            gap = 100 * (differences[name, score] - differences["held-out hand labels", score])
+            cells = " | ".join("" if np.isnan(v) else f"{v:+.1f}" for v in gap)
+            print(f"| {name} less held-out, points | {score} | {cells} |")
+
+
+def of_participants(windows: gd.Windows, n: int, rng: np.random.Generator) -> gd.Windows:
+    """The windows of n participants, drawn without repetition."""
+    chosen = rng.permutation(np.unique(windows.participant))[:n]
+    return windows.select(np.isin(windows.participant, chosen))
+
+
+def shuffled(windows: gd.Windows, n: int, rng: np.random.Generator) -> gd.Windows:
+    """At most n windows, drawn without repetition."""
+    return windows.select(np.sort(rng.permutation(len(windows))[:n]))
+
+
+def worth(
+    fits: Mapping[str, Fit],
+    train: gd.Windows,
+    synthetic: gd.Windows,
+    held_out: gd.Windows,
+    n: int,
+    n_draws: int,
+) -> None:
+    """Detectors by training set, mean and range over draws."""
+    true = held_out.cut_labels()
+    found: dict[tuple[str, str], list[Floats]] = {}
+    for draw in range(n_draws):
+        rng = np.random.default_rng(draw)
+        real, made = shuffled(train, n, rng), shuffled(synthetic, n, rng)
+        sets: dict[str, list[gd.Windows]] = {
+            "real, all participants": [real],
+            "synthetic": [made],
+            "real and synthetic": [real, made],
+        }
+        for k in N_PARTICIPANTS:
+            few = shuffled(of_participants(train, k, rng), n, rng)
+            sets[f"real, {k} participants"] = [few]
+            sets[f"real, {k} participants, and synthetic"] = [few, made]
+        for name, windows in sets.items():
+            for detector, fit in fits.items():
+                labels = fit(windows, draw).labels(held_out)
+                both = [match(true, labels).f1() for match in (match_samples, match_events)]
+                found.setdefault((detector, name), []).append(np.array(both))
+            say(f"draw {draw + 1} of {n_draws}: {name}")
+    columns = ["detector, trained on", *(f"sample {one}" for one in gd.EVENT_CLASSES)]
+    columns += [*(f"event {one}" for one in gd.EVENT_CLASSES), "sample mean", "event mean"]
+    head("Worth: F1 on held-out hand labels", [*columns, "sample, of real", "event, of real"])
+    for (detector, name), draws in found.items():
+        scores = np.array(draws)  # (draw, score, class)
+        reference = np.nanmean(np.array(found[detector, "real, all participants"]), axis=2)
+        means = np.nanmean(scores, axis=2)
+        cells = [_range(one) for one in scores.reshape(len(scores), -1).T]
+        cells += [_range(one) for one in means.T]
+        share = means / np.maximum(reference.mean(axis=0), 1e-9)
+        cells += [_range(one, 100, " %") for one in share.T]
+        print(f"| {detector}, {name} | {' | '.join(cells)} |")
+
+
+def _range(values: Floats, factor: float = 1.0, unit: str = "") -> str:
+    value, digits = factor * np.mean(values), 1 if unit else 3
+    low, high = factor * np.min(values), factor * np.max(values)
+    return f"{value:.{digits}f}{unit} [{low:.{digits}f}, {high:.{digits}f}]"
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("windows", type=Path)
+    parser.add_argument("--model", default="joint")
+    parser.add_argument("--task", default="movies")
+    parser.add_argument("-n", type=int, default=300, help="windows of each set")
+    parser.add_argument("--draws", type=int, default=3, help="of training sets of detectors")
+    parser.add_argument("--quality", default="default")
+    arguments = parser.parse_args(given)
+    windows = gd.Windows.load(arguments.windows).of_task(arguments.task).dequantized(0)
+    windows = windows.select(np.flatnonzero((windows.cut_labels() > 0).all(axis=1)))
+    n = arguments.n
+    held_out, train = windows.held_out.subsample(n), windows.train
+    say(f"labelled windows: {len(train)} training, {len(windows.held_out)} held out")
+    model = gd.load(arguments.model)
+    labeller = Labeller(model.run, model.generator().batch_size)
+    labels = labeller.labels(held_out.cut())
+    say("labelled the held-out gaze")
+    # Each draw of training sets takes others of them.
+    synthetic = model.sample(
+        2 * n, task=arguments.task, seed=0, labels=True, quality=arguments.quality
+    )
+    say(f"generated {len(synthetic)} windows with labels")
+    first = synthetic.select(np.arange(n))
+    relabelled = _with_labels(held_out, labels)
+    scores(held_out, labels)
+    sets = {"generated": first, RELABELLED: relabelled}
+    plausibility(held_out, train.subsample(n), sets)
+
+    def network(sets: Sequence[gd.Windows], seed: int) -> Detector:
+        return NetworkDetector.fit(sets, seed, STEPS, device=model.device)
+
+    def forest(sets: Sequence[gd.Windows], seed: int) -> Detector:
+        return ForestDetector.fit(sets, seed, N_SAMPLES, N_TREES)
+
+    detector = network([train.subsample(2 * n)], 0)
+    agreement(detector, held_out, sets)
+    fits = {"network": network, "forest": forest}
+    worth(fits, train, synthetic, held_out, n, arguments.draws)
+
+
+def _with_labels(windows: gd.Windows, labels: NDArray[np.uint8]) -> gd.Windows:
+    """The windows with other labels, as windows of an array of their own."""
+    other = gd.Windows.from_array(
+        windows.cut(),
+        windows.rate_hz,
+        [windows.screens[k] for k in windows.screen_index],
+        [str(one) for one in windows.identity["participant"]],
+        [str(one) for one in windows.identity["task"]],
+        labels=labels,
+    )
+    return replace(other, grid_px=windows.grid_px)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""The command that labels the events of recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gazediffusion.cli import progress
+from gazediffusion.cli.console import exit_stopped, out, plain, warn
+from gazediffusion.cli.options import (
+    BlinkAfter,
+    BlinkBefore,
+    EyeOption,
+    Format,
+    MaxSpeed,
+    Overwrite,
+    Paths,
+    cleaning_of,
+    reads_recordings,
+)
+
+
+@reads_recordings
+def label(
+    paths: Paths,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            help="A .parquet or .csv file, or a folder in the recordings' own format (bids, asc, "
+            "csv, parquet; parquet for others).",
+        ),
+    ],
+    model: Annotated[
+        str, typer.Option(help="A model with labels: a run folder or a packaged one.")
+    ] = "default",
+    format: Format = "auto",
+    eye: EyeOption = "right",
+    blink_before: BlinkBefore = 60.0,
+    blink_after: BlinkAfter = 100.0,
+    max_speed: MaxSpeed = 1000.0,
+    batch_size: Annotated[
+        int | None, typer.Option(help="Windows at a time; changes speed only.", show_default=False)
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
+    precision: Annotated[
+        str, typer.Option(help="fp32, bf16, or auto: bf16 where it is faster.")
+    ] = "auto",
+    overwrite: Overwrite = False,
+    *,
+    reading: dict[str, Any],
+) -> None:
+    """Label every sample of recordings: fixation, saccade, pursuit or noise.
+
+    The network that generates gaze labels it, as GazeCom's hand labels taught it. Gaze is written
+    as it was read. Lost samples, and the flanks of blinks, are noise; --blink-before 0
+    --blink-after 0 labels the flanks. Labels that the recordings have are replaced. Ctrl-C keeps
+    what is labelled; the same command resumes.
+
+    Example: [bold]gazediffusion label study/P01.asc -o labelled.parquet[/bold]
+    """
+    import gazediffusion as gd
+
+    recordings = gd.read(paths, format=format, **reading)
+    loaded = gd.load(model, device=device)
+    bars: list[progress.WindowsBar] = []
+
+    def begin(n_windows: int) -> Callable[[float], None]:
+        bars.append(progress.WindowsBar("labelling", n_windows))
+        return bars[0]
+
+    try:
+        written = gd.label(
+            recordings,
+            output,
+            loaded,
+            begin=begin,
+            overwrite=overwrite,
+            cleaning=cleaning_of(eye, blink_before, blink_after, max_speed),
+            precision=precision,
+            batch_size=batch_size,
+        )
+    except KeyboardInterrupt:
+        done = "nothing is labelled yet"
+        if bars:
+            bars[0].close()
+            done = f"recordings that are labelled are kept beside {output}"
+        exit_stopped(f"stopped; {done}")
+    finally:
+        for bar in bars:
+            bar.close()
+    for line in written.warnings:
+        warn(line)
+    total = sum(written.n_samples.values())
+    shares = ", ".join(f"{name} {n / total:.1%}" for name, n in written.n_samples.items())
+    out.print(f"wrote {plain(written.paths[0])}: {total} samples ({shares}), model {loaded.name}")
+    out.print(f"card: {plain(written.paths[1])}, in words: {plain(written.paths[2])}")

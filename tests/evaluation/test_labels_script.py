@@ -1,0 +1,58 @@
+"""runs/labels.py: all tables, by a tiny model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gazediffusion as gd
+from gazediffusion.evaluation.labelled_events import EventStatistics
+from tests.test_documents import from_folder
+from tests.training.test_steering import labelled_windows
+
+labels = from_folder("runs", "labels")
+
+
+def test_all_tables_are_printed(
+    steerable_folder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    small = {"N_BOOTSTRAP": 3, "STEPS": 2, "N_SAMPLES": 200, "N_TREES": 2, "N_PARTICIPANTS": (1,)}
+    for name, value in small.items():
+        monkeypatch.setattr(labels, name, value)
+    windows, rng = labelled_windows(), np.random.default_rng(0)
+    classes = np.repeat(rng.integers(1, 5, 750), rng.integers(2, 9, 750))[:750].astype(np.uint8)
+    replace(windows, labels=classes, rate_hz=20.0).save(tmp_path / "w.safetensors")
+    arguments = ["--model", str(steerable_folder), "--task", "dots", "-n", "4", "--draws", "2"]
+    labels.main([str(tmp_path / "w.safetensors"), *arguments])
+    output = capsys.readouterr().out
+    assert output.count("\n### ") == 5
+    tables = output.split("\n### ")[1:]
+    for table in tables:
+        rows = [line for line in table.splitlines() if line.startswith("|")]
+        assert len({line.count("|") for line in rows}) == 1, rows
+        assert len(rows) > 3
+    worth = tables[-1]
+    for name in ("network, synthetic", "forest, real and synthetic", "forest, real, 1 participant"):
+        assert name in worth
+    reference = next(line for line in worth.splitlines() if "forest, real, all" in line)
+    assert "100.0 % [" in reference
+
+
+def test_the_distance_to_itself_is_zero_and_a_planted_defect_is_seen() -> None:
+    rng = np.random.default_rng(0)
+    classes = np.repeat(rng.integers(1, 4, (6, 50)), 10, axis=1).astype(np.uint8)
+    screen = gd.Screen(1280, 720, 40.0, 22.5, 45.0)
+    windows = gd.Windows.from_array(rng.normal(0, 0.1, (6, 2, 500)), 250, screen, labels=classes)
+    flickering = classes.copy()
+    flickering[:, ::9] = 4
+    defect = EventStatistics.of(replace(windows, labels=flickering.ravel()))
+    own, every = EventStatistics.of(windows), np.arange(6)
+    for name in ("fixation duration (ms)", "saccade rate (1/s)", "transitions (JS)"):
+        assert labels.distance_of(own, own, every, every, name) == 0
+        assert labels.distance_of(defect, own, every, every, name) > 0
