@@ -403,14 +403,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     files = [gd.Windows.load(path) for path in given.windows]
     measured = Measurement(model, files, given.n, given.labels)
     sizes, draws, show = sorted(given.participants), given.draws, Shown()
-    tables = [ask_events(measured, sizes, draws, show)] if given.labels else []
-    tables.append(ask_task(measured, sizes, draws, show))
+    if given.labels:
+        print(ask_events(measured, sizes, draws, show), flush=True)
+    print(ask_task(measured, sizes, draws, show), flush=True)
     for held_out in (True, False):
-        tables.append(ask_who(measured, sizes, draws, show, given.who_task, held_out))
+        print(ask_who(measured, sizes, draws, show, given.who_task, held_out), flush=True)
     print(
         f"\n{model.name}, {given.n} windows, {draws} draws, {time.monotonic() - show.begun:.0f} s"
     )
-    print("\n".join(tables))
 
 
 if __name__ == "__main__":
