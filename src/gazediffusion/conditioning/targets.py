@@ -52,14 +52,14 @@ class TargetPrior:
         if sum(map(len, intervals)) < _LEAST_JUMPS:
             return None
         values = (np.concatenate(intervals), *np.concatenate(places, axis=1))
-        quantiles = (np.quantile(one, _LEVELS).round(6).tolist() for one in values)
+        interval_s, x, y = (tuple(np.quantile(one, _LEVELS).round(6).tolist()) for one in values)
         of_task = [part.of_task(task).train for part in parts if task in part.tasks]
         gaze, target = (
             np.concatenate([getattr(one, cut)(slice(None, None, _EVERY)) for one in of_task])
             for cut in ("cut", "cut_targets")
         )
         gain = response_gain(gaze, target, of_task[0].rate_hz)
-        return cls(*map(tuple, quantiles), recorded_gain=gain, generated_gain=gain)
+        return cls(interval_s, x, y, recorded_gain=gain, generated_gain=gain)
 
     def draw(self, n_samples: int, rate_hz: float, seed: int) -> NDArray[np.float32]:
         """A target (2, time), normalized, that jumps from the first sample on."""
