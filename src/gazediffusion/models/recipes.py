@@ -191,6 +191,7 @@ JOINT = Recipe(
 STEERABLE = replace(
     JOINT,
     name="steerable",
+    epochs=240,  # as many unsteered windows as JOINT has, and as many again that are steered
     network=replace(JOINT.network, channels=8, sequence_channels=N_CHANNELS),
     is_steerable=True,
     has_labels=True,
