@@ -12,13 +12,18 @@ import typer
 from gazediffusion.cli import progress
 from gazediffusion.cli.console import exit_stopped, out, plain, warn
 from gazediffusion.cli.options import (
+    BatchSize,
     BlinkAfter,
     BlinkBefore,
+    Device,
     EyeOption,
     Format,
     MaxSpeed,
     Overwrite,
     Paths,
+    Precision,
+    Quality,
+    RecordingsOutput,
     SameParticipant,
     SplitSeed,
     ValFraction,
@@ -32,15 +37,7 @@ from gazediffusion.errors import GazeError
 @reads_recordings
 def augment(
     paths: Paths,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "-o",
-            "--output",
-            help="A .parquet or .csv file, or a folder in the recordings' own format (bids, asc, "
-            "csv, parquet; parquet for others).",
-        ),
-    ],
+    output: RecordingsOutput,
     model: Annotated[
         str, typer.Option(help="A steerable model: a run folder or a packaged one.")
     ] = "default",
@@ -82,20 +79,16 @@ def augment(
     val_fraction: ValFraction = 0.2,
     split_seed: SplitSeed = 42,
     same_participant: SameParticipant = None,
-    quality: Annotated[str, typer.Option(help="fast, default or best.")] = "default",
+    quality: Quality = "default",
     seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = 0,
     format: Format = "auto",
     eye: EyeOption = "right",
     blink_before: BlinkBefore = 60.0,
     blink_after: BlinkAfter = 100.0,
     max_speed: MaxSpeed = 1000.0,
-    batch_size: Annotated[
-        int | None, typer.Option(help="Windows at a time; changes speed only.", show_default=False)
-    ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
-    precision: Annotated[
-        str, typer.Option(help="fp32, bf16, or auto: bf16 where it is faster.")
-    ] = "auto",
+    batch_size: BatchSize = None,
+    device: Device = "auto",
+    precision: Precision = "auto",
     overwrite: Overwrite = False,
     *,
     reading: dict[str, Any],

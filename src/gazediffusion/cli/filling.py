@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,13 +10,18 @@ import typer
 from gazediffusion.cli import progress
 from gazediffusion.cli.console import exit_stopped, out, plain, warn
 from gazediffusion.cli.options import (
+    BatchSize,
     BlinkAfter,
     BlinkBefore,
+    Device,
     EyeOption,
     Format,
     MaxSpeed,
     Overwrite,
     Paths,
+    Precision,
+    Quality,
+    RecordingsOutput,
     cleaning_of,
     reads_recordings,
 )
@@ -26,15 +30,7 @@ from gazediffusion.cli.options import (
 @reads_recordings
 def fill(
     paths: Paths,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "-o",
-            "--output",
-            help="A .parquet or .csv file, or a folder in the recordings' own format (bids, asc, "
-            "csv, parquet; parquet for others).",
-        ),
-    ],
+    output: RecordingsOutput,
     model: Annotated[
         str, typer.Option(help="A steerable model: a run folder or a packaged one.")
     ] = "default",
@@ -52,20 +48,16 @@ def fill(
             show_default=False,
         ),
     ] = None,
-    quality: Annotated[str, typer.Option(help="fast, default or best.")] = "default",
+    quality: Quality = "default",
     seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = 0,
     format: Format = "auto",
     eye: EyeOption = "right",
     blink_before: BlinkBefore = 60.0,
     blink_after: BlinkAfter = 100.0,
     max_speed: MaxSpeed = 1000.0,
-    batch_size: Annotated[
-        int | None, typer.Option(help="Windows at a time; changes speed only.", show_default=False)
-    ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
-    precision: Annotated[
-        str, typer.Option(help="fp32, bf16, or auto: bf16 where it is faster.")
-    ] = "auto",
+    batch_size: BatchSize = None,
+    device: Device = "auto",
+    precision: Precision = "auto",
     overwrite: Overwrite = False,
     *,
     reading: dict[str, Any],

@@ -10,6 +10,8 @@ import typer
 from gazediffusion.cli import progress, tables
 from gazediffusion.cli.console import exit_stopped, out, plain, warn
 from gazediffusion.cli.options import (
+    BatchSize,
+    Device,
     DistanceCm,
     Origin,
     Overwrite,
@@ -23,8 +25,6 @@ from gazediffusion.errors import StoppedError
 
 if TYPE_CHECKING:
     from gazediffusion.training.loop import Epoch
-
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")]
 
 
 def train(
@@ -232,9 +232,7 @@ def generate(
         ),
     ] = None,
     weights: Annotated[str, typer.Option(help="best, last, or raw (not averaged).")] = "best",
-    batch_size: Annotated[
-        int | None, typer.Option(help="Windows at a time; changes speed only.", show_default=False)
-    ] = None,
+    batch_size: BatchSize = None,
     seconds: Annotated[
         float | None,
         typer.Option(

@@ -117,6 +117,21 @@ SameParticipant = Annotated[
         show_default=False,
     ),
 ]
+RecordingsOutput = Annotated[
+    Path,
+    typer.Option(
+        "-o",
+        "--output",
+        help="A .parquet or .csv file, or a folder in the recordings' own format (bids, asc, csv, "
+        "parquet; parquet for others).",
+    ),
+]
+Quality = Annotated[str, typer.Option(help="fast, default or best.")]
+BatchSize = Annotated[
+    int | None, typer.Option(help="Windows at a time; changes speed only.", show_default=False)
+]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")]
+Precision = Annotated[str, typer.Option(help="fp32, bf16, or auto: bf16 where it is faster.")]
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace the output of an earlier call.")
 ]

@@ -13,8 +13,10 @@ from rich.table import Table
 from gazediffusion.cli import progress
 from gazediffusion.cli.console import err, out, plain, warn
 from gazediffusion.cli.options import (
+    BatchSize,
     BlinkAfter,
     BlinkBefore,
+    Device,
     EyeOption,
     Format,
     MaxSpeed,
@@ -85,10 +87,8 @@ def score(
     blink_before: BlinkBefore = 60.0,
     blink_after: BlinkAfter = 100.0,
     max_speed: MaxSpeed = 1000.0,
-    batch_size: Annotated[
-        int | None, typer.Option(help="Windows at a time; changes speed only.", show_default=False)
-    ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
+    batch_size: BatchSize = None,
+    device: Device = "auto",
     overwrite: Overwrite = False,
     *,
     reading: dict[str, Any],
