@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.rendezvous import rendezvous
 
 from gazediffusion.device import choose_device
 from gazediffusion.errors import GazeError, StoppedError
@@ -70,9 +71,9 @@ class Processes:
         with self._together():
             if not dist.is_initialized():
                 backend = "nccl" if device.type == "cuda" else "gloo"
-                found = dist.rendezvous("env://", timeout=_STEP_LIMIT)
+                found = rendezvous("env://", timeout=_STEP_LIMIT)
                 store, rank, n = next(iter(found))
-                store = dist.PrefixStore(_meeting(store, rank, n), store)
+                store = dist.PrefixStore(_meeting(store, rank, n), store)  # type: ignore[attr-defined]
                 dist.init_process_group(
                     backend, store=store, rank=rank, world_size=n, timeout=_STEP_LIMIT
                 )
@@ -108,7 +109,7 @@ class Processes:
         flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
         with self._together():
             dist.all_reduce(flat)
-        parts = flat.split([tensor.numel() for tensor in tensors])
+        parts: Any = torch.split(flat, [tensor.numel() for tensor in tensors])
         for tensor, part in zip(tensors, parts, strict=True):
             tensor.copy_(part.view_as(tensor))
 
@@ -165,7 +166,7 @@ class Processes:
         dist.destroy_process_group()
 
 
-def _meeting(store: dist.Store, rank: int, n: int) -> str:
+def _meeting(store: Any, rank: int, n: int) -> str:
     """A name of this start of the processes, the same in all of them.
 
     torchrun keeps the store over restarts, and processes would read the addresses of those that
