@@ -1,5 +1,5 @@
 """Training a model on windows: batches, learner, loop, fine-tuning, calibration, concurrent runs.
 
-Several processes can train one run. A stopped run resumes and ends as an uninterrupted one. It must
-not know evaluation.
+Several processes can train one run. A stopped run resumes and ends as an uninterrupted one.
+It must not know evaluation.
 """

@@ -170,13 +170,13 @@ def _meeting(store: Any, rank: int, n: int) -> str:
     """A name of this start of the processes, the same in all of them.
 
     torchrun keeps the store over restarts, and processes would read the addresses of those that
-    have ended. Each says a name that is new; the first answers with its own until each has heard.
+    have ended. Each says a new name; the first answers with its own until each acknowledges.
     """
     own = uuid.uuid4().hex
     if rank > 0:
         store.set(f"hello/{rank}", own)
         first = str(store.get(f"answer/{own}").decode())
-        store.set(f"heard/{first}/{rank}", "")
+        store.set(f"acknowledged/{first}/{rank}", "")
         return first
     end = time.monotonic() + _STEP_LIMIT.total_seconds()
     missing = list(range(1, n))
@@ -186,7 +186,7 @@ def _meeting(store: Any, rank: int, n: int) -> str:
         for other in missing:
             if store.check([f"hello/{other}"]):
                 store.set(f"answer/{store.get(f'hello/{other}').decode()}", own)
-        missing = [other for other in missing if not store.check([f"heard/{own}/{other}"])]
+        missing = [other for other in missing if not store.check([f"acknowledged/{own}/{other}"])]
         time.sleep(_POLL_S)
     return own
 
