@@ -38,6 +38,7 @@ LONGEST = (
     "evaluation/test_evaluation.py",
     "generation/test_sets.py",
     "training/test_concurrent.py",
+    "training/test_distributed.py",
     "cli/test_interrupts.py",
     "test_architecture.py",
     "cli/test_cli.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from typing import NoReturn
@@ -18,6 +19,13 @@ err = Console(stderr=True, highlight=False, soft_wrap=True)
 def plain(text: object) -> str:
     """Text that rich prints as it is."""
     return escape(str(text))
+
+
+def mute_other_processes() -> None:
+    """Of the processes of torchrun the first prints, and errors the first of each machine."""
+    if "WORLD_SIZE" in os.environ:
+        out.quiet = os.environ.get("RANK", "0") != "0"
+        err.quiet = os.environ.get("LOCAL_RANK", "0") != "0"
 
 
 def warn(text: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gazediffusion.cli import progress, tables
-from gazediffusion.cli.console import exit_stopped, out, plain, warn
+from gazediffusion.cli.console import exit_stopped, mute_other_processes, out, plain, warn
 from gazediffusion.cli.options import (
     BatchSize,
     Device,
@@ -95,12 +95,14 @@ def train(
     noise at every epoch. A model conditioned on summary statistics is calibrated at the end. Ctrl-C
     saves; the same command resumes.
 
-    With few recordings fine-tune the packaged model: --from default.
+    With few recordings fine-tune the packaged model: --from default. Several GPUs: torchrun
+    --nproc-per-node 4 -m gazediffusion train ...
 
     Example: [bold]gazediffusion train windows.safetensors -o run --recipe joint[/bold]
     """
     import gazediffusion as gd
 
+    mute_other_processes()
     loaded = [gd.Windows.load(path) for path in windows]
     source = None if initial is None else gd.load(initial, device="cpu")
     log = progress.scalar_log(output / "tensorboard" if tensorboard else None)
@@ -134,6 +136,8 @@ def train(
         except StoppedError as stop:
             bars.close()
             exit_stopped(stop)
+    if out.quiet:
+        return
     tables.print_run(gd.describe(output))
     out.print(f"wrote {plain(output)}" + ("" if bars.has_trained else " (it was complete already)"))
 

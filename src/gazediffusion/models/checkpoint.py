@@ -208,6 +208,31 @@ def write_config(folder: Path, config: RunConfig, **more: Any) -> None:
     write_json(folder / CONFIG, {**config.to_json(), **more})
 
 
+def changed_settings(there: RunConfig, here: RunConfig) -> list[str]:
+    """The settings of a run that differ, as `epochs: 2 in the folder, 3 asked for`."""
+
+    def settings(config: RunConfig) -> dict[str, Any]:
+        # As written, where a tuple is a list.
+        plain = json.loads(json.dumps(config.to_json()))
+        recipe = plain["recipe"]
+        flat = {key: value for key, value in recipe.items() if not isinstance(value, dict)}
+        for group in ("network", "edm", "data"):
+            flat |= {
+                f"{group} {key}": value
+                for key, value in (recipe | plain)[group].items()
+                if key != "sources"
+            }
+        others = ("seed", "precision", "device", "initialised_from")
+        return flat | {key: plain[key] for key in others}
+
+    old, new = settings(there), settings(here)
+    return [
+        f"{key.replace('_', ' ')}: {old.get(key)} in the folder, {new.get(key)} asked for"
+        for key in dict.fromkeys([*old, *new])
+        if old.get(key) != new.get(key)
+    ]
+
+
 def read_metrics(folder: Path) -> list[dict[str, Any]]:
     """The lines of a run's metrics.jsonl, one per epoch done."""
     path = Path(folder) / "metrics.jsonl"

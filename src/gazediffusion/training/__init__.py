@@ -1,4 +1,5 @@
 """Training a model on windows: batches, learner, loop, fine-tuning, calibration, concurrent runs.
 
-A stopped run resumes and ends as an uninterrupted one. It must not know evaluation.
+Several processes can train one run. A stopped run resumes and ends as an uninterrupted one.
+It must not know evaluation.
 """

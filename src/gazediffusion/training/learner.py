@@ -18,6 +18,7 @@ from gazediffusion.device import require_precision
 from gazediffusion.models.recipes import Recipe
 from gazediffusion.models.unet import UNet
 from gazediffusion.training.batches import Batch
+from gazediffusion.training.distributed import Processes
 from gazediffusion.training.optimizers import Muon, is_matrix
 
 Precision = str  # "fp32" or "bf16"
@@ -38,6 +39,7 @@ class Learner:
 
     weights: the initial ones; random from the seed if None.
     `compiled` and `captured` make the step fast on a GPU and change nothing else.
+    processes: those that share every batch; None is one process alone.
     """
 
     def __init__(
@@ -50,8 +52,10 @@ class Learner:
         weights: Mapping[str, Tensor] | None = None,
         compiled: bool = False,
         captured: bool = False,
+        processes: Processes | None = None,
     ) -> None:
         self.recipe, self.device, self.precision = recipe, device, precision
+        self.processes = processes
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             network = UNet(recipe.network)
@@ -85,9 +89,14 @@ class Learner:
         self._graph: Any = None
         self._inputs: Batch | None = None
         self._loss = torch.zeros((), device=device)
+        self._share = 1.0  # of the batch, this process's rows
 
     def step(self, inputs: Batch, learning_rate: float, average_weight: float) -> Tensor:
         """One step on a batch; returns the mean loss, a scalar on the device."""
+        if self.processes is not None:
+            n_rows = len(inputs[0])
+            inputs = self.processes.rows(inputs)
+            self._share = len(inputs[0]) / n_rows
         if self._captured and self._graph is None:
             self._capture(inputs)
         self.learning_rate.fill_(learning_rate)
@@ -102,7 +111,12 @@ class Learner:
     def _step(self, inputs: Batch) -> Tensor:
         self._forget_gradients()
         loss = self._losses(self._forward, inputs).mean()
+        if self.processes is not None:
+            loss = loss * self._share
         loss.backward()  # type: ignore[no-untyped-call]
+        loss = loss.detach()
+        if self.processes is not None:
+            self.processes.sum_([loss, *(p.grad for p in self.parameters if p.grad is not None)])
         torch.nn.utils.clip_grad_norm_(self.parameters, self.recipe.gradient_clip, foreach=True)
         for optimizer in self.optimizers.values():
             optimizer.step()
@@ -110,7 +124,7 @@ class Learner:
             moved: Any = torch._foreach_sub(self.parameters, self.averages)
             torch._foreach_mul_(moved, self.average_weight)
             torch._foreach_add_(self.averages, moved)
-        return loss.detach()
+        return loss
 
     def _losses(self, denoiser: Any, batch: Batch) -> Tensor:
         """Each sample's loss, (batch,)."""
@@ -136,7 +150,9 @@ class Learner:
         torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
         self._forget_gradients()
-        with torch.cuda.graph(graph):
+        # NCCL asks for its own events meanwhile, in a thread of its own.
+        mode = "global" if self.processes is None else "thread_local"
+        with torch.cuda.graph(graph, capture_error_mode=mode):
             self._loss = self._step(self._inputs)
         self._graph = graph
         self.load(kept)
@@ -190,8 +206,18 @@ class Learner:
         """Mean loss of the averaged weights over fixed batches."""
         if not batches:
             return None
-        losses = [self._losses(self.average, batch) for batch in batches]
-        return float(torch.cat(losses).double().mean())
+        shared = self.processes
+        losses = torch.cat(
+            [
+                self._losses(self.average, batch)
+                if shared is None or shared.has(number)
+                else torch.zeros(len(batch[0]), device=self.device)
+                for number, batch in enumerate(batches)
+            ]
+        )
+        if shared is not None:
+            shared.sum_([losses])
+        return float(losses.double().mean())
 
 
 def learning_rate_at(step: int, per_epoch: int, recipe: Recipe) -> float:

@@ -27,6 +27,7 @@ from gazediffusion.models.checkpoint import (
     CONFIG,
     Run,
     RunConfig,
+    changed_settings,
     load_tensors,
     present_names,
     read_config,
@@ -37,6 +38,7 @@ from gazediffusion.models.checkpoint import (
 from gazediffusion.models.recipes import Recipe
 from gazediffusion.models.representations import Joint
 from gazediffusion.training.batches import Batch, Batches, fixed_validation, some_held_out
+from gazediffusion.training.distributed import Processes, by_first
 from gazediffusion.training.fine_tuning import initial_weights, initialised_config
 from gazediffusion.training.learner import (
     Learner,
@@ -75,6 +77,7 @@ def train_epochs(
     compiled: bool | None = None,
     resume: bool = True,
     save_every_s: float = 60.0,
+    processes: Processes | None = None,
     should_stop: Callable[[], bool] = lambda: False,
     on_step: Callable[[int, int], None] = lambda done, total: None,
 ) -> Iterator[Epoch]:
@@ -84,19 +87,24 @@ def train_epochs(
     initial: a trained model whose weights and scales are taken; None is random weights.
     compiled: compile the network for this machine first, which takes a minute or two and on a CPU
         a C++ compiler; None does so on a GPU.
+    processes: those that train this run together, each by the same call; None is one alone.
     `on_step(done, total)` counts windows. When `should_stop` returns True, the state is saved and
     the loop ends; the same call resumes.
     """
     folder = Path(folder)
     on = choose_device(device)
     parts = [windows] if isinstance(windows, Windows) else list(windows)
-    given = (seed, choose_precision(precision, recipe, on), on, _statistics_of(folder))
+    statistics = by_first(processes, lambda: _statistics_of(folder))
+    given = (seed, choose_precision(precision, recipe, on), on, statistics)
     config = _checked_config(parts, recipe, *given)
     weights = None
     if initial is not None:
         config = initialised_config(initial, config)
         weights = initial_weights(initial, config)
-    _open_folder(folder, config, resume)
+    if processes is not None:
+        processes.require_rows(min(recipe.batch_size, sum(len(part.train) for part in parts)))
+        config = _shared_config(processes, config)
+    by_first(processes, lambda: _open_folder(folder, config, resume))
     fast = on.type == "cuda"
     learner = Learner(
         config.recipe,
@@ -106,10 +114,11 @@ def train_epochs(
         weights=weights,
         compiled=fast if compiled is None else compiled,
         captured=fast,
+        processes=processes,
     )
     batches = Batches([part.train for part in parts], config, seed, on)
     held_out = fixed_validation([part.held_out for part in parts], config, on)
-    loop = _Loop(folder, config, learner, batches, held_out, save_every_s)
+    loop = _Loop(folder, config, learner, batches, held_out, save_every_s, processes)
     yield from loop.run(should_stop, on_step)
 
 
@@ -164,7 +173,10 @@ class _Loop:
         batches: Batches,
         held_out: list[Batch],
         save_every_s: float,
+        processes: Processes | None,
     ) -> None:
+        self.processes = processes
+        self.is_writer = processes is None or processes.is_first
         self.folder, self.config, self.learner = folder, config, learner
         self.batches, self.held_out, self.save_every_s = batches, held_out, save_every_s
         self.step = 0
@@ -193,13 +205,17 @@ class _Loop:
                 if self.step == total:
                     self._save()
                 yield epoch
-            is_late = time.monotonic() - saved > self.save_every_s
-            if self.step < total and (is_late or should_stop()):
+            if self.step == total:
+                return
+            is_late, is_stopped = time.monotonic() - saved > self.save_every_s, should_stop()
+            if self.processes is not None:
+                is_late, is_stopped = self.processes.agreed(is_late, is_stopped)
+            if is_late or is_stopped:
                 self._require_finite()
                 self._save()
                 saved = time.monotonic()
-                if should_stop():
-                    return
+            if is_stopped:
+                return
 
     def _finish_epoch(self, rate: float) -> Epoch:
         self._require_finite()
@@ -235,6 +251,8 @@ class _Loop:
 
     def _save(self) -> None:
         """Write best, last, then the state that says so; in this order a kill loses nothing."""
+        if not self.is_writer:
+            return
         state = self.learner.state()
         epoch = (self.step - 1) // self.batches.per_epoch
         if self.best_weights is not None:
@@ -247,17 +265,18 @@ class _Loop:
     def _restore(self) -> None:
         """Resume from the saved state, if there is one."""
         path = self.folder / "state.safetensors"
-        if not path.is_file():
+        saved = by_first(self.processes, lambda: load_tensors(path) if path.is_file() else None)
+        if saved is None:
             self._keep_lines(0)
             return
-        tensors, header = load_tensors(path)
+        tensors, header = saved
         try:
             self.learner.load(present_names(tensors))
             self.step, self.best = int(header["step"]), dict(header["best"])
             self.losses.copy_(tensors["losses"])
         except (KeyError, RuntimeError) as error:
             raise GazeError(f"the training state is damaged ({error})", path=path) from error
-        if self.best["epoch"] >= 0:
+        if self.best["epoch"] >= 0 and self.is_writer:
             weights = present_names(load_tensors(self.folder / "best.safetensors")[0])
             self.best_weights = {
                 name: tensor.to(self.batches.device) for name, tensor in weights.items()
@@ -266,6 +285,8 @@ class _Loop:
 
     def _keep_lines(self, n: int) -> None:
         """Remove epochs that were logged after the state was saved."""
+        if not self.is_writer:
+            return
         for name in ("metrics.jsonl", "timing.jsonl"):
             path = self.folder / name
             lines = path.read_text().splitlines(keepends=True) if path.is_file() else []
@@ -274,6 +295,8 @@ class _Loop:
                     temporary.write_text("".join(lines[:n]))
 
     def _append(self, name: str, values: dict[str, Any]) -> None:
+        if not self.is_writer:
+            return
         try:
             with open(self.folder / name, "a", encoding="utf-8") as stream:
                 stream.write(json.dumps(values) + "\n")
@@ -304,6 +327,17 @@ def _checked_config(
                 remedy="prepare them with the same `rate_hz` and `seconds`",
             )
     return RunConfig.of(parts, recipe, seed, precision, str(device.type), statistics)
+
+
+def _shared_config(processes: Processes, config: RunConfig) -> RunConfig:
+    """The first process's configuration; one with other settings is refused."""
+    first = processes.by_first(lambda: config)
+    changed = changed_settings(first, config)
+    if changed:
+        raise GazeError(
+            f"process {processes.rank} has other settings than the first: {'; '.join(changed)}"
+        )
+    return first
 
 
 def _statistics_of(folder: Path) -> tuple[str, ...]:
@@ -351,28 +385,3 @@ def _open_folder(folder: Path, config: RunConfig, resume: bool) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise GazeError("this is not an empty folder", path=folder, remedy="name a new one")
     write_config(folder, config)
-
-
-def changed_settings(there: RunConfig, here: RunConfig) -> list[str]:
-    """The settings of a run that differ, as `epochs: 2 in the folder, 3 asked for`."""
-
-    def settings(config: RunConfig) -> dict[str, Any]:
-        # As written, where a tuple is a list.
-        plain = json.loads(json.dumps(config.to_json()))
-        recipe = plain["recipe"]
-        flat = {key: value for key, value in recipe.items() if not isinstance(value, dict)}
-        for group in ("network", "edm", "data"):
-            flat |= {
-                f"{group} {key}": value
-                for key, value in (recipe | plain)[group].items()
-                if key != "sources"
-            }
-        others = ("seed", "precision", "device", "initialised_from")
-        return flat | {key: plain[key] for key in others}
-
-    old, new = settings(there), settings(here)
-    return [
-        f"{key.replace('_', ' ')}: {old.get(key)} in the folder, {new.get(key)} asked for"
-        for key in dict.fromkeys([*old, *new])
-        if old.get(key) != new.get(key)
-    ]

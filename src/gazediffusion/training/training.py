@@ -16,6 +16,7 @@ from gazediffusion.errors import GazeError, StoppedError
 from gazediffusion.models.checkpoint import CONFIG, Run, read_config, read_metrics
 from gazediffusion.models.recipes import Recipe, find_recipe
 from gazediffusion.training import calibration
+from gazediffusion.training.distributed import by_first, joined
 from gazediffusion.training.loop import Epoch, train_epochs
 
 # The learning rate of fine-tuning, as a share of the recipe's.
@@ -52,7 +53,8 @@ def train(
         half the recipe's by default.
     on_step, on_calibration(done, total): count windows. say: receives one line per phase.
     When `should_stop` returns True, what was done is saved and StoppedError raised; the same call
-    resumes.
+    resumes. Processes that torchrun has started train together when each makes this call; the first
+    writes, calibrates and calls `on_step`, `on_epoch`, `on_calibration` and `say`.
     """
     folder = Path(folder)
     if seed < 0:
@@ -61,8 +63,13 @@ def train(
     chosen = _with_settings(
         _chosen(recipe, initial, parts), initial, epochs, batch_size, learning_rate
     )
+    processes = joined(device)
+    if processes is not None:
+        device = str(processes.device)
+        if not processes.is_first:
+            on_step, on_epoch = lambda done, total: None, lambda epoch: None
     if resume:
-        _announce(folder, say)
+        by_first(processes, lambda: _announce(folder, say))
     epochs_done = train_epochs(
         parts,
         folder,
@@ -74,20 +81,29 @@ def train(
         compiled=compiled,
         resume=resume,
         save_every_s=save_every_s,
+        processes=processes,
         should_stop=should_stop,
         on_step=on_step,
     )
     for epoch in epochs_done:
         on_epoch(epoch)
-    n_done = len(read_metrics(folder))
+    n_done = by_first(processes, lambda: len(read_metrics(folder)))
     if n_done < chosen.epochs:
         raise StoppedError(
             f"training stopped after {n_done} of {chosen.epochs} epochs; {folder} is saved"
         )
-    if calibration.is_due(read_config(folder)):
-        calibration.calibrate(
-            folder, choose_device(device), progress=on_calibration, should_stop=should_stop, say=say
-        )
+
+    def calibrated() -> None:
+        if calibration.is_due(read_config(folder)):
+            calibration.calibrate(
+                folder,
+                choose_device(device),
+                progress=on_calibration,
+                should_stop=should_stop,
+                say=say,
+            )
+
+    by_first(processes, calibrated)
     return folder
 
 
