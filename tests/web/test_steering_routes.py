@@ -314,7 +314,7 @@ def test_uploads_are_bounded_in_size_and_number(
     answer = client.post(path, files={name: ("a.csv", b"0" * (2 << 20))})
     assert error_of(answer, 413) == "an upload may have 1 MB in total"
     play: Playground = client.app.state.playground  # type: ignore[attr-defined]
-    for queue in (play.comparison, play.filling):
+    for queue in (play.comparison, play.recordings):
         queue.submit(nothing, lambda kind, value: None)
     answer = client.post(path, files={name: ("a.csv", b"0")})
     assert "the queue is full (1 jobs are running or waiting)" in error_of(answer, 429)
