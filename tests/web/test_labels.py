@@ -89,7 +89,7 @@ def test_events_of_a_stream_are_those_of_the_labels(
     assert len(windows) == N
     for number, (window, labels) in enumerate(zip(windows, labelled.cut_labels(), strict=True)):
         assert classes_of(window) == labels.tolist()
-        expected = labelled.labelled_events(number)
+        expected = labelled.events(number, by_labels=True)
         assert [(one["kind"], one["onset_ms"], one["offset_ms"]) for one in window["events"]] == [
             (one.event, one.onset_ms, one.offset_ms) for one in expected
         ]

@@ -325,7 +325,7 @@ def test_labels_are_drawn_with_a_legend_and_move_nothing(
     assert plain.get_attribute("#labels-label", "title") == "This model has no labels."
     expected = gd.load(labelling_run).sample(2, task="dots", labels=True, batch_size=1)
     number = int(np.argmax([len(set(one)) for one in expected.cut_labels().tolist()]))
-    events = expected.labelled_events(number)
+    events = expected.events(number, by_labels=True)
     assert {one.event for one in events} > {"fixation", "saccade"}
     with live_server(Settings(model=str(labelling_run))) as url:
         is_phone = viewport is PHONE

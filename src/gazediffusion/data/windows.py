@@ -258,23 +258,17 @@ class Windows:
             "trial": np.array(self.segment_trial, dtype=object)[self.segment_of_window],
         }
 
-    def events(self, index: int) -> list[Event]:
-        """Fixations and saccades of window `index`, in degrees of its screen: `detect_events`."""
-        from gazediffusion.data.events import detect_events
+    def events(self, index: int, by_labels: bool = False) -> list[Event]:
+        """Events of window `index`, in degrees of its screen: by threshold, or by its labels."""
+        from gazediffusion.data.events import detect_events, labelled_events
 
-        return detect_events(*self._on_screen(index))
-
-    def labelled_events(self, index: int) -> list[Event]:
-        """The events that the labels of window `index` state; none without labels."""
-        from gazediffusion.data.events import labelled_events
-
-        return labelled_events(self.cut_labels([index])[0], *self._on_screen(index))
-
-    def _on_screen(self, index: int) -> tuple[NDArray[np.float32], NDArray[np.float64], Screen]:
-        """Gaze of a window in pixels (2, time), its time in ms (time,), and its screen."""
         screen = self.screens[self.screen_index[index]]
         time_ms = np.arange(self.length, dtype=np.float64) * (1000.0 / self.rate_hz)
-        return np.asarray(screen.to_pixels(self[index]), dtype=np.float32), time_ms, screen
+        pixels = np.asarray(screen.to_pixels(self[index]), dtype=np.float32)
+        if not by_labels:
+            return detect_events(pixels, time_ms, screen)
+        labels = self.cut_labels(slice(index, index + 1))[0]
+        return labelled_events(labels, pixels, time_ms, screen)
 
     @classmethod
     def from_array(

@@ -228,10 +228,9 @@ def windows_with_events_json(windows: gd.Windows, first: int = 0) -> Iterator[di
     """
     has_labels = windows.labels is not None
     for number, window in enumerate(windows_json(windows, first)):
-        found = windows.labelled_events(number) if has_labels else windows.events(number)
         gaze = windows[number]
         events = []
-        for event in found:
+        for event in windows.events(number, by_labels=has_labels):
             begin, end = (
                 round(ms * windows.rate_hz / 1000) for ms in (event.onset_ms, event.offset_ms)
             )
