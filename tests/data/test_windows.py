@@ -132,6 +132,20 @@ def test_events_of_a_window_are_those_on_its_own_screen() -> None:
         assert {event.event for event in expected} == {"fixation", "saccade"}
 
 
+def test_labelled_events_of_a_window_are_those_of_its_own_labels() -> None:
+    gaze = np.zeros((2, 2, 100), dtype=np.float32)
+    gaze[1, 0, 45:] = 0.1  # 64 of 1280 pixels
+    labels = np.zeros((2, 100), dtype=np.uint8)
+    labels[1, :40], labels[1, 40:50], labels[1, 60:] = 1, 2, 3
+    windows = Windows.from_array(gaze, 250, SCREEN, labels=labels)
+    assert windows.events(0, by_labels=True) == []
+    found = windows.events(1, by_labels=True)
+    expected = [("fixation", 0, 160), ("saccade", 160, 200), ("pursuit", 240, 400)]
+    assert [(one.event, one.onset_ms, one.offset_ms) for one in found] == expected
+    assert found[1].amplitude_deg == pytest.approx(64 * SCREEN.width_deg / SCREEN.width_px)
+    assert replace(windows, labels=None).events(1, by_labels=True) == []
+
+
 def test_labels_and_targets_are_cut_with_the_gaze() -> None:
     labels = (np.arange(750) % 5).astype(np.uint8)
     targets = np.arange(1500, dtype=np.float32).reshape(2, 750)

@@ -43,8 +43,10 @@ def test_a_configuration_of_an_earlier_version_is_described(tmp_path: Path) -> N
     (tmp_path / CONFIG).write_text(json.dumps({**values, **former}))
     found = list_models([tmp_path])[tmp_path.name]
     # Models of that version were not steerable.
-    assert replace(found, source="joint", has_losses=True, is_steerable=True) == expected
+    same = replace(found, source="joint", has_losses=True, has_labels=True, is_steerable=True)
+    assert same == expected
     assert not found.is_steerable
+    assert not found.has_labels
     assert found.source == str(tmp_path.resolve())
 
 

@@ -24,7 +24,7 @@ PATHS = [
     ("/health", "GET"),
 ]
 COMPARING = ("/api/evaluate", "/api/evaluate/stream", "/api/report")
-STEERING = ("/api/generate/upload", "/api/fill")
+STEERING = ("/api/generate/upload", "/api/fill", "/api/label")
 WITH_FILES = [(path, "POST") for path in ("/api/real", *COMPARING, *STEERING)]
 ELSEWHERE = [("/api/report/stream", "POST")]  # A report takes long; test_comparison_routes.py.
 

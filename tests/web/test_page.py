@@ -315,6 +315,93 @@ def test_losses_are_asked_for_and_drawn_as_gaps(open_page: OpenPage, lossy_run: 
         assert " --losses" in page.inner_text("#command")
 
 
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_labels_are_drawn_with_a_legend_and_move_nothing(
+    open_page: OpenPage, labelling_run: Path, viewport: dict[str, int]
+) -> None:
+    plain = open_page()
+    plain.locator("#start:enabled").wait_for()
+    expect(plain.locator("#labels")).to_be_disabled()
+    assert plain.get_attribute("#labels-label", "title") == "This model has no labels."
+    expected = gd.load(labelling_run).sample(2, task="dots", labels=True, batch_size=1)
+    number = int(np.argmax([len(set(one)) for one in expected.cut_labels().tolist()]))
+    events = expected.events(number, by_labels=True)
+    assert {one.event for one in events} > {"fixation", "saccade"}
+    with live_server(Settings(model=str(labelling_run))) as url:
+        is_phone = viewport is PHONE
+        page = open_page(url=url, viewport=viewport, has_touch=is_phone, is_mobile=is_phone)
+        page.select_option("#task", "dots")
+
+        def tops() -> list[float]:
+            found: list[float] = page.evaluate(
+                """["#classes", ".plot-box", "#facts", ".layers", ".background", "#gallery"].map(
+                one => document.querySelector(one).getBoundingClientRect().top + scrollY)"""
+            )
+            return found
+
+        def shapes() -> list[Any]:
+            found: list[Any] = page.evaluate(
+                """document.querySelector("#traces").layout.shapes.map(
+                one => [one.type, one.fillcolor, one.x0, one.x1])"""
+            )
+            return found
+
+        empty = tops()
+        generate(page, 2)
+        page.click(f".thumb >> nth={number}")
+        page.locator("#traces .trace").first.wait_for()
+        page.click("#play")
+        assert tops() == pytest.approx(empty, abs=0.5)
+        assert shapes()[-1][0] == "line", "the threshold of the detector"
+        expect(page.locator("#classes .pursuit")).to_be_hidden()
+        expect(page.locator("#show-pursuits")).to_be_disabled()
+        page.check("#labels")
+        assert "The windows shown are of" in page.inner_text("#status")
+        generate(page, 2)
+        page.click(f".thumb >> nth={number}")
+        page.locator("#classes.labelled").wait_for()
+        n_events = "document.querySelector('#traces').layout.shapes.length"
+        page.wait_for_function(f"n => {n_events} === n", arg=len(events))
+        assert tops() == pytest.approx(empty, abs=0.5)
+        expect(page.locator("#classes .pursuit")).to_be_visible()
+        expect(page.locator("#classes .noise")).to_be_visible()
+        expect(page.locator("#show-pursuits")).to_be_enabled()
+        legend: dict[str, str] = page.evaluate(
+            """Object.fromEntries(["fixation", "saccade", "pursuit", "noise"].map(name =>
+            [name, getComputedStyle(document.documentElement).getPropertyValue(`--${name}`)]))"""
+        )
+        assert len(set(legend.values())) == len(gd.EVENT_CLASSES)
+        drawn = [
+            ["rect", legend[one.event].strip(), one.onset_ms / 1000, one.offset_ms / 1000]
+            for one in events
+        ]
+        assert shapes() == drawn
+        classes = page.evaluate("document.querySelector('#traces').data[2].customdata")
+        numbers = [1 + gd.EVENT_CLASSES.index(name) for name in classes]
+        assert numbers == expected.cut_labels()[number].tolist()
+        page.click("#tab-export")
+        assert " --labels" in page.inner_text("#command")
+
+
+def test_pursuits_are_a_layer_of_the_replay(open_page: OpenPage) -> None:
+    page = open_page()
+    strokes = page.evaluate(
+        """import("./static/draw.js").then(({ drawPursuits }) => {
+          const found = [];
+          const context = { beginPath: () => found.push([]), stroke: () => null,
+            moveTo: (...place) => found.at(-1).push(place),
+            lineTo: (...place) => found.at(-1).push(place) };
+          const gaze = { x: Float32Array.of(-1, -0.5, 0, 0.5, 1), y: new Float32Array(5), rate: 250,
+            events: [{ kind: "fixation", onset_ms: 0, offset_ms: 4 },
+                     { kind: "pursuit", onset_ms: 4, offset_ms: 12 }] };
+          const surface = { context, width: 100, height: 100 };
+          for (const time of [2, 8, 20]) drawPursuits(surface, gaze, 0, time, { green: "green" });
+          return found;
+        })"""
+    )
+    assert strokes == [[[25, 50], [50, 50]], [[25, 50], [50, 50], [75, 50]]]
+
+
 def test_zoom_of_the_traces_is_the_loop_of_the_replay(open_page: OpenPage) -> None:
     page = open_page()
     generate(page, 1)

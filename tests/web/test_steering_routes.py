@@ -305,7 +305,8 @@ def test_long_tables_and_recordings_are_too_large(
 
 
 @pytest.mark.parametrize(
-    ("path", "name"), [("/api/generate/upload", "like"), ("/api/fill", "files")]
+    ("path", "name"),
+    [("/api/generate/upload", "like"), ("/api/fill", "files"), ("/api/label", "files")],
 )
 def test_uploads_are_bounded_in_size_and_number(
     start: Start, steerable_folder: Path, path: str, name: str
@@ -314,7 +315,7 @@ def test_uploads_are_bounded_in_size_and_number(
     answer = client.post(path, files={name: ("a.csv", b"0" * (2 << 20))})
     assert error_of(answer, 413) == "an upload may have 1 MB in total"
     play: Playground = client.app.state.playground  # type: ignore[attr-defined]
-    for queue in (play.comparison, play.filling):
+    for queue in (play.comparison, play.recordings):
         queue.submit(nothing, lambda kind, value: None)
     answer = client.post(path, files={name: ("a.csv", b"0")})
     assert "the queue is full (1 jobs are running or waiting)" in error_of(answer, 429)

@@ -258,14 +258,17 @@ class Windows:
             "trial": np.array(self.segment_trial, dtype=object)[self.segment_of_window],
         }
 
-    def events(self, index: int) -> list[Event]:
-        """Fixations and saccades of window `index`, in degrees of its screen: `detect_events`."""
-        from gazediffusion.data.events import detect_events
+    def events(self, index: int, by_labels: bool = False) -> list[Event]:
+        """Events of window `index`, in degrees of its screen: by threshold, or by its labels."""
+        from gazediffusion.data.events import detect_events, labelled_events
 
         screen = self.screens[self.screen_index[index]]
         time_ms = np.arange(self.length, dtype=np.float64) * (1000.0 / self.rate_hz)
         pixels = np.asarray(screen.to_pixels(self[index]), dtype=np.float32)
-        return detect_events(pixels, time_ms, screen)
+        if not by_labels:
+            return detect_events(pixels, time_ms, screen)
+        labels = self.cut_labels(slice(index, index + 1))[0]
+        return labelled_events(labels, pixels, time_ms, screen)
 
     @classmethod
     def from_array(

@@ -281,10 +281,24 @@ class Sampling:
         """All gaze of the set, in pieces (window, 2, time)."""
         return self.generator.pieces(0, self.config.n, self.config.seed, progress)
 
-    def windows(self, gaze: NDArray[np.float32], first: int = 0) -> Windows:
-        """Gaze of windows first.. of the set as windows of its length, with its card."""
+    def labels(
+        self, gaze: NDArray[np.float32], progress: Progress = lambda done: None
+    ) -> Labels | None:
+        """The labels (window, time) of a piece; None of a set without.
+
+        progress: called with the number of windows of the model's length that are labelled.
+        """
+        return self.config.labeller.labels(gaze, progress) if self.config.labeller else None
+
+    def windows(
+        self, gaze: NDArray[np.float32], first: int = 0, labels: Labels | None = None
+    ) -> Windows:
+        """Gaze of windows first.. of the set as windows of its length, with its card.
+
+        labels: of the gaze, where they are at hand; a set with labels finds them otherwise.
+        """
         n_samples = self.config.n_samples(self.generator)
-        windows = self.config.windows(self.generator, gaze, first)
+        windows = self.config.windows(self.generator, gaze, first, labels)
         windows = projected(windows, self.config.screen, n_samples)
         card = make_card(self.generator, self.config)
         return replace(windows, provenance={**windows.provenance, "card": card})

@@ -24,8 +24,8 @@ class ModelDescription:
     source: what `load` takes. length: samples of a window.
     screen: of the first training windows; screens: by task, empty without tasks.
     trained_on: tasks and numbers of participants and windows. has_losses: whether losses can be
-    added to what it generates. is_steerable: whether its windows may be of any length and keep to
-    scanpaths, targets and known samples.
+    added to what it generates. has_labels: whether it labels events. is_steerable: whether its
+    windows may be of any length and keep to scanpaths, targets and known samples.
     """
 
     source: str
@@ -37,6 +37,7 @@ class ModelDescription:
     rate_hz: float
     trained_on: Mapping[str, Any]
     has_losses: bool
+    has_labels: bool
     is_steerable: bool
 
     @property
@@ -76,6 +77,7 @@ def _described(source: str, folder: Path) -> ModelDescription:
         conditioning = config.get("conditioning", config)
         tasks = tuple(conditioning.get("schema", {}).get("task", config.get("tasks", [])))
         screens = [Screen(**one) for one in conditioning.get("task_screens", [])]
+        is_steerable = bool(conditioning.get("sequences"))
         return ModelDescription(
             source=source,
             recipe=config["recipe"]["name"],
@@ -86,7 +88,9 @@ def _described(source: str, folder: Path) -> ModelDescription:
             rate_hz=float(config["rate_hz"]),
             trained_on=dict(config["data"]),
             has_losses=(folder / LOSSES).is_file(),
-            is_steerable=bool(conditioning.get("sequences")),
+            # As `generation.labelling.can_label`: it is given gaze and has channels of labels.
+            has_labels=is_steerable and bool(config["recipe"].get("has_labels")),
+            is_steerable=is_steerable,
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise GazeError(f"the configuration is damaged ({error})", path=path) from error

@@ -18,7 +18,12 @@ from starlette.exceptions import HTTPException
 import gazediffusion as gd
 from gazediffusion.errors import GazeError
 from gazediffusion.files import sha256_source
-from gazediffusion.web import comparison_routes, generation_routes, steering_routes
+from gazediffusion.web import (
+    comparison_routes,
+    generation_routes,
+    recording_routes,
+    steering_routes,
+)
 from gazediffusion.web.descriptions import DOCS_POLICY, add_names, docs_page
 from gazediffusion.web.jobs import INTERNAL, InternalError, QueueFullError
 from gazediffusion.web.playground import DisconnectedError, Playground
@@ -56,6 +61,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     api = APIRouter(prefix="/api", responses=failures(401, 403))
     api.include_router(generation_routes.routes)
     api.include_router(steering_routes.routes)
+    api.include_router(recording_routes.routes)
     api.include_router(comparison_routes.routes)
     app.include_router(api)
     _add_pages(app)

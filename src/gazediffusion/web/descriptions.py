@@ -40,6 +40,8 @@ def add_names(app: FastAPI, play: Playground) -> None:
     }
     if not any(model.about.has_losses for model in served.values()):
         facts["losses"] = {"enum": [False]}
+    if not any(model.about.has_labels for model in served.values()):
+        facts["labels"] = {"enum": [False]}
     if not any(model.about.is_steerable for model in served.values()):
         facts["at"] = {"maxItems": 0}
         facts |= {name: {"enum": [None]} for name in ("start", "scanpath", "targets")}

@@ -63,16 +63,16 @@ def export_json(windows: gd.Windows) -> BinaryIO:
     return stream
 
 
-def filled_file(folder: Path) -> tuple[BinaryIO, str]:
-    """What `filling.fill` wrote to a folder, as an open file, and its ending.
+def recordings_file(output: Path) -> tuple[BinaryIO, str]:
+    """The output of `recordings.fill` or `recordings.label` as an open file, and its ending.
 
     Parquet contains its card and is sent as it is; anything else is a zip.
     """
     stream = tempfile.TemporaryFile(prefix=PREFIX)  # noqa: SIM115  # closed when it is sent
-    tables = [folder / "filled" / "recordings.parquet", folder / "filled.parquet"]
+    tables = [output / "recordings.parquet", output.with_suffix(".parquet")]
     path = next((one for one in tables if one.is_file()), None)
     if path is None:
-        _zip(folder, stream)
+        _zip(output.parent, stream)
     else:
         with path.open("rb") as content:
             shutil.copyfileobj(content, stream)

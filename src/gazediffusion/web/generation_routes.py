@@ -67,8 +67,8 @@ async def stream(
     fields: Annotated[GenerationFields, Query()], play: Play, request: Request
 ) -> Response:
     """Server-sent events: queued, started, progress, window, then done or failed. A window has its
-    task, screen, fixations (position: the mean) and saccades (position: the end point). The job
-    ends when the connection is closed."""
+    task, screen and events, fixations (position: the mean) and saccades (position: the end point)
+    by threshold, or those of its labels. The job ends when the connection is closed."""
     requested = await asyncio.to_thread(
         GenerationRequest.of, fields, play.models, play.settings.limits
     )
@@ -81,10 +81,10 @@ async def stream(
             if piece is None:  # the end of a turn within a long window
                 yield None
                 continue
-            windows = requested.sampling.windows(piece, first)
+            windows = requested.windows([piece], first)
             card.update(windows.provenance["card"])
             yield "".join(event("window", one) for one in windows_with_events_json(windows, first))
-            first += len(piece)
+            first += len(windows)
 
     job = play.generation.submit(work, listener)
 

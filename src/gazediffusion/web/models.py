@@ -40,6 +40,7 @@ class ServedModel:
             "qualities": list(QUALITIES),
             "trained_on": dict(about.trained_on),
             "has_losses": about.has_losses,
+            "has_labels": about.has_labels,
             "is_steerable": about.is_steerable,
         }
 

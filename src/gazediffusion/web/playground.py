@@ -1,7 +1,8 @@
-"""The state that the routes share: settings, models, two queues, a worker, recordings of `serve`.
+"""The state that the routes share: settings, models, queues, workers, recordings of `serve`.
 
 Windows are generated in one queue, in the server. Recordings are read and compared in another, by
-the worker process, so that a long evaluation does not delay generation.
+the worker process, so that a long evaluation does not delay generation. In a third they are filled
+and labelled, by a worker with a model.
 """
 
 from __future__ import annotations
@@ -14,12 +15,11 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 from fastapi import Depends, Request
 
 import gazediffusion as gd
 from gazediffusion.errors import GazeError
-from gazediffusion.web import comparison, filling, steering
+from gazediffusion.web import comparison, recordings, steering
 from gazediffusion.web.bounds import MAX_EXPANSION
 from gazediffusion.web.jobs import Job, JobQueue, Listener, Steps
 from gazediffusion.web.kept import KeptComparisons
@@ -49,10 +49,10 @@ class Playground:
         self.models = Models(settings.model)
         self.generation = JobQueue(settings.limits.max_jobs)
         self.comparison = JobQueue(settings.limits.max_jobs)
-        self.filling = JobQueue(settings.limits.max_jobs)
+        self.recordings = JobQueue(settings.limits.max_jobs)
         self.worker = Worker(settings.limits)
         # It holds torch and models; started at its first call.
-        self.filler = Worker(settings.limits, filling.MODULES, filling.OWN_MB)
+        self.model_worker = Worker(settings.limits, recordings.MODULES, recordings.OWN_MB)
         self.comparisons = KeptComparisons()
         self.streams: dict[str, asyncio.Task[None]] = {}
         self._real: dict[str, Path] = {}
@@ -71,10 +71,10 @@ class Playground:
     def close(self) -> None:
         """End all work."""
         self.worker.close()
-        self.filler.close()
+        self.model_worker.close()
         self.generation.close()
         self.comparison.close()
-        self.filling.close()
+        self.recordings.close()
         if self._folder is not None:
             self._folder.cleanup()
 
@@ -148,7 +148,7 @@ class Playground:
                 report({"stage": "generating", "done": value, "n": requested.n})
             elif kind == "result":
                 pieces.append(value)
-        return requested.sampling.windows(np.concatenate(pieces))
+        return requested.windows(pieces)
 
     async def requested(
         self, request: Request, make: Callable[[], GenerationRequest]
@@ -179,16 +179,18 @@ class Playground:
 
         return await self._computed(self.comparison, work, request, report)
 
-    async def fill(self, upload: Upload, request: Request, *arguments: Any) -> bytes:
-        """Fill an upload, one after the other; what `filling.fill` returns."""
-        given = (upload.source, upload.settings, upload.filled, *arguments)
+    async def write(
+        self, function: Callable[..., bytes], upload: Upload, request: Request, *arguments: Any
+    ) -> bytes:
+        """What a function of `recordings` returns of an upload, one after the other."""
+        given = (upload.source, upload.settings, *arguments)
         limits = (self.settings.limits.max_windows, self.max_bytes)
 
         def work(job: Job) -> Steps:
-            yield self.filler.call(job, True, filling.fill, *given, *limits)
+            yield self.model_worker.call(job, True, function, *given, *limits)
 
         with upload.naming_errors():
-            return await self._computed(self.filling, work, request, _nothing)
+            return await self._computed(self.recordings, work, request, _nothing)
 
     async def _computed(
         self,

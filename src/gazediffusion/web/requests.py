@@ -10,9 +10,10 @@ import json
 import math
 import shlex
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from gazediffusion.data.export import Event
     from gazediffusion.generation.sets import Sampling
 
+# Gaze (window, 2, time), and its labels (window, time) where they are asked for.
+Piece = tuple[NDArray[np.float32], NDArray[np.uint8] | None]
 _PROGRESS_EVERY_S = 0.1
 _ROUNDING = 1e-6  # of a share of windows done
 _LIMIT = "the limit is `max_windows` of the server"
@@ -77,6 +80,7 @@ class GenerationRequest:
             "seconds": None if fields.seconds == served.about.seconds else fields.seconds,
             "rate_hz": None if fields.rate_hz == served.about.rate_hz else fields.rate_hz,
             "losses": fields.losses or None,
+            "labels": fields.labels or None,
             "batch_size": BATCH_GPU if model.device.type == "cuda" else BATCH_CPU,
         }
         settings = {name: value for name, value in given.items() if value is not None}
@@ -102,7 +106,7 @@ class GenerationRequest:
         return int(self.sampling.generator.describe()["windows_each"])
 
     def pieces(self, job: Job) -> Steps:
-        """Gaze (window, 2, time) in pieces; reports progress, ends when the job is cancelled.
+        """Pieces of gaze with their labels; reports progress, ends when the job is cancelled.
 
         Within a window that is longer than the model's, other jobs have their turns as well.
         """
@@ -116,13 +120,14 @@ class GenerationRequest:
                 job.report("progress", done)
 
         if self.windows_each == 1:
-            yield from self.sampling.pieces(progress)
+            for gaze in self.sampling.pieces(progress):
+                yield gaze, self.sampling.labels(gaze)
         else:
-            yield from in_turns(partial(self._long_pieces, progress))
+            yield from in_turns(partial(self._long_pieces, progress, job))
 
     def _long_pieces(
-        self, progress: Callable[[float], None], end_turn: Callable[[], None]
-    ) -> Iterator[NDArray[np.float32]]:
+        self, progress: Callable[[float], None], job: Job, end_turn: Callable[[], None]
+    ) -> Iterator[Piece]:
         """The same; a turn ends with every window of the model's length."""
         each, ended = self.windows_each, 0
 
@@ -133,7 +138,18 @@ class GenerationRequest:
                 ended = int(done * each + _ROUNDING)
                 end_turn()
 
-        return self.sampling.pieces(paced)
+        def labelled(done: float) -> None:
+            job.require_active()
+            end_turn()
+
+        for gaze in self.sampling.pieces(paced):
+            yield gaze, self.sampling.labels(gaze, labelled)
+
+    def windows(self, pieces: Sequence[Piece], first: int = 0) -> gd.Windows:
+        """Pieces that follow one another as windows first.. of the request."""
+        gaze = np.concatenate([gaze for gaze, _ in pieces])
+        labels = [found for _, found in pieces if found is not None]
+        return self.sampling.windows(gaze, first, np.concatenate(labels) if labels else None)
 
     def command(self) -> str:
         """The command line that writes the same windows."""
@@ -175,48 +191,71 @@ class GenerationRequest:
 def windows_json(windows: gd.Windows, first: int = 0) -> Iterator[dict[str, Any]]:
     """Each window as JSON: index, task, screen and normalized x and y, to five decimals.
 
-    A sample where the eye is lost is null.
+    A sample where the eye is lost is null. Windows with labels have their events as well.
     """
     screens = [asdict(screen) for screen in windows.screens]
+    labels = None if windows.labels is None else windows.cut_labels()
     identity = zip(windows.task, windows.screen_index, windows.cut(), strict=True)
-    for index, (task, screen, gaze) in enumerate(identity, start=first):
+    for number, (task, screen, gaze) in enumerate(identity):
         x, y = (
             [None if value != value else value for value in axis]
             for axis in np.round(gaze.astype(np.float64), _DECIMALS).tolist()
         )
         yield {
-            "index": index,
+            "index": first + number,
             "task": windows.tasks[task],
             "screen": screens[screen],
             "x": x,
             "y": y,
+            **({} if labels is None else {"labels": _runs(labels[number])}),
         }
 
 
+def _runs(labels: NDArray[np.uint8]) -> list[tuple[str, int, int]]:
+    """The events of labels (time,): class, first sample, and the sample after the last."""
+    edges = [0, *(np.flatnonzero(np.diff(labels)) + 1).tolist(), len(labels)]
+    return [
+        (gd.EVENT_CLASSES[labels[first] - 1], first, stop)
+        for first, stop in pairwise(edges)
+        if labels[first]
+    ]
+
+
 def windows_with_events_json(windows: gd.Windows, first: int = 0) -> Iterator[dict[str, Any]]:
-    """The same with the fixations and saccades of each window, in degrees of its own screen."""
+    """The same with the events of each window, in degrees of its own screen.
+
+    They are those of the labels, or fixations and saccades by threshold where there are none.
+    """
+    has_labels = windows.labels is not None
     for number, window in enumerate(windows_json(windows, first)):
-        events = [
-            _event_json(event, windows[number], windows.rate_hz) for event in windows.events(number)
-        ]
+        gaze = windows[number]
+        events = []
+        for event in windows.events(number, by_labels=has_labels):
+            begin, end = (
+                round(ms * windows.rate_hz / 1000) for ms in (event.onset_ms, event.offset_ms)
+            )
+            # A labelled event ends before the sample on which the next one begins.
+            events.append(_event_json(event, gaze[:, begin : end if has_labels else end + 1]))
         yield {**window, "events": events}
 
 
-def _event_json(event: Event, gaze: NDArray[np.float32], rate_hz: float) -> dict[str, Any]:
-    """A fixation with its mean position, or a saccade with its end point."""
-    first, last = (round(ms * rate_hz / 1000) for ms in (event.onset_ms, event.offset_ms))
-    span = gaze[:, first : last + 1] if event.event == "fixation" else gaze[:, last : last + 1]
+def _event_json(event: Event, gaze: NDArray[np.float32]) -> dict[str, Any]:
+    """An event with its mean position, or a saccade with its end point; null where it is lost.
+
+    gaze: of the event, (2, time).
+    """
+    span = gaze[:, -1:] if event.event == "saccade" else gaze
     x, y = span.astype(np.float64).mean(axis=1)
     return {
         "kind": event.event,
         "onset_ms": event.onset_ms,
         "offset_ms": event.offset_ms,
-        "x": round(float(x), _DECIMALS),
-        "y": round(float(y), _DECIMALS),
+        "x": _rounded(float(x), _DECIMALS),
+        "y": _rounded(float(y), _DECIMALS),
         "amplitude_deg": _rounded(event.amplitude_deg),
         "peak_deg_s": _rounded(event.peak_velocity_deg_s),
     }
 
 
-def _rounded(value: float) -> float | None:
-    return round(value, 3) if math.isfinite(value) else None
+def _rounded(value: float, decimals: int = 3) -> float | None:
+    return round(value, decimals) if math.isfinite(value) else None

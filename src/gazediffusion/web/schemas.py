@@ -92,6 +92,13 @@ Losses = Annotated[
         description="Add blinks and losses of the eye, also in files; lost samples are null.",
     ),
 ]
+Labels = Annotated[
+    bool,
+    Field(
+        description="Add the event class of every sample, also in files: fixation, saccade, "
+        "pursuit or noise, of a model with labels. The gaze is the same without.",
+    ),
+]
 At = Annotated[
     list[str],
     BeforeValidator(
@@ -129,6 +136,7 @@ class GenerationFields(BaseModel):
     seconds: Seconds
     rate_hz: Rate = None
     losses: Losses = False
+    labels: Labels = False
     at: At = []
     start: Start = None
 
@@ -206,6 +214,9 @@ class ModelResponse(BaseModel):
     task_screens: dict[str, ScreenResponse]
     qualities: list[str]
     has_losses: bool = Field(description="Whether `losses` can be added to its windows.")
+    has_labels: bool = Field(
+        description="Whether it gives `labels` to its windows, and to recordings (/api/label)."
+    )
     is_steerable: bool = Field(
         description="Whether windows may be of any length and keep to a scanpath, targets, "
         "waypoints and a start, and gaps of recordings be filled."
@@ -244,6 +255,12 @@ class Window(BaseModel):
     screen: ScreenResponse = Field(description="Of this window.")
     x: list[float | None] = Field(description="null where the eye is lost.")
     y: list[float | None]
+    labels: list[tuple[str, int, int]] | None = Field(
+        None,
+        description="The events as [class, first, stop]: samples first to stop - 1 are of the "
+        "class. Only where the windows have labels; samples in no event have none.",
+        examples=[[["fixation", 0, 62], ["saccade", 62, 71]]],
+    )
 
 
 class GenerateResponse(BaseModel):

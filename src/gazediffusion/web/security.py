@@ -24,6 +24,7 @@ from gazediffusion.web.settings import Limits, Settings
 UPLOADS = (
     "/api/generate/upload",
     "/api/fill",
+    "/api/label",
     "/api/real",
     "/api/evaluate",
     "/api/evaluate/stream",

@@ -1,34 +1,30 @@
-"""Routes with files that steer generation, and the one that fills the gaps of recordings."""
+"""The route with files that steer generation."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import json
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, File, Form, Request, UploadFile
 from fastapi.responses import Response
 
-import gazediffusion as gd
-from gazediffusion.errors import GazeError
-from gazediffusion.web.forms import UPLOAD_FAILURES, Files, Number, Reading, Text, stored
+from gazediffusion.web.forms import (
+    UPLOAD_FAILURES,
+    Number,
+    Quality,
+    Reading,
+    Seed,
+    Text,
+    stored,
+)
 from gazediffusion.web.generation_routes import WINDOWS, windows_response
 from gazediffusion.web.playground import Play
-from gazediffusion.web.schemas import EMPTY_IS_NONE, MEDIA_TYPES, GenerationFields
-from gazediffusion.web.streams import ReleasingResponse
+from gazediffusion.web.schemas import EMPTY_IS_NONE, GenerationFields
 from gazediffusion.web.uploads import Upload
 
 routes = APIRouter()
-Quality = Annotated[str, Form(json_schema_extra={"enum": ["fast", "default", "best"]})]
-Seed = Annotated[int, Form(json_schema_extra={"minimum": 0})]
 Table = Annotated[UploadFile | None, EMPTY_IS_NONE]
 _FORMATS = {"enum": ["json", "parquet", "csv", "npz", "bids", "asc"]}
-_FILE = {"schema": {"type": "string", "format": "binary"}}
-_FILLED: dict[str, Any] = {
-    "description": "The file, or a zip; X-Gazediffusion-Fill: counts of gaps and warnings as JSON",
-    "content": {MEDIA_TYPES["parquet"]: _FILE, "application/zip": _FILE},
-}
 
 
 @routes.post(
@@ -76,6 +72,9 @@ async def generate_upload(
     losses: Annotated[
         bool | None, EMPTY_IS_NONE, Form(description="Add blinks and losses of the eye.")
     ] = None,
+    labels: Annotated[
+        bool | None, EMPTY_IS_NONE, Form(description="Add the event class of every sample.")
+    ] = None,
     format: Annotated[str, Form(json_schema_extra=_FORMATS)] = "json",
 ) -> Response:
     """The windows of `gazediffusion generate` with `scanpath`, `targets` and `like` as files.
@@ -90,6 +89,7 @@ async def generate_upload(
         seconds=seconds,
         rate_hz=rate_hz,
         losses=bool(losses),
+        labels=bool(labels),
         at=at or [],
         start=start,
     )
@@ -106,73 +106,3 @@ async def generate_upload(
                     contextlib.closing(await stored(files, reading))
                 )
         return await windows_response(play, request, fields, format, uploads, reading["screen"])
-
-
-@routes.post(
-    "/fill",
-    summary="Fill blinks and losses of recordings",
-    response_class=Response,
-    responses={200: _FILLED, **UPLOAD_FAILURES},
-)
-async def fill(
-    play: Play,
-    request: Request,
-    reading: Reading,
-    files: Files,
-    model: Annotated[Text, Form(description="A steerable model.")] = None,
-    task: Annotated[
-        Text, Form(description="Of the model; default: the recording's own where it has it.")
-    ] = None,
-    seed: Seed = 0,
-    quality: Quality = "default",
-    draws: Annotated[
-        int, Form(description="Courses of each gap; several are folders draw-1, draw-2 ...")
-    ] = 1,
-    max_gap_s: Annotated[float, Form(description="Longer gaps stay lost; padding counts.")] = 1.0,
-    eye: Annotated[str, Form(json_schema_extra={"enum": ["right", "left", "best"]})] = "right",
-    blink_before_ms: Annotated[float, Form(description="Dropped before every loss.")] = 60.0,
-    blink_after_ms: Annotated[float, Form(description="Dropped after every loss.")] = 100.0,
-    max_speed_deg_s: Annotated[float, Form(description="Faster is no eye movement.")] = 1000.0,
-    format: Annotated[
-        Text,
-        Form(
-            description="Of the response; default: the recordings' own where it is written (bids, "
-            "asc, csv, parquet), else parquet.",
-            json_schema_extra={"enum": ["csv", "parquet", None]},
-        ),
-    ] = None,
-) -> Response:
-    """The files of `gazediffusion fill`: parquet as one file, which contains its card; others as a
-    zip with card and README. Known samples are kept, filled ones are marked."""
-    from gazediffusion.web.exports import chunks, filled_file
-
-    settings: dict[str, Any] = {
-        "draws": draws,
-        "seed": seed,
-        "max_gap_s": max_gap_s,
-        "task": task,
-        "cleaning": gd.CleaningConfig(
-            eye=eye,  # type: ignore[arg-type]  # checked by the config itself
-            blink_before_ms=blink_before_ms,
-            blink_after_ms=blink_after_ms,
-            max_speed_deg_s=max_speed_deg_s,
-        ),
-        "quality": quality,
-    }
-    if format not in (None, "csv", "parquet"):
-        raise GazeError(f"`format` must be csv or parquet, not {format!r}")
-    if format is not None and draws > 1:
-        raise GazeError("several `draws` are sent as folders", remedy="leave out `format`")
-    served = play.models.find(model)
-    loaded = await asyncio.to_thread(play.models.load, served)
-    loaded.filler(**settings)  # invalid settings are refused before anything is read
-    with contextlib.closing(await stored(files, reading)) as upload:
-        about = await play.fill(upload, request, served.about.source, format, settings)
-        content, ending = await asyncio.to_thread(filled_file, upload.filled)
-    name = f"filled-seed{seed}.{ending}"
-    headers = {
-        "Content-Disposition": f'attachment; filename="{name}"',
-        "X-Gazediffusion-Fill": json.dumps(json.loads(about)),
-    }
-    kind = MEDIA_TYPES["parquet"] if ending == "parquet" else "application/zip"
-    return ReleasingResponse(chunks(content), content.close, media_type=kind, headers=headers)

@@ -30,10 +30,10 @@ class Upload:
         self.settings = settings
         self._folder = tempfile.TemporaryDirectory(prefix=PREFIX)
         self.folder = Path(self._folder.name) / "upload"
-        # Where the worker keeps the windows, the evaluation and the filled recordings.
+        # Where the worker keeps the windows, the evaluation and what it writes.
         self.windows = Path(self._folder.name) / "windows"
         self.evaluation = Path(self._folder.name) / "evaluation"
-        self.filled = Path(self._folder.name) / "filled"
+        self.output = Path(self._folder.name) / "output"
         self.paths: list[Path] = []
         taken: Counter[Path] = Counter()
         try:

@@ -25,7 +25,7 @@ export function colours() {
   return {
     ink: of("ink"), quiet: of("quiet"), paper: of("paper"), line: of("line"), shade: of("shade"),
     link: of("link"), screen: of("screen"), blue: of("blue"), orange: of("orange"), green: of("green"),
-    fixation: of("fixation"), saccade: of("saccade"),
+    fixation: of("fixation"), saccade: of("saccade"), pursuit: of("pursuit"), noise: of("noise"),
   };
 }
 

@@ -1,4 +1,5 @@
-// Gaze on a canvas: the screen, fixations that grow with their duration, saccades, a fading trail.
+// Gaze on a canvas: the screen, fixations that grow with their duration, saccades, pursuits, a fading
+// trail.
 
 import { durationOf, positionAt } from "./gaze.js";
 
@@ -72,6 +73,25 @@ export function drawSaccades(surface, gaze, from, time, colours) {
     context.beginPath();
     context.moveTo(...place(surface, ...positionAt(gaze, Math.max(event.onset_ms, from))));
     context.lineTo(...place(surface, ...positionAt(gaze, until)));
+    context.stroke();
+  }
+  context.globalAlpha = 1;
+}
+
+// The course of every labelled pursuit.
+export function drawPursuits(surface, gaze, from, time, colours) {
+  const { context } = surface;
+  context.strokeStyle = colours.green;
+  context.lineWidth = 3.5;
+  context.lineCap = context.lineJoin = "round";
+  for (const event of gaze.events) {
+    if (event.kind !== "pursuit" || event.onset_ms > time || event.offset_ms < from) continue;
+    const until = Math.min(event.offset_ms, time);
+    context.globalAlpha = 0.8 - 0.45 * Math.min((time - until) / FADE_MS, 1);
+    const times = [];
+    for (let t = Math.max(event.onset_ms, from); t < until; t += 1000 / gaze.rate) times.push(t);
+    context.beginPath();
+    addLine(surface, [...times, until].map((t) => positionAt(gaze, t)));
     context.stroke();
   }
   context.globalAlpha = 1;

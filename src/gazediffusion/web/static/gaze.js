@@ -1,5 +1,5 @@
-// Geometry of gaze: pure functions of windows {x, y, rate, screen, events}, x and y in [-1, 1], NaN
-// where the eye is lost.
+// Geometry of gaze: pure functions of windows {x, y, rate, screen, events, labels}, x and y in
+// [-1, 1], NaN where the eye is lost; labels: events as [class, first, stop], null without labels.
 
 export function gazeWindow(raw, rate) {
   return {
@@ -8,6 +8,7 @@ export function gazeWindow(raw, rate) {
     x: Float32Array.from(raw.x, (value) => value ?? NaN),
     y: Float32Array.from(raw.y, (value) => value ?? NaN),
     events: raw.events || [],
+    labels: raw.labels || null,
     rate,
     screen: raw.screen,
   };
@@ -62,6 +63,13 @@ export function speedOf(gaze) {
 }
 
 export const timesOf = (gaze) => Array.from(gaze.x, (_, i) => (i * 1000) / gaze.rate);
+
+// The class of every sample; empty where it has none.
+export function classesOf(gaze) {
+  const classes = new Array(gaze.x.length).fill("");
+  for (const [name, first, stop] of gaze.labels || []) classes.fill(name, first, stop);
+  return classes;
+}
 
 // The position at a time in ms, interpolated between samples.
 export function positionAt(gaze, time) {

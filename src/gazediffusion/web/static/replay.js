@@ -2,7 +2,7 @@
 
 import { Clock } from "./clock.js";
 import { $, colours, fitted, onTheme, say, prefersReducedMotion } from "./dom.js";
-import { drawFixations, drawPoint, drawSaccades, drawScreen, drawTrail } from "./draw.js";
+import { drawFixations, drawPoint, drawPursuits, drawSaccades, drawScreen, drawTrail } from "./draw.js";
 import { acceptFiles } from "./drop.js";
 import { durationOf, factsOf, ratioOf, screenInWords } from "./gaze.js";
 import { isCoarse } from "./plots.js";
@@ -39,6 +39,7 @@ function draw() {
   if (!gaze) return;
   const { first, time } = clock;
   if (isShown("saccades")) drawSaccades(surface, gaze, first, time, palette);
+  if (isShown("pursuits")) drawPursuits(surface, gaze, first, time, palette);
   if (isShown("fixations")) drawFixations(surface, gaze, first, time, palette);
   if (isShown("trail")) drawTrail(surface, gaze, first, time, palette);
   drawPoint(surface, gaze, time, palette);
@@ -62,7 +63,7 @@ function showState() {
   $("#loop").textContent = !gaze
     ? ""
     : clock.isWhole
-      ? `${isCoarse() ? "Zoom with + and −" : "Drag to zoom"}: the replay loops over the visible range.`
+      ? `${isCoarse() ? "Zoom with + and −" : "Drag to zoom"}; the replay loops.`
       : `Looping ${seconds(clock.first)} to ${seconds(clock.last)}.`;
 }
 
@@ -71,6 +72,8 @@ function showWindow() {
   gaze = selected === null ? null : store.get("windows")[selected] || null;
   $("#nothing").hidden = gaze !== null;
   for (const id of ["play", "scrub", "zoom-in", "zoom-out", "zoom-all"]) $(`#${id}`).disabled = !gaze;
+  $("#show-pursuits").disabled = !gaze?.labels;
+  $("#pursuits-label").title = gaze && !gaze.labels ? "Pursuits are known with event labels." : "";
   const facts = gaze ? factsOf(gaze) : ["–", "–", "–", "–", "–"];
   document.querySelectorAll("#facts dd").forEach((cell, i) => (cell.textContent = facts[i]));
   $("#window-title").textContent = gaze ? `Window ${selected + 1}` : "Window";
@@ -142,7 +145,7 @@ export function startReplay() {
   canvas.addEventListener("click", () => clock.toggle());
   scrub.addEventListener("input", () => clock.seek(Number(scrub.value)));
   $("#speed").addEventListener("change", (event) => clock.setSpeed(Number(event.target.value)));
-  for (const layer of ["trail", "fixations", "saccades"]) $(`#show-${layer}`).addEventListener("change", draw);
+  for (const layer of ["trail", "fixations", "saccades", "pursuits"]) $(`#show-${layer}`).addEventListener("change", draw);
   acceptFiles($("#stage"), [$("#background")], showImage);
   say(pictureNote, NO_PICTURE);
   $("#background-off").addEventListener("click", hideImage);

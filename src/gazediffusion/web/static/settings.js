@@ -24,6 +24,10 @@ function showModel() {
   form.losses.disabled = !model.has_losses;
   form.losses.checked &&= model.has_losses;
   $("#losses-label").title = model.has_losses ? "" : "This model has no table of losses.";
+  form.labels.disabled = !model.has_labels;
+  form.labels.checked &&= model.has_labels;
+  $("#labels-label").title = model.has_labels
+    ? "The model's class of every sample: fixation, saccade, pursuit or noise." : "This model has no labels.";
 }
 
 // The values of the form. Nothing is corrected here: the server reports invalid values.
@@ -36,6 +40,7 @@ export function readSettings() {
     quality: form.quality.value,
     seconds: form.seconds.value === "" ? null : Number(form.seconds.value),
     losses: form.losses.checked,
+    labels: form.labels.checked,
   };
 }
 

@@ -2,7 +2,7 @@
 // shaded. Zoom and replay share one range; a line marks the time of the replay, and a click sets it.
 
 import { $, colours, onTheme, say } from "./dom.js";
-import { degreesOf, durationOf, pixelsOf, speedOf, timesOf } from "./gaze.js";
+import { classesOf, degreesOf, durationOf, pixelsOf, speedOf, timesOf } from "./gaze.js";
 import { axis, CONFIG, isCoarse, look, plotly } from "./plots.js";
 import { clock } from "./replay.js";
 import { store } from "./state.js";
@@ -10,7 +10,7 @@ import { currentTab, onTab } from "./tabs.js";
 
 const plot = $("#traces");
 const cursor = $("#cursor");
-const SACCADE_DEG_S = 30; // the detector's threshold
+const SACCADE_DEG_S = 30; // the detector's threshold, where there are no labels
 let shown = null;
 let isDrawn = false;
 
@@ -30,9 +30,10 @@ function curves(gaze) {
   const time = timesOf(gaze).map((ms) => ms / 1000);
   const unit = unitOf(gaze);
   const { x, y } = positionOf[unit](gaze);
+  const customdata = gaze.labels && classesOf(gaze);
   const curve = (values, name, color, yaxis, words, digits = 0) => ({
-    x: time, y: values, name, yaxis, type: "scatter", mode: "lines", line: { color, width: 1.3 },
-    hovertemplate: `${name} %{y:.${digits}f} ${words}<extra></extra>`,
+    x: time, y: values, name, yaxis, customdata, type: "scatter", mode: "lines", line: { color, width: 1.3 },
+    hovertemplate: `${name} %{y:.${digits}f} ${words}${customdata ? ", %{customdata}" : ""}<extra></extra>`,
   });
   return [
     curve(x, "x", blue, "y", NAMES[unit], DIGITS[unit]),
@@ -42,10 +43,10 @@ function curves(gaze) {
 }
 
 function shading(gaze) {
-  const { fixation, saccade } = colours();
+  const palette = colours();
   return gaze.events.map((event) => ({
     type: "rect", xref: "x", yref: "paper", x0: event.onset_ms / 1000, x1: event.offset_ms / 1000, y0: 0, y1: 1,
-    fillcolor: event.kind === "fixation" ? fixation : saccade, line: { width: 0 }, layer: "below",
+    fillcolor: palette[event.kind], line: { width: 0 }, layer: "below",
   }));
 }
 
@@ -69,7 +70,7 @@ function layout(gaze) {
     yaxis2: axis({ domain: [0.4, 0.6], fixedrange: true, autorange: "reversed", nticks: 3 }),
     yaxis3: axis({ domain: [0, 0.27], fixedrange: true, rangemode: "tozero", nticks: 3 }),
     annotations: [label(`x, ${NAMES[unitOf(gaze)]}`, 0.93), label(`y, ${NAMES[unitOf(gaze)]}, down`, 0.6), label("speed, degrees per second", 0.27)],
-    shapes: [...shading(gaze), threshold],
+    shapes: [...shading(gaze), ...(gaze.labels ? [] : [threshold])],
   });
 }
 
@@ -77,6 +78,7 @@ async function draw() {
   const gaze = store.get("windows")[store.get("selected")];
   shown = gaze || null;
   plot.classList.toggle("waiting", !gaze);
+  $("#classes").classList.toggle("labelled", Boolean(gaze?.labels));
   moveCursor();
   if (!gaze || currentTab() !== "explore") return;
   const library = await plotly().catch((error) => say($("#loop"), error.message, true));
