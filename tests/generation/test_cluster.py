@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from gazediffusion.generation import cluster as engine
 from gazediffusion.generation.partitions import JOURNAL, MANIFEST
 from tests.conftest import RunCommand
 
-N, PART = 24, 2
+N, PART = 40, 2
 NODE = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": 80 * 2**20}
 HOW: dict[str, Any] = {"part_size": PART, "batch_size": 2, "steps": 5}
 # Of Ray and of what it starts, not of this package.
@@ -51,19 +52,27 @@ def nodes() -> Iterator[Any]:
 
 
 Watch = Callable[[Any], None]
+Watched = Callable[[Watch], list[list[int]]]
 
 
 @pytest.fixture
-def watched(monkeypatch: pytest.MonkeyPatch) -> Callable[[Watch], list[list[int]]]:
-    """Call a function with the engine whenever parts were given; the parts of lost workers."""
+def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
+    """Call a function with the engine whenever it has given parts; the parts of lost workers.
+
+    No part is given before two workers are ready.
+    """
 
     def watch(on_feed: Watch) -> list[list[int]]:
         lost: list[list[int]] = []
         feed, lose = engine._Engine.feed, engine._Engine.lose
+        has_begun = False
 
         def fed(self: Any) -> None:
-            feed(self)
-            on_feed(self)
+            nonlocal has_begun
+            has_begun = has_begun or sum(worker.is_ready for worker in self.workers) == 2
+            if has_begun:
+                feed(self)
+                on_feed(self)
 
         def losing(self: Any, worker: Any, error: Exception) -> None:
             lost.append(list(worker.given))
@@ -76,50 +85,55 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Callable[[Watch], list[list[int]
     return watch
 
 
-def test_one_worker_stopped_and_resumed_writes_the_bytes_of_one_process(
-    tmp_path: Path, nodes: Any, model: gd.Model, expected: dict[str, bytes]
-) -> None:
-    import ray
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory, nodes: Any, model: gd.Model) -> Path:
+    """A folder of which one worker wrote half, when Ctrl-C came."""
+    folder = tmp_path_factory.mktemp("stopped") / "parts"
 
     def stop(done: float) -> None:
-        if done >= 3 * PART:
+        if done >= N // 2:
             raise KeyboardInterrupt
 
-    folder = tmp_path / "parts"
     with pytest.raises(KeyboardInterrupt):
         gd.generate_dataset(
             model, folder, N, engine="ray", address=nodes.address, progress=stop, **HOW
         )
+    return folder
+
+
+def test_one_worker_writes_the_bytes_of_one_process_until_it_is_stopped(
+    stopped: Path, expected: dict[str, bytes]
+) -> None:
+    import ray
+
     assert not ray.is_initialized()
-    there = files(folder)
-    assert JOURNAL in there
-    assert MANIFEST not in there
-    lines: list[str] = []
-    gd.generate_dataset(
-        model, folder, N, engine="ray", address=nodes.address, say=lines.append, **HOW
-    )
-    assert lines == [f"resuming {folder}: {3 * PART} of {N} windows are there"]
-    assert files(folder) == expected
+    there = files(stopped)
+    lines = [json.loads(line) for line in there.pop(JOURNAL).splitlines()]
+    noted = [f"part-{one['number']:06d}.parquet" for one in lines[1:]]
+    assert len(noted) == N // PART // 2
+    for name in noted:
+        assert there[name] == expected[name]
+    assert not {MANIFEST, "card.json"} & set(there)
 
 
 def test_two_nodes_write_the_bytes_of_one_process(
     tmp_path: Path,
+    stopped: Path,  # by the only node until then
     nodes: Any,
     steerable_folder: Path,
     expected: dict[str, bytes],
     run: RunCommand,
-    watched: Callable[[Watch], list[list[int]]],
+    watched: Watched,
 ) -> None:
     nodes.add_node(**NODE)
     at_work: set[str] = set()
-    most = 0
+    n_in_flight: set[int] = set()
 
-    def count(running: Any) -> None:
-        nonlocal most
+    def look(running: Any) -> None:
         at_work.update(worker.node for worker in running.workers if worker.given)
-        most = max([most, *(len(worker.given) for worker in running.workers)])
+        n_in_flight.update(len(worker.given) for worker in running.workers)
 
-    watched(count)
+    watched(look)
     code, said, errors = run(
         *("generate", "--model", steerable_folder, "-n", N, "--steps", 5, "--batch-size", 2),
         *("--engine", "ray", "--address", nodes.address, "--part-size", PART, "--device", "cpu"),
@@ -129,43 +143,48 @@ def test_two_nodes_write_the_bytes_of_one_process(
     assert f"{N} synthetic windows" in said
     assert files(tmp_path / "parts") == expected
     assert len(at_work) == 2
-    assert most == 2  # parts in flight of one worker
+    assert max(n_in_flight) == 2
 
 
 def test_a_node_killed_and_one_added_lose_and_double_nothing(
-    tmp_path: Path,
-    nodes: Any,
-    model: gd.Model,
-    expected: dict[str, bytes],
-    watched: Callable[[Watch], list[list[int]]],
+    stopped: Path, nodes: Any, model: gd.Model, expected: dict[str, bytes], watched: Watched
 ) -> None:
     (second,) = nodes.worker_nodes
     killed: list[str] = []
-    at_work: set[str] = set()
 
     def kill(running: Any) -> None:
-        at_work.update(worker.node for worker in running.workers if worker.given)
+        at_work = [worker.node for worker in running.workers if worker.given]
         if not killed and second.node_id in at_work:
             killed.append(second.node_id)
             nodes.remove_node(second, allow_graceful=False)
             nodes.add_node(**NODE)
 
-    lost = watched(kill)
-    gd.generate_dataset(model, tmp_path / "parts", N, engine="ray", address=nodes.address, **HOW)
+    lost, lines = watched(kill), list[str]()
+    gd.generate_dataset(
+        model, stopped, N, engine="ray", address=nodes.address, say=lines.append, **HOW
+    )
+    assert lines == [f"resuming {stopped}: {N // 2} of {N} windows are there"]
     assert killed
-    assert [given for given in lost if given], "the node was killed while it wrote a part"
-    assert files(tmp_path / "parts") == expected
+    assert any(lost), "the worker of the killed node had parts"
+    assert files(stopped) == expected
 
 
-def test_an_error_of_a_worker_is_one_line(
-    tmp_path: Path, nodes: Any, model: gd.Model, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(engine, "__version__", "0.0.0")
+def test_a_worker_of_another_version_or_without_the_folder_says_so(tmp_path: Path) -> None:
+    worker = engine.Worker()
     with pytest.raises(GazeError, match=r"a worker has gazediffusion .*, this machine 0\.0\.0"):
-        gd.generate_dataset(
-            model, tmp_path / "parts", N, engine="ray", address=nodes.address, **HOW
-        )
-    assert list(files(tmp_path / "parts")) == [JOURNAL]
+        worker.start("0.0.0", b"", str(tmp_path), "", "cpu")
+    with pytest.raises(GazeError, match=r"does not see this folder; .* share"):
+        worker.start(gd.__version__, b"", str(tmp_path), "", "cuda")
+
+
+def test_an_error_of_a_worker_is_the_one_line_that_it_raised() -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'gazediffusion[cluster]'")
+    from ray.exceptions import RayTaskError
+
+    error, bug = GazeError("the disk is full"), ValueError("bug")
+    assert engine._own(RayTaskError("write", "Traceback", error)) is error
+    of_bug = RayTaskError("write", "Traceback", bug)
+    assert engine._own(of_bug) is of_bug
 
 
 def test_a_cluster_that_is_not_there_is_named(tmp_path: Path, model: gd.Model) -> None:

@@ -92,7 +92,7 @@ def connected(
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster that `connected` gives: Ray itself, and which workers are wanted."""
+    """A cluster that `connected` gives: Ray itself, and which workers it may have."""
 
     ray: Any
     device: str

@@ -101,7 +101,7 @@ def _row_groups(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
 def _frames(
     labelled: Iterable[Labelled], units: Sequence[OtherUnit], sidecar: Path | None
 ) -> Iterator[pl.DataFrame]:
-    """One table per recording, and at the end the sidecar, where one is wanted.
+    """One table per recording, and at the end the sidecar, where one is given.
 
     All must have the eyes, labels and rate of the first, and those of one task the same screen.
     """
