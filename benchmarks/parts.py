@@ -1,17 +1,15 @@
-"""One Ray worker against one process with one thread: time to the first part, and CPU per part.
+"""One Ray worker against one process with one thread: time to the first part, and per part.
 
     python benchmarks/parts.py -n 24 --part-size 4 --rounds 2
 
-The engines take turns. CPU seconds are those of the process that generates: they depend less on
-other work of the machine than the clock does. Each run starts Ray on this machine's cores, which
-counts in the first part.
+The engines take turns. Each run starts Ray on this machine's cores, which counts in the first part.
+Other work on the machine slows both, so small differences need an idle one.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import statistics
 import tempfile
 import time
 from pathlib import Path
@@ -24,30 +22,15 @@ import gazediffusion as gd
 ENGINES: dict[str, dict[str, Any]] = {"local": {}, "ray": {"n_workers": 1, "device": "cpu"}}
 
 
-def cpu_s(engine: str) -> float:
-    """CPU seconds so far of this process, or of the Ray workers on this machine (Linux)."""
-    if engine == "local":
-        return time.process_time()
-    ticks = 0
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if (folder / "cmdline").read_bytes().startswith(b"ray::Worker"):
-                fields = (folder / "stat").read_text().rpartition(")")[2].split()
-                ticks += int(fields[11]) + int(fields[12])
-        except OSError:
-            continue  # it has ended
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def measure(model: gd.Model, n: int, part_size: int, engine: str) -> tuple[list[Any], str]:
-    """(clock, CPU seconds) at the start and after each part, and the manifest."""
-    stamps = [(time.perf_counter(), cpu_s(engine))]
+def measure(model: gd.Model, n: int, part_size: int, engine: str) -> tuple[list[float], str]:
+    """The clock in seconds at the start and after each part, and the manifest."""
+    stamps = [time.perf_counter()]
     seen: set[float] = {0}
 
     def on_progress(done: float) -> None:
         if done % part_size == 0 and done not in seen:
             seen.add(done)
-            stamps.append((time.perf_counter(), cpu_s(engine)))
+            stamps.append(time.perf_counter())
 
     how: dict[str, Any] = {"part_size": part_size, "batch_size": part_size, "quality": "fast"}
     with tempfile.TemporaryDirectory() as parent:
@@ -64,22 +47,19 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     given = parser.parse_args()
     model = gd.load("default", device="cpu")
-    rows: dict[str, list[tuple[float, float, float]]] = {engine: [] for engine in ENGINES}
+    rows: dict[str, list[tuple[float, float]]] = {engine: [] for engine in ENGINES}
     manifests: set[str] = set()
     for _ in range(given.rounds):
         for engine, found in rows.items():
             stamps, manifest = measure(model, given.n, given.part_size, engine)
-            (begun, _), (first, cpu_first), *_, (last, cpu_last) = stamps
-            n_further = len(stamps) - 2
-            each, cpu_each = (last - first) / n_further, (cpu_last - cpu_first) / n_further
-            found.append((first - begun, each, cpu_each))
+            begun, first, *_, last = stamps
+            found.append((first - begun, (last - first) / (len(stamps) - 2)))
             manifests.add(manifest)
             print(engine, [round(one, 2) for one in found[-1]], flush=True)
     print(f"\nbytes {'equal' if len(manifests) == 1 else 'differ'}; load {os.getloadavg()}\n")
-    print("| engine | s to the first part | s per further part | CPU s per further part |")
-    print("|---|---:|---:|---:|")
+    print("| engine | s to the first part | s per further part |\n|---|---:|---:|")
     for engine, found in rows.items():
-        cells = [f"{statistics.median(column):.2f}" for column in zip(*found, strict=True)]
+        cells = [f"{min(column):.1f} to {max(column):.1f}" for column in zip(*found, strict=True)]
         print(f"| {engine} | {' | '.join(cells)} |")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import gazediffusion as gd
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.partitions import Plan
+from gazediffusion.generation.partitions import Part, Plan, Progress
 from tests.conftest import RunCommand
 
 N = 6
@@ -66,10 +66,11 @@ def test_ctrl_c_keeps_whole_parts_and_the_same_command_resumes(
     write = Plan.write
     given = words(steerable_folder, tmp_path / "p", "--engine", "local", "--part-size", 2)
 
-    def stopped(self: Plan, folder: Path, number: int, *others: object) -> object:
+    def stopped(self: Plan, folder: Path, number: int, progress: Progress) -> Part:
         if number == 2:
+            progress(1.5)  # of this part, which is lost
             raise KeyboardInterrupt
-        return write(self, folder, number)
+        return write(self, folder, number, progress)
 
     with monkeypatch.context() as patch:
         patch.setattr(Plan, "write", stopped)

@@ -97,6 +97,9 @@ def _written(
             write_here(found, on_part, progress)
         elif found.missing:
             cluster.write(found, on_part, say)
+    except KeyboardInterrupt:
+        progress(found.n_done)  # a part at work is lost
+        raise
     finally:
         found.clean()
     return found.finish()

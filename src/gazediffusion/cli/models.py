@@ -371,8 +371,8 @@ def generate(
                 **(parts or {"format": format}),
             )
         except KeyboardInterrupt:
-            place = "in" if parts else "beside"
-            done = f"{bar.done:.0f} of {n} windows are generated and kept {place} {output}"
+            kept = f"kept {'in' if parts else 'beside'} {output}"
+            done = f"{bar.done:.0f} of {n} windows are generated and {kept}"
             bar.close()
             exit_stopped(f"stopped; {done}")
     out.print(f"wrote {plain(written[0])}: {n} synthetic windows by {loaded.name}, seed {seed}")

@@ -270,8 +270,12 @@ def write_here(
 ) -> None:
     """Write the missing parts in this process; progress: called with the windows there."""
     for number in found.missing:
-        before = found.n_done
-        on_part(found.plan.write(found.folder, number, lambda done, n=before: progress(n + done)))
+        n_before = found.n_done
+
+        def counted(done: float, n_before: int = n_before) -> None:
+            progress(n_before + done)
+
+        on_part(found.plan.write(found.folder, number, counted))
 
 
 def _journal(path: Path) -> tuple[str | None, list[Part]]:
