@@ -30,6 +30,7 @@ SCREEN = Screen(1280, 720, 40.0, 22.5, 45.0)
 LONGEST = (
     "web/test_page.py",
     "reproduction/test_reproduce.py",
+    "generation/test_cluster.py",
     "web/test_same_bytes.py",  # and all others of "web"
     "reproduction/test_evidence.py",
     "test_documents.py",

@@ -32,6 +32,7 @@ ORDER = [
     "evaluation",
     "model",
     "studies",
+    "datasets",
     "scoring",
     "description",
     "reproduction",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from gazediffusion.data.simulation import SimulationConfig, simulate, write_simulation
     from gazediffusion.data.targets import Targets, read_targets
     from gazediffusion.data.windows import Windows
+    from gazediffusion.datasets import generate_dataset
     from gazediffusion.description import describe
     from gazediffusion.errors import GazeError, StoppedError
     from gazediffusion.evaluation.deep_result import DeepConfig, DeepTest
@@ -80,6 +81,7 @@ _HOME = {
     "evaluate_files": "evaluation.loading",
     "fill": "studies",
     "fit_baseline": "generation.baselines",
+    "generate_dataset": "datasets",
     "inspect": "data.inspection",
     "label": "studies",
     "list_models": "models.listing",
@@ -131,6 +133,7 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "list_models",
     "load",
     "Model",
+    "generate_dataset",
     "fill",
     "augment",
     "score",

@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import re
+import secrets
 import shutil
 import zlib
 from collections.abc import Iterator, Mapping
@@ -143,7 +144,9 @@ def written_whole(
     replaced is an error before anything is written; see `require_free`.
     """
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    # Machines that share a folder may have processes of the same number.
+    writer = f"{os.getpid()}-{secrets.token_hex(4)}"
+    temporary = path.with_name(f".{path.name}.{writer}.part")
     try:
         require_free(path, overwrite, known_by)
         with naming_failure(path):

@@ -54,6 +54,7 @@ FLAGS = {
     "n_draws": "--draws",
     "n_participants": "--participants",
     "n_steps": "--steps",
+    "n_workers": "--workers",
     "rate_hz": "--rate",
     "real": "--real",
     "recordings": "--data",

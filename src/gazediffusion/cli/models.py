@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,14 +11,19 @@ import typer
 from gazediffusion.cli import progress, tables
 from gazediffusion.cli.console import exit_stopped, mute_other_processes, out, plain, warn
 from gazediffusion.cli.options import (
+    Address,
     BatchSize,
     Device,
     DistanceCm,
+    Engine,
     Origin,
     Overwrite,
+    PartSize,
     ScreenCm,
     ScreenPx,
     Unit,
+    Workers,
+    engine_of,
     screen_of,
     windows_or_recordings,
 )
@@ -306,6 +312,10 @@ def generate(
     precision: Annotated[
         str, typer.Option(help="fp32, bf16 (joint alone), or auto: bf16 where it is faster.")
     ] = "auto",
+    engine: Engine = None,
+    address: Address = None,
+    part_size: PartSize = None,
+    workers: Workers = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Generate synthetic gaze with the packaged model, or with your own.
@@ -317,7 +327,9 @@ def generate(
     """
     import gazediffusion as gd
 
-    loaded = gd.load(model, weights, device)  # type: ignore[arg-type]  # checked there
+    parts = engine_of(engine, address, part_size, workers, device, format)
+    where = "auto" if engine == "ray" and device == "cuda" else device  # the workers' GPUs
+    loaded = gd.load(model, weights, where)  # type: ignore[arg-type]  # checked there
     if not loaded.is_calibrated:
         warn(
             f"{model} is not calibrated: run gazediffusion calibrate {model} for better statistics"
@@ -336,11 +348,11 @@ def generate(
         n = max(*(len(steering.get(name, ())) for name in ("scanpath", "targets")), 0) or 100
     with progress.windows_bar("generating", n) as bar:
         try:
-            written = loaded.sample_to(
+            write = partial(gd.generate_dataset, loaded) if parts else loaded.sample_to
+            written = write(
                 output,
                 n,
                 seed=seed,
-                format=format,
                 screen=given,
                 grid_px=grid,
                 seconds=seconds,
@@ -360,9 +372,11 @@ def generate(
                 precision=precision,
                 batch_size=batch_size,
                 **steering,
+                **(parts or {"format": format}),
             )
         except KeyboardInterrupt:
-            done = f"{bar.done:.0f} of {n} windows are generated and kept beside {output}"
+            kept = f"kept {'in' if parts else 'beside'} {output}"
+            done = f"{bar.done:.0f} of {n} windows are generated and {kept}"
             bar.close()
             exit_stopped(f"stopped; {done}")
     out.print(f"wrote {plain(written[0])}: {n} synthetic windows by {loaded.name}, seed {seed}")

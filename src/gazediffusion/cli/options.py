@@ -135,6 +135,38 @@ Precision = Annotated[str, typer.Option(help="fp32, bf16, or auto: bf16 where it
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace the output of an earlier call.")
 ]
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        help="Write a folder of Parquet parts: local (this process) or ray (a cluster; pip install "
+        "'gazediffusion\\[cluster]'). Both write the same parts.",
+        show_default=False,
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        help="Of the Ray cluster: HOST:PORT, or auto for the one that this machine is part of; by "
+        "default that, or else this machine's cores.",
+        show_default=False,
+    ),
+]
+PartSize = Annotated[
+    int | None,
+    typer.Option(
+        help="Windows of each part; by default 256, or the batch size where that is more.",
+        show_default=False,
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        help="At most so many workers of the cluster; by default one for each GPU of a node, or "
+        "for each core of a node without.",
+        show_default=False,
+    ),
+]
 DataDir = Annotated[
     Path | None, typer.Option(help="Where pymovements:NAME datasets are kept.", show_default=False)
 ]
@@ -169,6 +201,26 @@ def screen_of(px: str | None, cm: str | None, distance_cm: float | None) -> Scre
     import gazediffusion as gd
 
     return gd.Screen.parse(px, cm, distance_cm)
+
+
+def engine_of(
+    engine: str | None,
+    address: str | None,
+    part_size: int | None,
+    n_workers: int | None,
+    device: str,
+    format: str | None,
+) -> dict[str, Any]:
+    """The settings of `gd.generate_dataset` that write a set in parts; none without an engine."""
+    given = {"address": address, "part_size": part_size, "n_workers": n_workers}
+    if engine is not None:
+        if format not in (None, "parquet"):
+            raise GazeError(f"`engine` writes parquet, not {format}", remedy="leave `format` out")
+        return {"engine": engine, "device": device, **given}
+    for name, value in given.items():
+        if value is not None:
+            raise GazeError(f"`{name}` needs `engine`")
+    return {}
 
 
 def windows_or_recordings(path: Path, screen: Screen | None) -> Windows | Recordings:

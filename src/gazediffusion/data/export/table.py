@@ -38,7 +38,8 @@ def write_csv(labelled: Iterable[Labelled], folder: Path, units: Sequence[OtherU
     import polars as pl
 
     with open(folder / "recordings.csv", "wb") as stream:
-        for number, frame in enumerate(_frames(labelled, folder, units)):
+        sidecar = folder / "recordings.json"
+        for number, frame in enumerate(_frames(labelled, units, sidecar)):
             plain = frame.with_columns(
                 pl.col(pl.Float32).fill_nan(None), pl.col(pl.Boolean).cast(pl.Int8)
             )
@@ -51,19 +52,31 @@ def write_parquet(
     units: Sequence[OtherUnit] = (),
     card: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write recordings.parquet and recordings.json into `folder`; `units` as for CSV.
+    """Write recordings.parquet and recordings.json into `folder`; see `write_parquet_file`."""
+    sidecar = folder / "recordings.json"
+    write_parquet_file(labelled, folder / "recordings.parquet", units, card, sidecar)
 
-    card: stored in the file's metadata as JSON, under `gazediffusion`. Written row group by row
-    group: memory holds one of them, never the whole set.
+
+def write_parquet_file(
+    labelled: Iterable[Labelled],
+    path: Path,
+    units: Sequence[OtherUnit] = (),
+    card: Mapping[str, Any] | None = None,
+    sidecar: Path | None = None,
+) -> None:
+    """Write one Parquet file; `units` as for CSV.
+
+    card: stored in the file's metadata as JSON, under `gazediffusion`. sidecar: a JSON file to
+    write beside it, with screens and rate. Written row group by row group: memory holds one of
+    them, never the whole set.
     """
     import polars as pl
     from pyarrow import parquet
 
     oldest = pl.CompatLevel.oldest()
-    groups = _row_groups(_frames(labelled, folder, units))
+    groups = _row_groups(_frames(labelled, units, sidecar))
     tables = (frame.to_arrow(compat_level=oldest) for frame in groups)
     first = next(tables)
-    path = folder / "recordings.parquet"
     schema = first.schema
     if card is not None:
         schema = schema.with_metadata({"gazediffusion": json.dumps(card)})
@@ -86,9 +99,9 @@ def _row_groups(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
 
 
 def _frames(
-    labelled: Iterable[Labelled], folder: Path, units: Sequence[OtherUnit]
+    labelled: Iterable[Labelled], units: Sequence[OtherUnit], sidecar: Path | None
 ) -> Iterator[pl.DataFrame]:
-    """One table per recording, and at the end the sidecar.
+    """One table per recording, and at the end the sidecar, where one is given.
 
     All must have the eyes, labels and rate of the first, and those of one task the same screen.
     """
@@ -113,11 +126,13 @@ def _frames(
                     remedy="write them into two tables",
                 )
         yield _frame(recording, units)
+    if sidecar is None:
+        return
     known = {task: screen.to_bids() for task, screen in screens.items() if screen is not None}
     is_one = len(set(screens.values())) == 1
     fields = next(iter(known.values()), {}) if is_one else {"Screens": known}
     fields = {**fields, "SamplingFrequency": expected["rate"]}
-    (folder / "recordings.json").write_text(json.dumps(fields, indent=2) + "\n", encoding="utf-8")
+    sidecar.write_text(json.dumps(fields, indent=2) + "\n", encoding="utf-8")
 
 
 def _frame(recording: Recording, units: Sequence[OtherUnit]) -> pl.DataFrame:

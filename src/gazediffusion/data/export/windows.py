@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from gazediffusion.data.events import detect_events, labelled_events
 from gazediffusion.data.export import Labelled, write_into
 from gazediffusion.data.export.card import CARD_KEY, complete_card, readme_of
 from gazediffusion.data.export.npz import Pieces, pixels_of, write_npz
-from gazediffusion.data.export.table import OtherUnit, write_csv, write_parquet
+from gazediffusion.data.export.table import OtherUnit, write_csv, write_parquet, write_parquet_file
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError, suggestion
@@ -126,8 +126,7 @@ def write_windows(
     if format == "npz":
         write_npz(folder / _SINGLE[format], pieces, complete, grid_px)
     elif format in _SINGLE:
-        has_degrees = any(screen.has_degrees for screen in screens.values())
-        units: tuple[OtherUnit, ...] = ("deg", "screen") if has_degrees else ("screen",)
+        units = _units(screens.values())
         if format == "csv":
             write_csv(_trials(pieces, grid_px, has_losses), folder, units)
         else:
@@ -139,6 +138,30 @@ def write_windows(
     write_json(folder / "card.json", complete)
     if format == "bids":
         describe_bids(folder, complete)
+
+
+def write_part(
+    path: Path,
+    pieces: Pieces,
+    card: Mapping[str, Any],
+    screens: Iterable[Screen],
+    first: int,
+    grid_px: float | None = None,
+) -> None:
+    """Write one Parquet file of a set in parts; all parts have the same columns.
+
+    pieces, card, grid_px: as for `write_windows`. screens: of the whole set. first: the number of
+    the first window, which names its trial.
+    """
+    complete, _ = complete_card(card, pieces())
+    trials = _trials(pieces, grid_px, "share_lost" in complete, first=first)
+    write_parquet_file(trials, path, _units(screens), complete)
+
+
+def _units(screens: Iterable[Screen]) -> tuple[OtherUnit, ...]:
+    """The columns of gaze beside pixels; degrees where the size of some screen is known."""
+    has_degrees = any(screen.has_degrees for screen in screens)
+    return ("deg", "screen") if has_degrees else ("screen",)
 
 
 def put_set_in_place(
@@ -196,12 +219,12 @@ def _trials(
     grid_px: float | None,
     has_losses: bool,
     group: tuple[str, str] | None = None,
+    first: int = 0,
 ) -> Iterator[Labelled]:
     """Each window, or each of one participant and task, as a trial named by its number.
 
-    has_losses: label the blinks among the losses of the windows.
+    has_losses: label the blinks among the losses of the windows. first: the number of the first.
     """
-    first = 0
     for piece in pieces():
         names = _names(piece)
         chosen = np.array([k for k in range(len(piece)) if group in (None, names[k])], dtype=int)

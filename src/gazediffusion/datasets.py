@@ -1,0 +1,105 @@
+"""Large synthetic sets in parts, by this process or by the workers of a Ray cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Unpack
+
+from gazediffusion.errors import GazeError
+from gazediffusion.generation.cluster import Cluster, connected
+from gazediffusion.generation.generator import DiffusionGenerator, Progress
+from gazediffusion.generation.partitions import Part, PartFolder, Plan, write_here
+from gazediffusion.generation.settings import SamplingSettings
+from gazediffusion.geometry import Screen
+from gazediffusion.model import Model, load
+
+ENGINES = ("local", "ray")
+
+
+def generate_dataset(
+    model: Model | Path | str,
+    folder: Path | str,
+    n: int,
+    *,
+    seed: int = 0,
+    engine: str = "local",
+    address: str | None = None,
+    part_size: int | None = None,
+    n_workers: int | None = None,
+    device: str = "auto",
+    screen: Screen | None = None,
+    grid_px: float | None = None,
+    seconds: float | None = None,
+    rate_hz: float | None = None,
+    losses: bool = False,
+    labels: bool = False,
+    progress: Progress = lambda done: None,
+    say: Callable[[str], None] = lambda line: None,
+    overwrite: bool = False,
+    **settings: Unpack[SamplingSettings],
+) -> list[Path]:
+    """Write the first n windows of a seed as a folder of Parquet files; returns what was written.
+
+    engine: local (this process) or ray (a cluster, whose nodes share the folder); both write the
+    same parts. part_size: windows of each part; None is 256, or the batch size where that is more.
+    address, n_workers: of a cluster, and at most so many workers. device: of the workers of a
+    cluster: auto, cpu or cuda; the local engine takes that of the model. overwrite: replace parts
+    of other windows or settings. The others are those of `Model.sample_to`. A call that was stopped
+    resumes from the parts whose hash fits.
+    """
+    if engine not in ENGINES:
+        raise GazeError(f"`engine` must be local or ray, not {engine!r}")
+    if engine == "local" and (address is not None or n_workers is not None):
+        given = "address" if address is not None else "n_workers"
+        raise GazeError(f"`{given}` needs `engine` ray")
+    loaded = model if isinstance(model, Model) else load(model)
+    sampling = loaded.sampling(
+        n,
+        seed=seed,
+        seconds=seconds,
+        rate_hz=rate_hz,
+        losses=losses,
+        labels=labels,
+        screen=screen,
+        **settings,
+    )
+    assert isinstance(sampling.generator, DiffusionGenerator)
+    plan = Plan(sampling.generator, replace(sampling.config, grid_px=grid_px), part_size)
+    if engine == "local":
+        return _written(plan, folder, None, progress, say, overwrite)
+    with connected(address, device, n_workers) as cluster:
+        return _written(plan, folder, cluster, progress, say, overwrite)
+
+
+def _written(
+    plan: Plan,
+    folder: Path | str,
+    cluster: Cluster | None,
+    progress: Progress,
+    say: Callable[[str], None],
+    overwrite: bool,
+) -> list[Path]:
+    """Write what is missing of a plan; cluster: None writes in this process."""
+    found = PartFolder(folder, plan)
+    found.open(overwrite)
+    if found.n_done:
+        say(f"resuming {folder}: {found.n_done} of {plan.config.n} windows are there")
+    progress(found.n_done)
+
+    def on_part(part: Part) -> None:
+        found.add(part)
+        progress(found.n_done)
+
+    try:
+        if cluster is None:
+            write_here(found, on_part, progress)
+        elif found.missing:
+            cluster.write(found, on_part, say)
+    except KeyboardInterrupt:
+        progress(found.n_done)  # a part at work is lost
+        raise
+    finally:
+        found.clean()
+    return found.finish()
