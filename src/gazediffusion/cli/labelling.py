@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 
 from gazediffusion.cli import progress
-from gazediffusion.cli.console import exit_stopped, out, plain, warn
+from gazediffusion.cli.console import out, plain, warn
 from gazediffusion.cli.options import (
     BatchSize,
     BlinkAfter,
@@ -58,13 +57,12 @@ def label(
 
     recordings = gd.read(paths, format=format, **reading)
     loaded = gd.load(model, device=device)
-    bars: list[progress.WindowsBar] = []
 
-    def begin(n_windows: int) -> Callable[[float], None]:
-        bars.append(progress.WindowsBar("labelling", n_windows))
-        return bars[0]
+    def kept(has_begun: bool) -> str:
+        beside = f"recordings that are labelled are kept beside {output}"
+        return beside if has_begun else "nothing is labelled yet"
 
-    try:
+    with progress.later_windows_bar("labelling", kept) as begin:
         written = gd.label(
             recordings,
             output,
@@ -75,15 +73,6 @@ def label(
             precision=precision,
             batch_size=batch_size,
         )
-    except KeyboardInterrupt:
-        done = "nothing is labelled yet"
-        if bars:
-            bars[0].close()
-            done = f"recordings that are labelled are kept beside {output}"
-        exit_stopped(f"stopped; {done}")
-    finally:
-        for bar in bars:
-            bar.close()
     for line in written.warnings:
         warn(line)
     total = sum(written.n_samples.values())

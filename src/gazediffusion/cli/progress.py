@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from gazediffusion.cli.console import err, out, plain
+from gazediffusion.cli.console import err, exit_stopped, out, plain
 from gazediffusion.errors import GazeError
 
 if TYPE_CHECKING:
@@ -87,6 +87,28 @@ def windows_bar(name: str, n: int) -> Iterator[WindowsBar]:
         yield bar
     finally:
         bar.close()
+
+
+@contextlib.contextmanager
+def later_windows_bar(
+    name: str, kept: Callable[[bool], str]
+) -> Iterator[Callable[[int], WindowsBar]]:
+    """A bar over windows, whose number is known when the work begins; Ctrl-C ends the command.
+
+    kept(has_begun): what is said then of the output.
+    """
+    with contextlib.ExitStack() as stack:
+        bars: list[WindowsBar] = []
+
+        def begin(n_windows: int) -> WindowsBar:
+            bars.append(stack.enter_context(windows_bar(name, n_windows)))
+            return bars[0]
+
+        try:
+            yield begin
+        except KeyboardInterrupt:
+            stack.close()
+            exit_stopped(f"stopped; {kept(bool(bars))}")
 
 
 @contextlib.contextmanager

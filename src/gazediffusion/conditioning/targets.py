@@ -45,7 +45,7 @@ class TargetPrior:
         intervals, places = [], []
         for part in parts:
             for target in _target_of_segments(part, task):
-                at = np.flatnonzero(np.diff(target, axis=1).any(axis=0)) + 1
+                at = _jumps(target)
                 at = at[np.isfinite(target[:, at]).all(axis=0)]
                 places.append(target[:, at])
                 intervals.append(np.diff(at) / part.rate_hz)
@@ -95,6 +95,11 @@ def _target_of_segments(part: Windows, task: str) -> Iterator[NDArray[np.float32
         yield part.targets[:, part.segment_starts[k] : stops[k]]
 
 
+def _jumps(target: NDArray[np.float32]) -> NDArray[np.int64]:
+    """The samples at which a target (2, time) is elsewhere than before."""
+    return np.flatnonzero(np.diff(target, axis=1).any(axis=0)) + 1
+
+
 def response_gain(gaze: NDArray[np.float32], target: NDArray[np.float32], rate_hz: float) -> Gain:
     """The slope of gaze over target position in x and y, late after jumps of the target.
 
@@ -103,7 +108,7 @@ def response_gain(gaze: NDArray[np.float32], target: NDArray[np.float32], rate_h
     first, stop = (round(seconds * rate_hz) for seconds in LATE_S)
     places, found = [], []
     for of_gaze, of_target in zip(gaze, target, strict=True):
-        jumps = np.flatnonzero(np.diff(of_target, axis=1).any(axis=0)) + 1
+        jumps = _jumps(of_target)
         for at, following in zip(jumps, np.append(jumps[1:], of_target.shape[1]), strict=True):
             if following - at >= stop and np.isfinite(of_target[:, at]).all():
                 places.append(of_target[:, at])
