@@ -16,6 +16,7 @@ import torch
 
 from gazediffusion.errors import GazeError, StoppedError
 from gazediffusion.models.checkpoint import load_run, load_tensors, read_metrics
+from gazediffusion.training import distributed
 from gazediffusion.training.distributed import joined
 from tests.runs import saved_windows
 from tests.training.distributed_runs import RECIPES, trained
@@ -181,6 +182,15 @@ def test_what_cannot_be_joined_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("MASTER_ADDR", "localhost")
     with pytest.raises(GazeError, match=r"`device` must be auto, cpu or cuda .* not cuda:1"):
         joined("cuda:1")
+
+
+def test_processes_beyond_the_gpus_share_them_by_gloo(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Process 3 of a machine with two GPUs takes the second one."""
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    with pytest.raises(GazeError, match="2 GPUs for 4 processes; start one process for each GPU"):
-        joined("cuda")
+    monkeypatch.setattr(distributed, "choose_device", torch.device)
+    monkeypatch.setenv("LOCAL_RANK", "3")
+    assert distributed._own_device("cuda") == torch.device("cuda:1")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    assert distributed._shares_gpu()
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    assert not distributed._shares_gpu()

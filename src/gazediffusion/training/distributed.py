@@ -59,8 +59,9 @@ def by_first(processes: Processes | None, work: Callable[[], T]) -> T:
 class Processes:
     """The process group, this process's place in it, and what the processes do together.
 
-    Collectives on tensors of the device are those of NCCL or Gloo; small messages use Gloo, so that
-    they do not wait for a GPU.
+    Collectives on tensors of the device are those of NCCL, or of Gloo on CPUs and where processes
+    share a GPU; small messages use Gloo, so that they do not wait for a GPU. can_be_captured:
+    whether the collectives can be part of a CUDA graph.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -70,18 +71,23 @@ class Processes:
             torch.cuda.set_device(device)
         with self._together():
             if not dist.is_initialized():
-                backend = "nccl" if device.type == "cuda" else "gloo"
+                has_gpu = device.type == "cuda" and not _shares_gpu()
                 found = rendezvous("env://", timeout=_STEP_LIMIT)
                 store, rank, n = next(iter(found))
                 store = dist.PrefixStore(_meeting(store, rank, n), store)  # type: ignore[attr-defined]
                 dist.init_process_group(
-                    backend, store=store, rank=rank, world_size=n, timeout=_STEP_LIMIT
+                    "nccl" if has_gpu else "gloo",
+                    store=store,
+                    rank=rank,
+                    world_size=n,
+                    timeout=_STEP_LIMIT,
                 )
                 atexit.register(self._leave)
             self._messages = dist.new_group(backend="gloo", timeout=_STEP_LIMIT)
             self._work = dist.new_group(backend="gloo", timeout=_WORK_LIMIT)
             self._end = dist.new_group(backend="gloo", timeout=_END_LIMIT)
         self.rank, self.n = dist.get_rank(), dist.get_world_size()
+        self.can_be_captured = dist.get_backend() == "nccl"
 
     @property
     def is_first(self) -> bool:
@@ -192,17 +198,17 @@ def _meeting(store: Any, rank: int, n: int) -> str:
 
 
 def _own_device(name: str) -> torch.device:
-    """cuda is the GPU of this process's number on its machine."""
+    """cuda is the GPU of this process's number on its machine, again the first after the last."""
     kind = choose_device(name) if name == "auto" else torch.device(name.split(":")[0])
     if ":" in name or kind.type not in ("cpu", "cuda"):
         raise GazeError(f"`device` must be auto, cpu or cuda for several processes, not {name}")
     if kind.type == "cpu":
         return kind
-    number, n_gpus = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
-    n_here = int(os.environ.get("LOCAL_WORLD_SIZE", number + 1))
-    if n_here > n_gpus:
-        raise GazeError(
-            f"this machine has {n_gpus} GPUs for {n_here} processes",
-            remedy="start one process for each GPU, or set `device` to cpu",
-        )
-    return choose_device(f"cuda:{number}")
+    return choose_device(
+        f"cuda:{int(os.environ['LOCAL_RANK']) % max(1, torch.cuda.device_count())}"
+    )
+
+
+def _shares_gpu() -> bool:
+    """Whether this machine has more processes than GPUs, which NCCL does not allow."""
+    return int(os.environ.get("LOCAL_WORLD_SIZE", 1)) > torch.cuda.device_count()

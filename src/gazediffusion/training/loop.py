@@ -113,7 +113,7 @@ def train_epochs(
         config.precision,
         weights=weights,
         compiled=fast if compiled is None else compiled,
-        captured=fast,
+        captured=fast and (processes is None or processes.can_be_captured),
         processes=processes,
     )
     batches = Batches([part.train for part in parts], config, seed, on)
