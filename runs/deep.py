@@ -39,7 +39,7 @@ def show(text: str) -> None:
     seconds = time.monotonic() - BEGUN
     if sys.stderr.isatty():
         print(f"\r\033[K{seconds:5.0f} s  {text}", end="", file=sys.stderr, flush=True)
-    elif "step 25," in text or "deep test" not in text:
+    elif "step 50," in text or "deep test" not in text:
         print(f"{seconds:5.0f} s  {text}", file=sys.stderr, flush=True)
 
 
@@ -51,7 +51,12 @@ def synthetic_of(windows: gd.Windows, what: str, n: int) -> gd.Windows:
 
 
 def tested(
-    windows: gd.Windows, sets: Mapping[str, str], n: int, config: gd.DeepConfig, seed: int
+    windows: gd.Windows,
+    sets: Mapping[str, str],
+    n: int,
+    config: gd.DeepConfig,
+    seed: int,
+    with_references: bool,
 ) -> dict[str, Any]:
     """The plain results of one windows file."""
     synthetic: dict[str, gd.Windows] = {}
@@ -61,7 +66,7 @@ def tested(
     show("reading the real windows")
     training, held_out = GazeSet.of("train", windows.train), GazeSet.of("real", windows.held_out)
     of_name = {one.name: one for one in synthetic_sets(synthetic, seed, None)}
-    return deep_tests(training, held_out, of_name, config, seed, show)
+    return deep_tests(training, held_out, of_name, config, seed, show, with_references)
 
 
 def markdown(table: Table) -> Iterator[str]:
@@ -85,8 +90,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--steps", type=int, help="of a training at most")
     parser.add_argument("--batch-size", type=int)
     parser.add_argument("--widths", type=int, nargs="+", default=[32, 64, 96, 128])
-    parser.add_argument("--windows-per-side", type=int, default=1000)
+    parser.add_argument("--windows-per-side", type=int, default=4000)
     parser.add_argument("--no-occlusion", action="store_true", help="AUC alone")
+    parser.add_argument("--no-references", action="store_true", help="no floor, no defects")
     parser.add_argument("--device", default="auto")
     parser.add_argument("-o", "--output", type=Path, help="all results as JSON")
     given = parser.parse_args(arguments)
@@ -106,7 +112,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         windows = gd.Windows.load(path)
         if given.split_seed is not None:
             windows = split_again(windows, given.split_seed)
-        found[path.stem] = tested(windows, sets, given.n, config, given.seed)
+        references = not given.no_references
+        found[path.stem] = tested(windows, sets, given.n, config, given.seed, references)
         if given.output is not None:
             write_json(given.output, plain_values(found))
     show(f"done in {time.monotonic() - BEGUN:.0f} s\n")

@@ -17,7 +17,7 @@ from gazediffusion.evaluation.snippet_network import (
     scores,
 )
 
-TINY = Fitting(widths=(8, 16), n_steps=60, batch_size=32, n_check=10)
+TINY = Fitting(widths=(8, 16), n_steps=60, batch_size=32, n_check=10, average=0.9)
 
 
 def waves(n: int, seed: int, hz: float) -> torch.Tensor:

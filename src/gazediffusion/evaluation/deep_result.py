@@ -35,7 +35,7 @@ class DeepConfig:
 
     seconds: tuple[float, ...] = (0.5, 2.0, 8.0)
     low_pass_hz: float = 30.0
-    n_windows: int = 1000
+    n_windows: int = 4000
     n_seeds: int | None = None
     n_steps: int | None = None
     batch_size: int | None = None
@@ -55,7 +55,7 @@ class DeepConfig:
     def on(self, device: torch.device) -> DeepConfig:
         """The same with every setting chosen: minutes on a GPU, tens of minutes on two cores."""
         is_gpu = device.type == "cuda"
-        n_seeds, n_steps, batch_size = (3, 300, 256) if is_gpu else (2, 150, 64)
+        n_seeds, n_steps, batch_size = (3, 1000, 256) if is_gpu else (2, 300, 64)
         return replace(
             self,
             n_seeds=self.n_seeds or n_seeds,

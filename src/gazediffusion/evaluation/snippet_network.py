@@ -1,8 +1,9 @@
 """A 1-D residual network that tells two sets of gaze snippets apart.
 
 Position and asinh velocity in (`representations: Joint`), one logit out, positive for the second
-set. Snippets are cut at random places of windows on the device. Training ends at the lowest loss
-on windows that are not trained on.
+set. Snippets are cut at random places of windows on the device. A few participants have overlapping
+windows, which a network soon knows by heart: snippets are mirrored, displaced and shortened at
+random. The averaged weights with the lowest loss on windows that are not trained on are kept.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from gazediffusion.device import has_fast_bf16
+from gazediffusion.models.representations import JOINT_STD
 
 N_CHANNELS = 4
 # Windows of the first and of the second set, each (window, channel, time).
@@ -31,17 +34,24 @@ _SCORED = 512
 class Fitting:
     """How a network is trained. n_check: steps from one check of the loss to the next.
 
-    patience: checks without a lower loss after which training ends.
+    patience: checks without a lower loss after which training ends. is_mirrored: each axis with
+    probability 0.5. displacement: standard deviation of an offset of the position, in standard
+    deviations of position. shortest: the least share of a snippet's length that is trained on.
+    average: decay of the averaged weights.
     """
 
     widths: tuple[int, ...] = (32, 64, 96, 128)
-    n_steps: int = 300
+    n_steps: int = 1000
     batch_size: int = 256
     learning_rate: float = 2e-3
     weight_decay: float = 0.05
-    dropout: float = 0.2
-    n_check: int = 25
-    patience: int = 6
+    dropout: float = 0.3
+    n_check: int = 50
+    patience: int = 30
+    is_mirrored: bool = True
+    displacement: float = 0.5
+    shortest: float = 0.5
+    average: float = 0.98
 
 
 class ResidualBlock(nn.Module):
@@ -142,10 +152,15 @@ def _fit(
     n_half = fitting.batch_size // 2
     labels = torch.arange(2 * n_half, device=device).ge(n_half).float()
     n_crops = n_crops_of(training[0].shape[-1], length)
+    averaged = AveragedModel(
+        network, multi_avg_fn=get_ema_multi_avg_fn(fitting.average), use_buffers=True
+    )
     lowest, n_worse, best = math.inf, 0, network.state_dict()
     for step in range(1, fitting.n_steps + 1):
         network.train()
-        batch = torch.cat([drawn_snippets(one, n_half, length, generator) for one in training])
+        here = _shortened(length, fitting.shortest, generator)
+        batch = torch.cat([drawn_snippets(one, n_half, here, generator) for one in training])
+        batch = augmented(batch, fitting, generator)
         optimizer.zero_grad(set_to_none=True)
         with precision(device):
             logits = network(batch)
@@ -153,12 +168,13 @@ def _fit(
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         schedule.step()
+        averaged.update_parameters(network)
         if step % fitting.n_check == 0 or step == fitting.n_steps:
             on_step(step)
-            found = _loss(network, stopping, length, n_crops)
+            found = _loss(averaged.module, stopping, length, n_crops)
             n_worse = 0 if found < lowest else n_worse + 1
             if found < lowest:
-                lowest, best = found, copy.deepcopy(network.state_dict())
+                lowest, best = found, copy.deepcopy(averaged.module.state_dict())
             if n_worse >= fitting.patience or lowest < _SEPARATED:
                 break
     network.load_state_dict(best)
@@ -184,6 +200,25 @@ def drawn_snippets(windows: Tensor, n: int, length: int, generator: torch.Genera
     n_starts = windows.shape[-1] - length + 1
     start = torch.randint(n_starts, (n,), generator=generator, device=device)
     return windows.unfold(-1, length, 1)[row, :, start]
+
+
+def augmented(snippets: Tensor, fitting: Fitting, generator: torch.Generator) -> Tensor:
+    """Snippets (n, 4, time) mirrored and displaced at random."""
+    shape, device = (len(snippets), 2, 1), snippets.device
+    if fitting.is_mirrored:
+        is_flipped = torch.rand(shape, generator=generator, device=device) < 0.5
+        snippets = snippets * torch.where(is_flipped, -1.0, 1.0).repeat(1, 2, 1)
+    if fitting.displacement:
+        offset = torch.randn(shape, generator=generator, device=device)
+        offset = offset * (fitting.displacement * JOINT_STD)
+        snippets = snippets + torch.cat([offset, torch.zeros_like(offset)], dim=1)
+    return snippets
+
+
+def _shortened(length: int, shortest: float, generator: torch.Generator) -> int:
+    """A random length between `shortest` of a length and all of it."""
+    share = torch.rand((), generator=generator, device=generator.device)
+    return max(1, round(length * (shortest + (1.0 - shortest) * float(share))))
 
 
 def n_crops_of(n_samples: int, length: int) -> int:
