@@ -2,7 +2,8 @@
 
     python runs/length.py BIOEYE.safetensors --model RUN [--seconds 60] [-n 64] [--task reading]
 
-Recordings are put together from the segments of the windows file, NaN between them. Prints two
+Recordings are put together from the segments of the windows file at their elapsed time, NaN between
+them. Generated recordings are given the gaps of training participants' recordings. Prints two
 tables in Markdown. The first has the distance of curves, mean over recordings, to those of the
 held-out participants, beside the training participants' (the floor) and their ratio:
 
@@ -50,8 +51,8 @@ def recordings(windows: gd.Windows) -> tuple[list[Floats], list[str]]:
         trials.setdefault((who, windows.segment_trial[k]), []).append(k)
     found, names = [], []
     for (who, _), segments in trials.items():
-        onset = windows.segment_onset_ms[segments]
-        first = np.rint((onset - onset.min()) / 1000 * windows.rate_hz).astype(int)
+        elapsed_s = windows.segment_elapsed_ms[segments] / 1000
+        first = np.rint(elapsed_s * windows.rate_hz).astype(int)
         lengths = [int(stops[k] - windows.segment_starts[k]) for k in segments]
         gaze = np.full((2, max(a + n for a, n in zip(first, lengths, strict=True))), np.nan)
         for k, a, n in zip(segments, first, lengths, strict=True):
@@ -62,6 +63,17 @@ def recordings(windows: gd.Windows) -> tuple[list[Floats], list[str]]:
         found.append(gaze)
         names.append(who)
     return found, names
+
+
+def with_gaps(gaze: Floats, others: list[Floats]) -> list[Floats]:
+    """Recordings (recording, 2, time), each as long as one of the others and with its gaps."""
+    order = np.random.default_rng(0).permutation(len(others))
+    found = []
+    for number, one in enumerate(gaze):
+        other = others[order[number % len(others)]]
+        n_samples = min(one.shape[1], other.shape[1])
+        found.append(np.where(np.isfinite(other[:, :n_samples]), one[:, :n_samples], np.nan))
+    return found
 
 
 def curves(gaze: Floats, rate_hz: float) -> dict[str, Floats]:
@@ -220,7 +232,7 @@ def main() -> None:
             f"\n{task}: {len(real)} recordings of {len(set(who))} held-out participants, ", end=""
         )
         print(f"{len(train)} of training participants, {len(gaze)} of {arguments.seconds:g} s\n")
-        of = {"model": list(gaze), "train": train, "real": real}
+        of = {"model": with_gaps(gaze, train), "train": train, "real": real}
         found = {name: [curves(one, rate_hz) for one in some] for name, some in of.items()}
         real_curves = found.pop("real")
         print("\n".join(compared(real_curves, who, found)))

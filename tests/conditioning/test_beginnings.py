@@ -14,7 +14,7 @@ N = 60
 
 
 def windows(elapsed_s: float = 0.0, n_participants: int = 6) -> Windows:
-    """Windows that begin at x uniform in [-0.5, 0.5] and y = 0.25, then go elsewhere."""
+    """Windows that begin at x uniform in [-0.5, 0.5] and y = 0.25, and are at 0.9 after 0.2 s."""
     gaze = np.full((N, 2, 500), 0.9)
     gaze[:, 0, :50] = np.linspace(-0.5, 0.5, N)[:, None]
     gaze[:, 1, :50] = 0.25
@@ -26,14 +26,21 @@ def windows(elapsed_s: float = 0.0, n_participants: int = 6) -> Windows:
 def test_positions_are_those_at_the_beginning() -> None:
     found = Beginning.fit([windows()], "reading")
     assert found is not None
-    assert found.x[0] == pytest.approx(-0.48, abs=0.01)
-    assert found.x[-1] == pytest.approx(0.48, abs=0.01)
-    assert set(found.y) == {0.25}
-    drawn = np.array([found.draw(seed) for seed in range(400)])
-    assert np.quantile(drawn[:, 0], [0.25, 0.75]) == pytest.approx([-0.24, 0.24], abs=0.08)
-    assert (drawn[:, 1] == 0.25).all()
+    assert found.x[0][0] == pytest.approx(-0.48, abs=0.01)
+    assert found.x[0][-1] == pytest.approx(0.48, abs=0.01)
+    assert set(found.y[0]) == {0.25}
+    assert {*found.x[1], *found.y[1]} == {0.9}
+    drawn = np.array([found.draw(seed) for seed in range(400)])  # (draw, time, axis)
+    assert np.quantile(drawn[:, 0, 0], [0.25, 0.75]) == pytest.approx([-0.24, 0.24], abs=0.08)
+    assert (drawn[:, 0, 1] == 0.25).all()
+    assert drawn[:, 1] == pytest.approx(0.9)
     assert found.draw(3) == found.draw(3)
     assert Beginning.from_json(found.to_json()) == found
+
+
+def test_a_beginning_of_an_earlier_version_is_the_first_time_alone() -> None:
+    found = Beginning.from_json({"x": [0.0, 0.0], "y": [0.5, 0.5]})
+    assert found.draw(0) == [(0.0, 0.5)]
 
 
 def test_later_windows_and_few_participants_say_nothing() -> None:

@@ -1,7 +1,7 @@
-"""Where gaze is when a recording begins: positions of the training participants.
+"""Where gaze is when a recording begins, and a second later: positions of training participants.
 
-A page is read from its top. Long gaze begins at a position drawn from this distribution, unless it
-is steered otherwise.
+A page is read from its top, but gaze is elsewhere when it appears. Long gaze begins at positions
+drawn from these distributions, unless it is steered otherwise.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from gazediffusion.data.windows import Windows
 from gazediffusion.seeds import quantile_draw
 
+TIMES_S = (0.0, 1.0)  # of a window that begins with the recording
 BEGINNING_S = 1.0  # a window that begins within this time shows the beginning
 POSITION_S = 0.1  # over which the position is averaged
 _LEVELS = np.linspace(0.02, 0.98, 13)  # without the extremes of single participants
@@ -23,15 +24,15 @@ _LEAST_WINDOWS, _LEAST_PARTICIPANTS = 20, 5
 
 @dataclass(frozen=True)
 class Beginning:
-    """Quantiles at equal levels of x and y at the beginning, normalized and independent."""
+    """Quantiles at equal levels of x and y at each of TIMES_S, normalized and independent."""
 
-    x: tuple[float, ...]
-    y: tuple[float, ...]
+    x: tuple[tuple[float, ...], ...]
+    y: tuple[tuple[float, ...], ...]
 
     @classmethod
     def fit(cls, parts: Sequence[Windows], task: str) -> Beginning | None:
         """From the training participants of windows files; None where too few begin."""
-        places, n_participants = [np.empty((0, 2))], 0
+        places, n_participants = [np.empty((0, 2, len(TIMES_S)))], 0
         for part in parts:
             if task not in part.tasks:
                 continue
@@ -39,23 +40,33 @@ class Beginning:
             windows = windows.select(windows.elapsed_s < BEGINNING_S)
             n_participants += len(np.unique(windows.participant))
             n_samples = max(1, round(POSITION_S * part.rate_hz))
-            places.append(np.median(windows.cut()[:, :, :n_samples], axis=2))
+            firsts = [round(seconds * part.rate_hz) for seconds in TIMES_S]
+            gaze = windows.cut()
+            spans = [gaze[:, :, first : first + n_samples] for first in firsts]
+            places.append(np.stack([np.median(span, axis=2) for span in spans], axis=2))
         values = np.concatenate(places)
         if len(values) < _LEAST_WINDOWS or n_participants < _LEAST_PARTICIPANTS:
             return None
-        x, y = np.quantile(values, _LEVELS, axis=0).round(6).T.tolist()
-        return cls(tuple(x), tuple(y))
+        x, y = np.quantile(values, _LEVELS, axis=0).round(6).transpose(1, 2, 0).tolist()
+        return cls(tuple(map(tuple, x)), tuple(map(tuple, y)))
 
-    def draw(self, seed: int) -> tuple[float, float]:
-        """A position."""
-        x, y = np.random.default_rng(seed).random((2, 1))
-        return float(quantile_draw(self.x, x)[0]), float(quantile_draw(self.y, y)[0])
+    def draw(self, seed: int) -> list[tuple[float, float]]:
+        """A position at each of TIMES_S."""
+        rng = np.random.default_rng(seed)
+        return [
+            (float(quantile_draw(x, rng.random(1))[0]), float(quantile_draw(y, rng.random(1))[0]))
+            for x, y in zip(self.x, self.y, strict=True)
+        ]
 
-    def to_json(self) -> dict[str, list[float]]:
+    def to_json(self) -> dict[str, list[list[float]]]:
         """The quantiles by name."""
-        return {name: list(values) for name, values in asdict(self).items()}
+        return {name: [list(one) for one in values] for name, values in asdict(self).items()}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Beginning:
-        """Read what `to_json` wrote."""
-        return cls(**{name: tuple(one) for name, one in values.items()})
+        """Read what `to_json` wrote, of an earlier version as well, which had the first time."""
+        found = {
+            name: tuple(map(tuple, one)) if isinstance(one[0], list) else (tuple(one),)
+            for name, one in values.items()
+        }
+        return cls(**found)

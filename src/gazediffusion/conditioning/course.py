@@ -1,7 +1,7 @@
 """The course of a recording: what long gaze of a task depends on beside the gaze before.
 
 Recordings are not stationary. Long gaze is given its elapsed time (elapsed.py), and either a target
-that jumps as the task's targets do (targets.py) or a position at which it begins (beginnings.py).
+that jumps as the task's targets do (targets.py) or where it begins (beginnings.py).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gazediffusion.conditioning.beginnings import Beginning
+from gazediffusion.conditioning.beginnings import TIMES_S, Beginning
 from gazediffusion.conditioning.elapsed import KNOTS_S, encode_elapsed
 from gazediffusion.conditioning.targets import TargetPrior
 from gazediffusion.data.windows import Windows
 from gazediffusion.seeds import seed_for
 
-BEGINNING_FIXATION_S = 0.2  # at the position that is drawn for the beginning
+BEGINNING_FIXATION_S = 0.2  # at each position that is drawn for the beginning
 # Name the streams of random numbers.
 _TARGETS, _BEGINNINGS = 7, 8
 
@@ -87,8 +87,10 @@ class Course:
                 own = seed_for(seed, _TARGETS, first + k)
                 found["targets"][k] = self.targets[task].draw(n_samples, rate_hz, own)
             elif task in self.beginnings:
-                place = self.beginnings[task].draw(seed_for(seed, _BEGINNINGS, first + k))
-                found["fixations"][k, :, :n_beginning] = np.array(place)[:, None]
+                places = self.beginnings[task].draw(seed_for(seed, _BEGINNINGS, first + k))
+                for seconds, place in zip(TIMES_S, places, strict=False):
+                    begin = round(seconds * rate_hz)
+                    found["fixations"][k, :, begin : begin + n_beginning] = np.array(place)[:, None]
         return {name: array for name, array in found.items() if np.isfinite(array).any()}
 
     def compensated(

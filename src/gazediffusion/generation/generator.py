@@ -351,7 +351,12 @@ class DiffusionGenerator:
         for number, after in enumerate(steps, start=1):
             x = after
             progress(number / self.settings["steps"])
-        gaze = representation.decode(x[:, : config.recipe.gaze_channels]).float()
+        channels = x[:, : config.recipe.gaze_channels]
+        if isinstance(representation, Joint) and np.isfinite(known).any():
+            is_known = torch.from_numpy(np.isfinite(known).all(axis=1)).to(channels.device)
+            gaze = representation.decode(channels, is_known)
+        else:
+            gaze = representation.decode(channels).float()
         generated: Floats = gaze.cpu().numpy()
         return generated
 

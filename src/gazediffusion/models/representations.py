@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 JOINT_STD = 0.5  # of every channel
 ASINH_SCALE = 0.02  # share of c_v above which velocities are compressed
 SLOW_S = 0.1  # standard deviation of the Gaussian low-pass filter
+JUMP_S = 0.1  # over which the difference after known samples is averaged
+DECAY_S = 2.0  # of that difference beyond them: slower than drift
 
 
 @dataclass(frozen=True)
@@ -103,8 +105,11 @@ class Joint:
         """Normalized positions (..., 2, time) in the scale of the first two channels."""
         return position * (JOINT_STD / position.new_tensor(self.position_std)[:, None])
 
-    def decode(self, channels: torch.Tensor) -> torch.Tensor:
-        """Normalized positions (batch, 2, time)."""
+    def decode(self, channels: torch.Tensor, is_known: torch.Tensor | None = None) -> torch.Tensor:
+        """Normalized positions (batch, 2, time): integrated velocities, slowly kept to positions.
+
+        is_known (batch, time): of given samples. Beyond them the difference of both is continued.
+        """
         import torch
 
         wide = channels.double() * (self._std(channels).double() / JOINT_STD)
@@ -112,7 +117,11 @@ class Joint:
         step = torch.sinh(compressed) * (self.asinh_scale / self.rate_hz)
         step[..., 0] = 0
         summed = position[..., :1] + step.cumsum(-1)
-        return (summed + _slow(position - summed, SLOW_S * self.rate_hz)).float()
+        difference = position - summed
+        if is_known is not None:
+            difference = _continued(difference, is_known, self.rate_hz)
+            difference = _continued(difference.flip(-1), is_known.flip(-1), self.rate_hz).flip(-1)
+        return (summed + _slow(difference, SLOW_S * self.rate_hz)).float()
 
     def to_json(self) -> dict[str, Any]:
         """All of it as plain values."""
@@ -158,6 +167,28 @@ class Joint:
     def _std(self, like: torch.Tensor) -> torch.Tensor:
         std = (*self.position_std, *self.velocity_std)
         return like.new_tensor(std)[:, None]
+
+
+def _continued(difference: torch.Tensor, is_known: torch.Tensor, rate_hz: float) -> torch.Tensor:
+    """The difference (batch, 2, time) without a jump after the last known sample of each window.
+
+    A generated position is off by some tenths of a degree, which would otherwise be made up for
+    within SLOW_S, as a drift that recordings do not have.
+    """
+    import torch
+
+    n_samples = difference.shape[-1]
+    time = torch.arange(n_samples, device=difference.device)
+    last = torch.where(is_known, time, -1).amax(dim=-1)  # -1 where nothing is known
+    after = time - last[:, None]
+    n_mean = max(1, round(JUMP_S * rate_hz))
+    is_first = ((after > 0) & (after <= n_mean)).double()[:, None]
+    mean = (difference * is_first).sum(dim=-1) / is_first.sum(dim=-1).clamp_min(1)
+    at_last = difference.gather(-1, last.clamp_min(0)[:, None, None].expand(-1, 2, 1))
+    is_free = (last >= 0) & (last < n_samples - 1)
+    jump = (mean[..., None] - at_last) * is_free[:, None, None]
+    decay = torch.exp(-after / (DECAY_S * rate_hz)) * (after > 0)
+    return difference - jump * decay[:, None]
 
 
 def _slow(signal: torch.Tensor, std_samples: float) -> torch.Tensor:
