@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
 import numpy as np
 
+from gazediffusion import urls
 from gazediffusion.data.export.npz import read_npz
 from gazediffusion.data.splits import split_participants
 from gazediffusion.data.windows import Windows
@@ -52,12 +53,14 @@ from gazediffusion.generation.sets import read_card
 from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import Run
 from gazediffusion.models.pretrained import load_model
+from gazediffusion.storage import fetched
 
 if TYPE_CHECKING:
     from gazediffusion.data.readers import ReadOptions
     from gazediffusion.data.reading import ReadSettings
 
 Side = Literal["real", "reference", "synthetic"]
+Given = TypeVar("Given", Path | str, Path | str | None)
 MIN_PARTICIPANTS = 3
 
 
@@ -93,6 +96,8 @@ def evaluate_files(
     """
     config = config or EvaluationConfig()
     synthetic = synthetic if isinstance(synthetic, Mapping) else _named(synthetic)
+    synthetic = {name: _local(path) for name, path in synthetic.items()}
+    real, reference, feature_model = map(_local, (real, reference, feature_model))
     if n is not None and n < MIN_WINDOWS:
         raise GazeError(f"`n` must be {MIN_WINDOWS} or more for an evaluation, not {n}")
     options = None
@@ -119,7 +124,7 @@ def evaluate_files(
         return evaluate(summary, sets, config=config, progress=progress)
     if summary is not None:
         raise GazeError("`summary` is for comparing without `real`", remedy="give one of them")
-    progress(f"reading {real}")
+    progress(f"reading {urls.shown(real)}")
     held_out, training = _real_sides(real, reference, split_seed, options)
     require_windows("the real windows", held_out)
     network = _feature_model(feature_model, synthetic, held_out.rate_hz)
@@ -314,10 +319,17 @@ def _named(given: Sequence[Path | str]) -> dict[str, Path | str]:
     return sets
 
 
+def _local(path: Given) -> Given:
+    """A local copy of a URL, with the card beside it; anything else as it is."""
+    if path is None or not urls.is_remote(path):
+        return path
+    return fetched(path, (f"{Path(path).stem}.json",))  # type: ignore[return-value]
+
+
 def name_of(given: str) -> tuple[str, str]:
     """(name, path) of `NAME=PATH`, or of a path, which is named by its file or folder."""
     name, equals, path = given.partition("=")
-    if equals and name and not Path(given).exists():
+    if equals and name and not urls.is_remote(given) and not Path(given).exists():
         return name, path
     return Path(given).stem or Path(given).name, given
 
