@@ -86,11 +86,12 @@ def train(
     """
     run = None if initial is None else initial.run
     with working_copy(folder) as (local, upload):
-        given = settings.get("on_epoch", lambda epoch: None)
+        given = settings.get("on_epoch")
 
         def on_epoch(epoch: Epoch) -> None:
             upload()
-            given(epoch)
+            if given is not None:
+                given(epoch)
 
         settings["on_epoch"] = on_epoch
         trained = train_run(windows, local, recipe, initial=run, **settings)

@@ -308,19 +308,24 @@ def _named(path: Path, *passed: type[Exception]) -> Iterator[tuple[Any, str]]:
         ) from error
     try:
         yield fs, name
-    except (GazeError, *passed):
-        raise
-    except FileNotFoundError as error:
-        what = "bucket" if "bucket" in str(error).lower() or "/" not in rest else "file or folder"
-        raise GazeError(f"there is no such {what}", path=path) from error
-    except PermissionError as error:
-        remedy = f"check the account's rights and {_CREDENTIALS.get(scheme, 'its credentials')}"
-        raise GazeError("access is denied", path=path, remedy=remedy) from error
     except Exception as error:  # fsspec, botocore, aiohttp and gcsfs have no common class
-        if "Credentials" in type(error).__name__:
-            remedy = f"set {_CREDENTIALS.get(scheme)}"
-            raise GazeError("there are no credentials", path=path, remedy=remedy) from error
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise GazeError(
-            f"the storage failed ({reason})", path=path, remedy="the same call may be made again"
-        ) from error
+        if isinstance(error, (GazeError, *passed)):
+            raise
+        raise _failure(error, path, scheme, rest) from error
+
+
+def _failure(error: Exception, path: Path, scheme: str, rest: str) -> GazeError:
+    """One line for what went wrong at a URL, SCHEME://REST; it never has credentials in it."""
+    account = _CREDENTIALS.get(scheme, "the credentials")
+    if isinstance(error, FileNotFoundError):
+        is_bucket = "bucket" in str(error).lower() or "/" not in rest
+        what = "bucket" if is_bucket else "file or folder"
+        return GazeError(f"there is no such {what}", path=path)
+    if isinstance(error, PermissionError):
+        remedy = f"check {account} and the rights of the account"
+        return GazeError("access is denied", path=path, remedy=remedy)
+    if "Credentials" in type(error).__name__:
+        return GazeError("there are no credentials", path=path, remedy=f"set {account}")
+    reason = " ".join(str(error).split())[:200] or type(error).__name__
+    remedy = "check the connection and try again"
+    return GazeError(f"the storage failed ({reason})", path=path, remedy=remedy)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from gazediffusion.data.reading import ReadSettings
 
 Side = Literal["real", "reference", "synthetic"]
-Given = TypeVar("Given", Path | str, Path | str | None)
 MIN_PARTICIPANTS = 3
 
 
@@ -97,7 +96,8 @@ def evaluate_files(
     config = config or EvaluationConfig()
     synthetic = synthetic if isinstance(synthetic, Mapping) else _named(synthetic)
     synthetic = {name: _local(path) for name, path in synthetic.items()}
-    real, reference, feature_model = map(_local, (real, reference, feature_model))
+    real = None if real is None else _local(real)
+    reference = None if reference is None else _local(reference)
     if n is not None and n < MIN_WINDOWS:
         raise GazeError(f"`n` must be {MIN_WINDOWS} or more for an evaluation, not {n}")
     options = None
@@ -319,11 +319,9 @@ def _named(given: Sequence[Path | str]) -> dict[str, Path | str]:
     return sets
 
 
-def _local(path: Given) -> Given:
+def _local(path: Path | str) -> Path | str:
     """A local copy of a URL, with the card beside it; anything else as it is."""
-    if path is None or not urls.is_remote(path):
-        return path
-    return fetched(path, (f"{Path(path).stem}.json",))  # type: ignore[return-value]
+    return fetched(path, (f"{Path(path).stem}.json",)) if urls.is_remote(path) else path
 
 
 def name_of(given: str) -> tuple[str, str]:
