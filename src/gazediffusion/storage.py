@@ -13,6 +13,7 @@ import fnmatch
 import glob
 import hashlib
 import os
+import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -167,6 +168,7 @@ def fetched(path: Path | str, beside: Sequence[str] = ()) -> Path:
         for old in [one for one in folder.rglob("*") if one.is_file()]:
             if old.relative_to(folder).as_posix() not in seen:
                 old.unlink()
+                _fetched.pop(old, None)
         return folder
 
 
@@ -197,8 +199,12 @@ def working_copy(folder: Path | str) -> Iterator[tuple[Path, Callable[[], None]]
     if not is_remote(path):
         yield path, lambda: None
         return
-    copy = fetched(path) if names_in(path) else _copy_of(path)
-    copy.mkdir(parents=True, exist_ok=True)
+    copy = _copy_of(path)
+    if names_in(path):
+        fetched(path)
+    else:
+        shutil.rmtree(copy, ignore_errors=True)
+        copy.mkdir(parents=True)
     try:
         yield copy, lambda: upload_changes(copy)
     finally:
@@ -319,7 +325,7 @@ def _failure(error: Exception, path: Path, scheme: str, rest: str) -> GazeError:
     account = _CREDENTIALS.get(scheme, "the credentials")
     if isinstance(error, FileNotFoundError):
         is_bucket = "bucket" in str(error).lower() or "/" not in rest
-        what = "bucket" if is_bucket else "file or folder"
+        what = "bucket" if is_bucket and scheme != "memory" else "file or folder"
         return GazeError(f"there is no such {what}", path=path)
     if isinstance(error, PermissionError):
         remedy = f"check {account} and the rights of the account"
