@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
+import numpy as np
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
@@ -243,6 +244,51 @@ def test_a_stopped_set_resumes_from_what_is_kept_on_this_machine(
     assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
 
 
+def test_a_set_in_parts_resumes_from_the_objects_that_are_there(
+    steerable_folder: Path, tmp_path: Path
+) -> None:
+    model = gd.load(steerable_folder, device="cpu")
+    how: dict[str, Any] = {"part_size": 2, "batch_size": 2, "steps": 2}
+    url = Path("memory://gaze")
+
+    def stop(done: float) -> None:
+        if done > 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        gd.generate_dataset(model, url, 6, progress=stop, **how)
+    notes = [f".journal/{name}.json" for name in ("part-000000", "part-000001", "plan")]
+    parts = ["part-000000.parquet", "part-000001.parquet"]
+    assert storage.names_in(url) == [*notes, *parts]
+    # A note without its part, a part without its note, and half a part.
+    storage.write_object(url / ".journal" / "part-000002.json", b"{")
+    storage.write_object(url / "part-000002.parquet", b"PAR1")
+    storage.write_object(url / parts[1], b"PAR1")
+    said: list[str] = []
+    gd.generate_dataset(model, url, 6, say=said.append, **how)
+    assert said == ["resuming memory://gaze: 2 of 6 windows are there"]
+    gd.generate_dataset(model, tmp_path / "gaze", 6, **how)
+    local = {path.name: path.read_bytes() for path in (tmp_path / "gaze").iterdir()}
+    assert storage.read_objects(url, "*") == local
+
+
+def test_files_at_urls_are_evaluated() -> None:
+    rng = np.random.default_rng(0)
+    walks = rng.normal(0, 0.01, (60, 2, 500)).cumsum(axis=2)
+    people = [f"P{k % 6}" for k in range(60)]
+    real = gd.Windows.from_array(walks, 250, gd.Screen(1280, 720), participants=people)
+    real.save("memory://day=1/real.safetensors")
+    real.save("memory://day=1/copy.csv")
+    config = gd.EvaluationConfig(quick=True)
+    urls = ["memory://day=1/copy.csv", "same=memory://day=1/real.safetensors"]
+    steps: list[str] = []
+    found = gd.evaluate_files(
+        urls, "memory://day=1/real.safetensors", config=config, progress=steps.append
+    )
+    assert list(found.ratios) == ["copy", "same"]
+    assert "reading memory://day=1/real.safetensors" in steps
+
+
 def test_recordings_are_labelled_scored_and_described_at_urls(steerable_folder: Path) -> None:
     storage.put(steerable_folder, Path("memory://run"))
     config = gd.SimulationConfig(n_participants=1, minutes=0.1, trial_seconds=6, rate_hz=250)
@@ -255,6 +301,16 @@ def test_recordings_are_labelled_scored_and_described_at_urls(steerable_folder: 
     assert source["url"] == f"memory://study/{source['name']}"
     gd.score("memory://study", "memory://scores.parquet", "memory://run", has_likelihood=False)
     assert "/scores.parquet" in names()
+
+
+def test_a_run_at_a_url_is_calibrated_there(steerable_folder: Path) -> None:
+    url = Path("memory://run")
+    storage.put(steerable_folder, url)
+    before = storage.read_objects(url, "*")
+    model = gd.load(url, device="cpu").calibrate(n=4, rounds=1)
+    assert model.is_calibrated
+    changed = {name for name, one in storage.read_objects(url, "*").items() if one != before[name]}
+    assert changed == {"conditioning.safetensors"}
 
 
 def test_a_run_is_trained_at_a_url_and_resumed_from_it(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 import gazediffusion as gd
 from gazediffusion import storage
 from gazediffusion.errors import GazeError
+from gazediffusion.files import sha256_of
 from gazediffusion.generation.journal import OBJECTS
 from gazediffusion.generation.partitions import MANIFEST, Plan
 from tests.conftest import RunCommand
@@ -119,7 +120,7 @@ def test_a_cut_upload_is_tried_again_and_one_that_fails_is_not_taken_for_whole(
     assert server.n_cut > 1
     server.rule = None
     there = objects(url)
-    assert MANIFEST not in there
+    assert not {MANIFEST, "part-000001.parquet"} & {*there}
     assert [name for name in there if name.startswith(OBJECTS)] == [
         f"{OBJECTS}/part-000000.json",
         f"{OBJECTS}/plan.json",
@@ -127,6 +128,26 @@ def test_a_cut_upload_is_tried_again_and_one_that_fails_is_not_taken_for_whole(
     assert generated(model, url, monkeypatch) == [1, 2]
     assert objects(url) == expected
     assert not left(cache)
+
+
+def test_an_upload_in_pieces_that_is_cut_leaves_no_object(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: Proxy
+) -> None:
+    import s3fs
+
+    # The least that S3 allows; s3fs takes pieces of 50 MB.
+    monkeypatch.setattr(s3fs.core, "calculate_chunksize", lambda size, chunksize=None: 5 << 20)
+    (tmp_path / "large").write_bytes(bytes(11 << 20))
+    url = Path("s3://bucket/pieces/large")
+    server.cut("PUT", "partNumber=2", after=1 << 20, times=100)
+    with pytest.raises(GazeError, match=r"^s3://bucket/pieces/large: the storage failed"):
+        storage.put(tmp_path / "large", url)
+    assert server.n_cut > 1
+    server.cut("PUT", "partNumber=2", after=1 << 20)
+    assert not storage.is_file(url)
+    storage.put(tmp_path / "large", url)
+    assert server.n_cut == 1
+    assert sha256_of(url) == sha256_of(tmp_path / "large")
 
 
 def test_a_cut_download_is_tried_again_and_half_a_file_is_never_read(
