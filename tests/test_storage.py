@@ -275,8 +275,8 @@ def test_a_set_in_parts_resumes_from_the_objects_that_are_there(
 def test_files_at_urls_are_evaluated() -> None:
     rng = np.random.default_rng(0)
     walks = rng.normal(0, 0.01, (60, 2, 500)).cumsum(axis=2)
-    people = [f"P{k % 6}" for k in range(60)]
-    real = gd.Windows.from_array(walks, 250, gd.Screen(1280, 720), participants=people)
+    participants = [f"P{k % 6}" for k in range(60)]
+    real = gd.Windows.from_array(walks, 250, gd.Screen(1280, 720), participants=participants)
     real.save("memory://day=1/real.safetensors")
     real.save("memory://day=1/copy.csv")
     config = gd.EvaluationConfig(quick=True)
@@ -339,3 +339,18 @@ def test_a_run_is_trained_at_a_url_and_resumed_from_it(tmp_path: Path) -> None:
     for name, digest in local.items():
         assert sha256_of(Path("memory://run") / name) == digest
     assert repr(gd.load("memory://run")) == repr(gd.load(tmp_path / "run"))
+
+
+def test_what_needs_a_local_folder_says_so(
+    tmp_path: Path, run: RunCommand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    windows = saved_windows(tmp_path / "windows.safetensors")
+    with pytest.raises(GazeError, match=r"^memory://a: the experiments are run in a local folder"):
+        gd.reproduce("memory://a", tiny=True)
+    code, _, errors = run(
+        "train", tmp_path / "windows.safetensors", "-o", "memory://a", "--tensorboard"
+    )
+    assert (code, errors) == (2, "error: memory://a: --tensorboard needs a local run folder\n")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(GazeError, match=r"^memory://a: several processes need a local run folder"):
+        gd.train(windows, "memory://a", TINY)

@@ -51,6 +51,7 @@ from gazediffusion.models.recipes import Recipe
 from gazediffusion.models.unet import n_parameters
 from gazediffusion.storage import upload_changes, working_copy
 from gazediffusion.training import calibration
+from gazediffusion.training.distributed import require_run_folder
 from gazediffusion.training.loop import Epoch, held_out_bound
 from gazediffusion.training.settings import TrainingSettings
 from gazediffusion.training.training import train as train_run
@@ -84,6 +85,7 @@ def train(
     protocol. initial: a model to fine-tune. folder: at a URL it is uploaded after each epoch and
     when the call ends or is stopped.
     """
+    require_run_folder(folder)
     run = None if initial is None else initial.run
     with working_copy(folder) as (local, upload):
         given = settings.get("on_epoch")
