@@ -52,7 +52,7 @@ from gazediffusion.models.unet import n_parameters
 from gazediffusion.storage import upload_changes, working_copy
 from gazediffusion.training import calibration
 from gazediffusion.training.distributed import require_run_folder
-from gazediffusion.training.loop import Epoch, held_out_bound
+from gazediffusion.training.loop import held_out_bound
 from gazediffusion.training.settings import TrainingSettings
 from gazediffusion.training.training import train as train_run
 
@@ -87,15 +87,8 @@ def train(
     """
     require_run_folder(folder)
     run = None if initial is None else initial.run
-    with working_copy(folder) as (local, upload):
-        given = settings.get("on_epoch")
-
-        def on_epoch(epoch: Epoch) -> None:
-            upload()
-            if given is not None:
-                given(epoch)
-
-        settings["on_epoch"] = on_epoch
+    with working_copy(folder) as (local, uploading):
+        settings["on_epoch"] = uploading(settings.get("on_epoch"))
         trained = train_run(windows, local, recipe, initial=run, **settings)
     return load(trained, device=settings.get("device", "auto"))
 

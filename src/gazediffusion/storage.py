@@ -190,14 +190,16 @@ def fetched_matches(pattern: str, beside: Callable[[str], Sequence[str]]) -> lis
 
 
 @contextlib.contextmanager
-def working_copy(folder: Path | str) -> Iterator[tuple[Path, Callable[[], None]]]:
-    """A local folder to work in, and a function that uploads what has changed in it.
+def working_copy(
+    folder: Path | str,
+) -> Iterator[tuple[Path, Callable[[Callable[..., None] | None], Callable[..., None]]]]:
+    """A local folder to work in, and what makes a callback upload what has changed in it.
 
-    It is called at the end too, whatever happens. A local folder is worked in itself.
+    Changes are uploaded at the end too, whatever happens. A local folder is worked in itself.
     """
     path = Path(folder)
     if not is_remote(path):
-        yield path, lambda: None
+        yield path, lambda callback: callback or (lambda *given: None)
         return
     copy = _copy_of(path)
     if names_in(path):
@@ -205,8 +207,17 @@ def working_copy(folder: Path | str) -> Iterator[tuple[Path, Callable[[], None]]
     else:
         shutil.rmtree(copy, ignore_errors=True)
         copy.mkdir(parents=True)
+
+    def uploading(callback: Callable[..., None] | None) -> Callable[..., None]:
+        def called(*given: Any) -> None:
+            upload_changes(copy)
+            if callback is not None:
+                callback(*given)
+
+        return called
+
     try:
-        yield copy, lambda: upload_changes(copy)
+        yield copy, uploading
     finally:
         upload_changes(copy)
 
