@@ -8,7 +8,8 @@ import pytest
 
 import gazediffusion as gd
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.partitions import Part, Plan, Progress
+from gazediffusion.generation.journal import Part
+from gazediffusion.generation.partitions import Plan, Progress
 from tests.conftest import RunCommand
 
 N = 6

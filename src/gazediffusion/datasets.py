@@ -10,10 +10,12 @@ from typing import Unpack
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.cluster import Cluster, connected
 from gazediffusion.generation.generator import DiffusionGenerator, Progress
-from gazediffusion.generation.partitions import Part, PartFolder, Plan, write_here
+from gazediffusion.generation.journal import Part
+from gazediffusion.generation.partitions import PartFolder, Plan, write_here
 from gazediffusion.generation.settings import SamplingSettings
 from gazediffusion.geometry import Screen
 from gazediffusion.model import Model, load
+from gazediffusion.urls import shown
 
 ENGINES = ("local", "ray")
 
@@ -42,12 +44,12 @@ def generate_dataset(
 ) -> list[Path]:
     """Write the first n windows of a seed as a folder of Parquet files; returns what was written.
 
-    engine: local (this process) or ray (a cluster, whose nodes share the folder); both write the
-    same parts. part_size: windows of each part; None is 256, or the batch size where that is more.
-    address, n_workers: of a cluster, and at most so many workers. device: of the workers of a
-    cluster: auto, cpu or cuda; the local engine takes that of the model. overwrite: replace parts
-    of other windows or settings. The others are those of `Model.sample_to`. A call that was stopped
-    resumes from the parts whose hash fits.
+    folder: local, or a URL (`s3://bucket/gaze`). engine: local (this process) or ray (a cluster,
+    whose nodes share the folder); both write the same parts. part_size: windows of each part; None
+    is 256, or the batch size where that is more. address, n_workers: of a cluster, and at most so
+    many workers. device: of the workers of a cluster: auto, cpu or cuda; the local engine takes
+    that of the model. overwrite: replace parts of other windows or settings. The others are those
+    of `Model.sample_to`. A call that was stopped resumes from the parts whose hash fits.
     """
     if engine not in ENGINES:
         raise GazeError(f"`engine` must be local or ray, not {engine!r}")
@@ -85,7 +87,7 @@ def _written(
     found = PartFolder(folder, plan)
     found.open(overwrite)
     if found.n_done:
-        say(f"resuming {folder}: {found.n_done} of {plan.config.n} windows are there")
+        say(f"resuming {shown(folder)}: {found.n_done} of {plan.config.n} windows are there")
     progress(found.n_done)
 
     def on_part(part: Part) -> None:

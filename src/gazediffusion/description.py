@@ -15,14 +15,15 @@ from gazediffusion.generation.sets import read_card, readme_of
 from gazediffusion.models.checkpoint import read_config, read_metrics
 from gazediffusion.models.pretrained import find_model
 from gazediffusion.models.unet import n_parameters
+from gazediffusion.storage import fetched
 
 
 def describe(path: Path | str) -> dict[str, Any]:
-    """Everything that a file or folder, or a packaged model by its name, says about itself.
+    """Everything that a file, folder or URL, or a packaged model by its name, says about itself.
 
     `kind` is windows, run or set; the other values depend on it.
     """
-    path = Path(path)
+    path = fetched(path, (f"{Path(path).stem}.json",))
     if not path.exists():
         try:
             return _run(find_model(str(path)))

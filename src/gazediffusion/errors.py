@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gazediffusion.urls import shown
+
 
 class GazeError(Exception):
     """Bad input, said in one line: `path, place: problem; remedy`."""
@@ -20,7 +22,7 @@ class GazeError(Exception):
         place: str | None = None,
         remedy: str | None = None,
     ) -> None:
-        where = ", ".join(str(part) for part in (path, place) if part is not None)
+        where = ", ".join(shown(part) for part in (path, place) if part is not None)
         message = f"{where}: {problem}" if where else problem
         if remedy:
             message = f"{message}; {remedy}"

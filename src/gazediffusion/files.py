@@ -2,7 +2,8 @@
 
 Output goes to a temporary name beside its target and is renamed when complete; a full or
 unwritable disk, or an interrupt, leaves the target as it was. What a user names as an output is
-replaced only on request (`require_free`).
+replaced only on request (`require_free`). Paths may be URLs (`storage`): their files are written
+locally and uploaded when complete.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, cast
 
+from gazediffusion import storage
 from gazediffusion.errors import GazeError
+from gazediffusion.urls import is_remote
 
 MAX_UNPACKED_BYTES = 2 << 30
 
@@ -49,7 +52,7 @@ class _Gzip(gzip.GzipFile):
 def open_unpacked(path: Path) -> Iterator[IO[bytes]]:
     """Open a file to read its bytes, unpacked where they are gzip, whatever the file is called."""
     try:
-        with open(path, "rb") as stream:
+        with open(storage.fetched(path), "rb") as stream:
             is_gzip = stream.peek(2).startswith(b"\x1f\x8b")
             yield cast("IO[bytes]", _Gzip(str(path), fileobj=stream) if is_gzip else stream)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -122,23 +125,38 @@ def require_free(path: Path, overwrite: bool = False, known_by: str | None = Non
         )
     replacing = "or give `overwrite` to replace it"
     with naming_failure(path):
-        if path.is_dir():
-            is_ours = known_by is not None and any(path.glob(known_by))
-            if any(path.iterdir()) and not (overwrite and is_ours):
+        in_folder = _names_in(path)
+        if in_folder is not None:
+            is_ours = known_by is not None and bool(storage.names_in(path, known_by))
+            if in_folder and not (overwrite and is_ours):
                 remedy = f"name a new one, {replacing}" if is_ours else "name a new one"
                 raise GazeError("this folder is not empty", path=path, remedy=remedy)
-        elif path.exists() and known_by is not None:
+        elif not _exists(path):
+            return
+        elif known_by is not None:
             raise GazeError("this is a file", path=path, remedy="name a folder")
-        elif path.exists() and not overwrite:
+        elif not overwrite:
             problem = "this file exists already"
             raise GazeError(problem, path=path, remedy=f"name another, {replacing}")
+
+
+def _names_in(path: Path) -> list[str] | None:
+    """What is in a folder; None where there is none. An upload that was cut is as good as none."""
+    if not is_remote(path):
+        return os.listdir(path) if path.is_dir() else None
+    names = storage.names_in(path)
+    return names if names and storage.INCOMPLETE not in names else None
+
+
+def _exists(path: Path) -> bool:
+    return storage.is_file(path) if is_remote(path) else path.exists()
 
 
 @contextlib.contextmanager
 def written_whole(
     path: Path, overwrite: bool = True, known_by: str | None = None
 ) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; rename it into place when the block succeeds.
+    """Yield a temporary path beside `path`; put it into place when the block succeeds.
 
     Works for a file and for a folder (make the folder at the yielded path). What must not be
     replaced is an error before anything is written; see `require_free`.
@@ -146,11 +164,11 @@ def written_whole(
     path = Path(path)
     # Machines that share a folder may have processes of the same number.
     writer = f"{os.getpid()}-{secrets.token_hex(4)}"
-    temporary = path.with_name(f".{path.name}.{writer}.part")
+    temporary = storage.work_place(path) / f".{path.name}.{writer}.part"
     try:
         require_free(path, overwrite, known_by)
         with naming_failure(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.parent.mkdir(parents=True, exist_ok=True)
             yield temporary
             put_in_place(temporary, path)
     finally:
@@ -162,7 +180,13 @@ def written_whole(
 
 
 def put_in_place(source: Path, target: Path) -> None:
-    """Rename a file or folder; what is at the target is replaced, and kept where that fails."""
+    """Rename a file or folder; what is at the target is replaced, and kept where that fails.
+
+    To a URL it is uploaded, and the source stays.
+    """
+    if is_remote(target):
+        storage.put(source, target)
+        return
     if not source.is_dir() or not target.is_dir() or target.is_symlink():
         os.replace(source, target)
         return
@@ -181,7 +205,7 @@ def require_writable(path: Path) -> None:
     probe = path.with_name(f".{path.name}.{os.getpid()}.probe")
     with written_whole(probe) as temporary:
         temporary.touch()
-    probe.unlink(missing_ok=True)
+    storage.remove(probe)
 
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:
@@ -223,7 +247,8 @@ def read_parquet_header(path: Path) -> dict[str, Any] | None:
     from pyarrow import ArrowException, parquet
 
     try:
-        metadata = parquet.read_metadata(path).metadata or {}
+        with storage.opened(path) as stream:
+            metadata = parquet.read_metadata(stream).metadata or {}
         header = json.loads(metadata.get(b"gazediffusion", b"null"))
     except (ArrowException, ValueError, OSError, RecursionError):
         return None
@@ -233,8 +258,8 @@ def read_parquet_header(path: Path) -> dict[str, Any] | None:
 def sha256_of(path: Path) -> str:
     """SHA-256 of a file's content, as hexadecimal digits."""
     try:
-        with open(path, "rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
+        with storage.opened(path) as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]
     except OSError:
         read_bytes(path)  # says in one line what is wrong with it
         raise

@@ -49,7 +49,9 @@ from gazediffusion.models.checkpoint import Run, RunConfig, WeightsName
 from gazediffusion.models.pretrained import load_model, pretrained_folder
 from gazediffusion.models.recipes import Recipe
 from gazediffusion.models.unet import n_parameters
+from gazediffusion.storage import upload_changes, working_copy
 from gazediffusion.training import calibration
+from gazediffusion.training.distributed import require_run_folder
 from gazediffusion.training.loop import held_out_bound
 from gazediffusion.training.settings import TrainingSettings
 from gazediffusion.training.training import train as train_run
@@ -60,6 +62,7 @@ def load(
 ) -> Model:
     """A packaged model by its name (`default`, `joint`, `position`, `velocity`), or a run folder.
 
+    A run folder may be a URL, as `s3://bucket/run`.
     weights: best or last are averaged (EMA), raw is not; packaged models have best only.
     device: auto (the GPU where there is one), cpu, cuda, cuda:1 ...
     """
@@ -79,10 +82,14 @@ def train(
     """Train a model into a run folder, calibrate it and load it.
 
     recipe: a name of `RECIPES` or a recipe; None is the initial model's, or that of the windows'
-    protocol. initial: a model to fine-tune.
+    protocol. initial: a model to fine-tune. folder: at a URL it is uploaded after each epoch and
+    when the call ends or is stopped.
     """
+    require_run_folder(folder)
     run = None if initial is None else initial.run
-    trained = train_run(windows, folder, recipe, initial=run, **settings)
+    with working_copy(folder) as (local, uploading):
+        settings["on_epoch"] = uploading(settings.get("on_epoch"))
+        trained = train_run(windows, local, recipe, initial=run, **settings)
     return load(trained, device=settings.get("device", "auto"))
 
 
@@ -373,7 +380,10 @@ class Model:
         device = self.device
         if self.run.path.parent == pretrained_folder():
             raise GazeError("a packaged model is calibrated already", path=self.run.path)
-        calibration.calibrate(self.run.path, device, n, rounds, progress, should_stop, say)
+        try:
+            calibration.calibrate(self.run.path, device, n, rounds, progress, should_stop, say)
+        finally:
+            upload_changes(self.run.path)
         return load(self.run.path, self.run.weights, str(device))
 
 

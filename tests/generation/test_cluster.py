@@ -13,7 +13,8 @@ import pytest
 import gazediffusion as gd
 from gazediffusion.errors import GazeError
 from gazediffusion.generation import cluster as engine
-from gazediffusion.generation.partitions import JOURNAL, MANIFEST
+from gazediffusion.generation.journal import JOURNAL
+from gazediffusion.generation.partitions import MANIFEST
 from tests.conftest import RunCommand
 
 N, PART = 40, 2

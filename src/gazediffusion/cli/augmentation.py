@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from gazediffusion.cli import progress
-from gazediffusion.cli.console import exit_stopped, out, plain, warn
+from gazediffusion.cli.console import exit_stopped, kept_place, out, plain, warn
 from gazediffusion.cli.options import (
     BatchSize,
     BlinkAfter,
@@ -144,7 +144,11 @@ def augment(
             )
         except KeyboardInterrupt:
             stack.close()
-            kept = f"what is generated is kept beside {output}" if bars else "nothing is generated"
+            kept = (
+                f"what is generated is kept {kept_place(output)}"
+                if bars
+                else "nothing is generated"
+            )
             exit_stopped(f"stopped; {kept}")
     for line in written.warnings:
         warn(line)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import re
 import sys
+from pathlib import Path
 from typing import NoReturn
 
 import typer
 from rich.console import Console
 from rich.markup import escape
+
+from gazediffusion.urls import is_remote, shown
 
 # A pipe has no width of its own, and a table must not be squeezed into 80 columns for it.
 out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 200)
@@ -17,8 +20,13 @@ err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def plain(text: object) -> str:
-    """Text that rich prints as it is."""
-    return escape(str(text))
+    """Text that rich prints as it is; a path as the user names it."""
+    return escape(shown(text))
+
+
+def kept_place(output: Path) -> str:
+    """Where unfinished work on an output is kept."""
+    return "on this machine" if is_remote(output) else f"beside {output}"
 
 
 def mute_other_processes() -> None:

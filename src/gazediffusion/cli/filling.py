@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from gazediffusion.cli import progress
-from gazediffusion.cli.console import out, plain, warn
+from gazediffusion.cli.console import kept_place, out, plain, warn
 from gazediffusion.cli.options import (
     BatchSize,
     BlinkAfter,
@@ -76,7 +76,7 @@ def fill(
     loaded = gd.load(model, device=device)
 
     def kept(has_begun: bool) -> str:
-        beside = f"recordings that are filled are kept beside {output}"
+        beside = f"recordings that are filled are kept {kept_place(output)}"
         return beside if has_begun else "nothing is filled yet"
 
     with progress.later_windows_bar("filling", kept) as begin:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from gazediffusion.cli import progress
-from gazediffusion.cli.console import out, plain, warn
+from gazediffusion.cli.console import kept_place, out, plain, warn
 from gazediffusion.cli.options import (
     BatchSize,
     BlinkAfter,
@@ -59,7 +59,7 @@ def label(
     loaded = gd.load(model, device=device)
 
     def kept(has_begun: bool) -> str:
-        beside = f"recordings that are labelled are kept beside {output}"
+        beside = f"recordings that are labelled are kept {kept_place(output)}"
         return beside if has_begun else "nothing is labelled yet"
 
     with progress.later_windows_bar("labelling", kept) as begin:

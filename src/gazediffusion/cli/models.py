@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gazediffusion.cli import progress, tables
-from gazediffusion.cli.console import exit_stopped, mute_other_processes, out, plain, warn
+from gazediffusion.cli.console import (
+    exit_stopped,
+    kept_place,
+    mute_other_processes,
+    out,
+    plain,
+    warn,
+)
 from gazediffusion.cli.options import (
     Address,
     BatchSize,
@@ -27,7 +34,8 @@ from gazediffusion.cli.options import (
     screen_of,
     windows_or_recordings,
 )
-from gazediffusion.errors import StoppedError
+from gazediffusion.errors import GazeError, StoppedError
+from gazediffusion.urls import is_remote, shown
 
 if TYPE_CHECKING:
     from gazediffusion.training.loop import Epoch
@@ -109,6 +117,8 @@ def train(
     import gazediffusion as gd
 
     mute_other_processes()
+    if tensorboard and is_remote(output):
+        raise GazeError("`tensorboard` needs a local run folder", path=output)
     loaded = [gd.Windows.load(path) for path in windows]
     source = None if initial is None else gd.load(initial, device="cpu")
     log = progress.scalar_log(output / "tensorboard" if tensorboard else None)
@@ -375,7 +385,7 @@ def generate(
                 **(parts or {"format": format}),
             )
         except KeyboardInterrupt:
-            kept = f"kept {'in' if parts else 'beside'} {output}"
+            kept = f"kept {f'in {shown(output)}' if parts else kept_place(output)}"
             done = f"{bar.done:.0f} of {n} windows are generated and {kept}"
             bar.close()
             exit_stopped(f"stopped; {done}")

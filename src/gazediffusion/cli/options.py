@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 Paths = Annotated[
     list[str],
     typer.Argument(
-        help="Files, folders, quoted globs, or [bold]pymovements:NAME[/bold] for a public dataset.",
+        help="Files, folders, quoted globs, URLs (s3://bucket/study), or "
+        "[bold]pymovements:NAME[/bold] for a public dataset.",
         show_default=False,
     ),
 ]

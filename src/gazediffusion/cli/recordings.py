@@ -27,6 +27,7 @@ from gazediffusion.cli.options import (
 )
 from gazediffusion.errors import GazeError
 from gazediffusion.files import require_free, require_writable
+from gazediffusion.storage import size_of
 
 
 def simulate(
@@ -195,9 +196,7 @@ def prepare(
         windows = gd.prepare(recordings, config, bar, targets=targets)
     windows.save(output, overwrite=overwrite)
     tables.print_windows(windows)
-    out.print(
-        f"wrote {plain(output)}: {len(windows)} windows, {output.stat().st_size / 1e6:.1f} MB"
-    )
+    out.print(f"wrote {plain(output)}: {len(windows)} windows, {size_of(output) / 1e6:.1f} MB")
 
 
 def _pair(words: str) -> tuple[str, str]:

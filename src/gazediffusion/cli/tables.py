@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from gazediffusion.cli.console import in_flags, out, plain, warn
+from gazediffusion.urls import is_remote
 
 if TYPE_CHECKING:
     from gazediffusion.data.inspection import TaskSummary
@@ -34,7 +35,7 @@ def print_description(path: str) -> None:
     """What a file or folder is, in words."""
     import gazediffusion as gd
 
-    if path.endswith(".safetensors") and Path(path).is_file():
+    if path.endswith(".safetensors") and (is_remote(path) or Path(path).is_file()):
         windows = gd.Windows.load(path)
         print_windows(windows)
         print_provenance(windows.provenance)

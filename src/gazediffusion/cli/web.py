@@ -11,6 +11,8 @@ import typer
 from gazediffusion.cli.console import out, plain
 from gazediffusion.cli.options import reads_recordings
 from gazediffusion.errors import GazeError
+from gazediffusion.storage import fetched
+from gazediffusion.urls import is_remote
 
 _NEEDED = ("fastapi", "uvicorn", "plotly", "python_multipart")
 
@@ -90,8 +92,8 @@ def serve(
     settings = Settings(
         host=host,
         port=port,
-        model=model,
-        real=real,
+        model=model if model is None or not is_remote(model) else str(fetched(model)),
+        real=None if real is None else fetched(real),
         reading=reading,
         token=token,
         allowed_hosts=tuple(allowed_host or ()),

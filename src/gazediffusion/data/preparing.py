@@ -32,6 +32,7 @@ from gazediffusion.data.windows import CLIP, VELOCITY_QUANTILE, Protocol, Window
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.files import sha256_of
 from gazediffusion.geometry import Screen
+from gazediffusion.urls import origin_of
 from gazediffusion.version import __version__
 
 OFF_SCREEN_BEYOND = 1.1  # paper: "samples exceeding ±1.1 in either axis"
@@ -346,6 +347,7 @@ class _Builder:
             "sources": [
                 {
                     "name": source.path.name,
+                    **origin_of(source.path),
                     "format": source.reader.NAME,
                     "bytes": source.path.stat().st_size,
                     "sha256": sha256_of(source.path),

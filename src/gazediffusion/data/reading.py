@@ -69,6 +69,7 @@ def read(
 ) -> Recordings:
     """Find recordings at files, folders, globs or `pymovements:NAME`; they are read when iterated.
 
+    URLs (`s3://`, `gs://`, `memory://`) are fetched first, into a temporary folder.
     format: of all files; auto recognises each. settings: what is said of the files, as `screen`,
     `columns`, `unit` and `origin`; see `ReadSettings`.
 

@@ -13,6 +13,8 @@ from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
 from gazediffusion.files import sha256_of
 from gazediffusion.geometry import Origin, Screen, Unit
+from gazediffusion.storage import fetched
+from gazediffusion.urls import origin_of
 
 if TYPE_CHECKING:
     from gazediffusion.data.readers.positions import Positions
@@ -68,7 +70,7 @@ class RecordedTargets:
     def __init__(
         self, path: Path | str, unit: Unit | None = None, origin: Origin | None = None
     ) -> None:
-        self.path = Path(path)
+        self.path = fetched(path)
         self.jumps = list(_read_jumps(self.path, unit, origin))
         self._recorded: set[int] = set()
 
@@ -93,6 +95,7 @@ class RecordedTargets:
             )
         return {
             "name": self.path.name,
+            **origin_of(self.path),
             "sha256": sha256_of(self.path),
             "recordings_without_gaze": len(others),
             "rows_without_gaze": n_rows,

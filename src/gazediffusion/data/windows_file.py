@@ -22,6 +22,7 @@ from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.files import read_safetensors, written_whole
 from gazediffusion.geometry import Screen
+from gazediffusion.storage import fetched
 
 FORMAT = "gazediffusion-windows"
 # Version 2 adds `run_screen` and `run_step`; files of one screen without steps stay version 1.
@@ -86,6 +87,7 @@ def save_windows(windows: Windows, path: Path, overwrite: bool = False) -> None:
 
 def load_windows(path: Path) -> Windows:
     """Read a windows file of any version; anything else is refused in one line."""
+    path = fetched(path)
     if not path.is_file():
         raise GazeError("there is no such file", path=path)
     tensors, header = read_safetensors(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
+from gazediffusion import urls
 from gazediffusion.data.export.npz import read_npz
 from gazediffusion.data.splits import split_participants
 from gazediffusion.data.windows import Windows
@@ -52,6 +53,7 @@ from gazediffusion.generation.sets import read_card
 from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import Run
 from gazediffusion.models.pretrained import load_model
+from gazediffusion.storage import fetched
 
 if TYPE_CHECKING:
     from gazediffusion.data.readers import ReadOptions
@@ -93,6 +95,9 @@ def evaluate_files(
     """
     config = config or EvaluationConfig()
     synthetic = synthetic if isinstance(synthetic, Mapping) else _named(synthetic)
+    synthetic = {name: _local(path) for name, path in synthetic.items()}
+    real = None if real is None else _local(real)
+    reference = None if reference is None else _local(reference)
     if n is not None and n < MIN_WINDOWS:
         raise GazeError(f"`n` must be {MIN_WINDOWS} or more for an evaluation, not {n}")
     options = None
@@ -119,7 +124,7 @@ def evaluate_files(
         return evaluate(summary, sets, config=config, progress=progress)
     if summary is not None:
         raise GazeError("`summary` is for comparing without `real`", remedy="give one of them")
-    progress(f"reading {real}")
+    progress(f"reading {urls.shown(real)}")
     held_out, training = _real_sides(real, reference, split_seed, options)
     require_windows("the real windows", held_out)
     network = _feature_model(feature_model, synthetic, held_out.rate_hz)
@@ -314,10 +319,15 @@ def _named(given: Sequence[Path | str]) -> dict[str, Path | str]:
     return sets
 
 
+def _local(path: Path | str) -> Path | str:
+    """A local copy of a URL, with the card beside it; anything else as it is."""
+    return fetched(path, (f"{Path(path).stem}.json",)) if urls.is_remote(path) else path
+
+
 def name_of(given: str) -> tuple[str, str]:
     """(name, path) of `NAME=PATH`, or of a path, which is named by its file or folder."""
     name, equals, path = given.partition("=")
-    if equals and name and not Path(given).exists():
+    if equals and name and not urls.is_remote(given) and not Path(given).exists():
         return name, path
     return Path(given).stem or Path(given).name, given
 

@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.partitions import Part, PartFolder, Plan, require_plan
+from gazediffusion.generation.journal import Part
+from gazediffusion.generation.partitions import PartFolder, Plan, require_plan
+from gazediffusion.urls import is_remote, url_of
 from gazediffusion.version import __version__
 
 DEVICES = ("auto", "cpu", "cuda")
@@ -185,7 +187,8 @@ class _Engine:
         where = NodeAffinitySchedulingStrategy(node, soft=False)
         actor = self.ray.remote(Worker).options(**needs, scheduling_strategy=where).remote()
         worker = _Hired(node, actor)
-        folder, digest = str(self.found.folder.resolve()), self.found.plan.digest
+        given, digest = self.found.folder, self.found.plan.digest
+        folder = url_of(given) if is_remote(given) else str(given.resolve())
         started = actor.start.remote(__version__, self.packed, folder, digest, device)
         self.pending[started] = worker, None
         return worker

@@ -1,10 +1,10 @@
 """Sets in parts: a folder of Parquet files, each of a fixed number of windows, and its manifest.
 
 A plan says which windows each part has. The bytes of a part are a function of the plan and its
-number, so that any process of any machine may write it. A part is moved into place when it is
-whole; then its hash is added to a journal in the folder. When all parts are there, card, README and
-manifest are written and the journal is removed. The same call resumes from the parts whose hash
-fits.
+number, so that any process of any machine may write it. A part is put into place when it is whole;
+then its hash is noted in the folder's journal (`journal`). When all parts are there, card, README
+and manifest are written and the journal is removed. The same call resumes from the parts whose hash
+fits. The folder may be a URL.
 """
 
 from __future__ import annotations
@@ -36,31 +36,17 @@ from gazediffusion.files import (
     written_whole,
 )
 from gazediffusion.generation.generator import DiffusionGenerator
+from gazediffusion.generation.journal import Part, journal_of
 from gazediffusion.generation.sets import SetConfig, make_card
+from gazediffusion.storage import is_file, names_in, remove, work_place
 
 Progress = Callable[[float], None]
 FORMAT = "gazediffusion-parts"
-MANIFEST, JOURNAL = "manifest.json", ".journal.jsonl"
+MANIFEST = "manifest.json"
 _PARTS = "part-*.parquet"
 # A CPU core generates so many windows in about a minute; an interrupt loses no more.
 LEAST_PART_SIZE = 256
 _N_READERS = 8  # threads that check hashes
-
-
-@dataclass(frozen=True)
-class Part:
-    """A written part: windows first..first+n-1. device: the kind that generated them."""
-
-    number: int
-    first: int
-    n: int
-    sha256: str
-    device: str
-
-    @property
-    def name(self) -> str:
-        """The name of its file."""
-        return f"part-{self.number:06d}.parquet"
 
 
 @dataclass(frozen=True)
@@ -140,6 +126,7 @@ class PartFolder:
     def __init__(self, folder: Path | str, plan: Plan) -> None:
         self.folder = Path(folder)
         self.plan = plan
+        self.journal = journal_of(self.folder)
         self.parts: dict[int, Part] = {}
 
     @property
@@ -155,7 +142,7 @@ class PartFolder:
     @property
     def is_complete(self) -> bool:
         """Whether all parts are there, and their manifest."""
-        return not self.missing and (self.folder / MANIFEST).is_file()
+        return not self.missing and is_file(self.folder / MANIFEST)
 
     def open(self, overwrite: bool = False) -> None:
         """Find the whole parts of this plan in the folder, and remove damaged ones.
@@ -177,18 +164,15 @@ class PartFolder:
             return
         with naming_failure(self.folder):
             names = {part.name for part in self.parts.values()}
-            lines = [{"plan": self.plan.digest}, *map(asdict, self.parts.values())]
-            with written_whole(self.folder / JOURNAL) as temporary:
-                temporary.write_text("".join(map(_line, lines)), encoding="utf-8")
-            for path in (self.folder / MANIFEST, *self.folder.glob(_PARTS)):
-                if path.name not in names:
-                    path.unlink(missing_ok=True)
+            self.journal.begin(self.plan.digest, self.parts.values())
+            for name in (MANIFEST, *names_in(self.folder, _PARTS)):
+                if name not in names:
+                    remove(self.folder / name)
 
     def add(self, part: Part) -> None:
         """Note a part that was put into the folder."""
         self.parts[part.number] = part
-        with naming_failure(self.folder), open(self.folder / JOURNAL, "a") as stream:
-            stream.write(_line(asdict(part)))
+        self.journal.add(part)
 
     def finish(self) -> list[Path]:
         """Write card, README and manifest; returns the folder and these three."""
@@ -207,22 +191,23 @@ class PartFolder:
             sizes["batch_size"] = self.plan.generator.batch_size
             about = {"format": FORMAT, "plan": self.plan.digest, **sizes}
             write_json(manifest, {**about, "parts": listed})
-            (self.folder / JOURNAL).unlink(missing_ok=True)
+            self.journal.remove()
         self.clean()
         return [self.folder, card, readme, manifest]
 
     def clean(self) -> None:
         """Remove what killed writers left."""
-        for path in self.folder.glob(f".{_PARTS}.*.part"):
+        for path in work_place(self.folder / MANIFEST).glob(f".{_PARTS}.*.part"):
             with contextlib.suppress(OSError):
                 path.unlink()
 
     def _known(self) -> tuple[str | None, list[Part]]:
         """Digest of the plan whose parts are in the folder, and the parts it knows of."""
-        journal, manifest = self.folder / JOURNAL, self.folder / MANIFEST
-        if journal.is_file():
-            return _journal(journal)
-        if not manifest.is_file():
+        manifest = self.folder / MANIFEST
+        digest, parts = self.journal.read()
+        if digest is not None:
+            return digest, parts
+        if not is_file(manifest):
             return None, []
         fields = read_json(manifest)
         if not isinstance(fields, dict) or fields.get("format") != FORMAT:
@@ -244,20 +229,20 @@ class PartFolder:
                 remedy="name a new one, or give `overwrite` to replace them",
             )
         with naming_failure(self.folder):
-            for name in (MANIFEST, JOURNAL, "card.json", "README.md", _PARTS):
-                for path in self.folder.glob(name):
-                    path.unlink()
+            for pattern in (MANIFEST, "card.json", "README.md", _PARTS):
+                for name in names_in(self.folder, pattern):
+                    remove(self.folder / name)
+            self.journal.remove()
 
     def _is_whole(self, part: Part) -> bool:
         path = self.folder / part.name
         is_of_plan = part.number < self.plan.n_parts
-        return is_of_plan and path.is_file() and sha256_of(path) == part.sha256
+        return is_of_plan and is_file(path) and sha256_of(path) == part.sha256
 
 
 def require_plan(folder: Path, digest: str) -> None:
     """Refuse a folder that is not the one of the plan: a machine that does not share it."""
-    journal = folder / JOURNAL
-    if not journal.is_file() or _journal(journal)[0] != digest:
+    if journal_of(folder).read()[0] != digest:
         raise GazeError(
             "a worker does not see this folder",
             path=folder,
@@ -276,23 +261,6 @@ def write_here(
             progress(n_before + done)
 
         on_part(found.plan.write(found.folder, number, counted))
-
-
-def _journal(path: Path) -> tuple[str | None, list[Part]]:
-    """Digest and parts of a journal; a last line that was cut short is passed over."""
-    digest, parts = None, {}
-    for line in path.read_text(encoding="utf-8").splitlines():
-        with contextlib.suppress(ValueError, TypeError):
-            fields = json.loads(line)
-            if "plan" in fields:
-                digest = str(fields["plan"])
-            else:
-                parts[int(fields["number"])] = Part(**fields)
-    return digest, list(parts.values())
-
-
-def _line(fields: dict[str, Any]) -> str:
-    return json.dumps(fields) + "\n"
 
 
 def _without_number(part: Part) -> dict[str, Any]:

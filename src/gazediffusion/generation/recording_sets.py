@@ -24,6 +24,8 @@ from gazediffusion.errors import GazeError
 from gazediffusion.files import ending_of, sha256_of, unpacked
 from gazediffusion.generation.generator import Progress
 from gazediffusion.geometry import Screen
+from gazediffusion.storage import work_place
+from gazediffusion.urls import origin_of
 
 if TYPE_CHECKING:
     from gazediffusion.data.reading import Recordings
@@ -54,7 +56,12 @@ def format_of_recordings(output: Path, recordings: Recordings) -> str:
 def describe_sources(recordings: Recordings) -> list[dict[str, str]]:
     """Name, format and hash of the files of recordings, as a card states them."""
     return [
-        {"name": one.path.name, "format": one.reader.NAME, "sha256": sha256_of(one.path)}
+        {
+            "name": one.path.name,
+            **origin_of(one.path),
+            "format": one.reader.NAME,
+            "sha256": sha256_of(one.path),
+        }
         for one in recordings.sources
     ]
 
@@ -62,7 +69,7 @@ def describe_sources(recordings: Recordings) -> list[dict[str, str]]:
 def work_folder(output: Path, card: Mapping[str, Any]) -> Path:
     """A folder beside the output, named by everything that decides what is computed."""
     digest = hashlib.sha256(json.dumps(card, sort_keys=True).encode()).hexdigest()[:12]
-    return output.parent / f".{output.name}.{digest}.work"
+    return work_place(output) / f".{output.name}.{digest}.work"
 
 
 def require_size(screen: Screen, format: str, path: Path) -> None:

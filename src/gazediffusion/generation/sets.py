@@ -35,6 +35,8 @@ from gazediffusion.files import require_writable, written_whole
 from gazediffusion.generation.labelling import Labeller, Labels, with_lost_labels
 from gazediffusion.generation.losses import LossModel
 from gazediffusion.geometry import Screen
+from gazediffusion.storage import work_place
+from gazediffusion.urls import shown
 from gazediffusion.version import __version__
 
 __all__ = [
@@ -180,7 +182,7 @@ def write_set(
     require_free_set(output, config.format, overwrite)
     require_writable(output)
     if done := windows_done(generator, config, output):
-        say(f"resuming {output}: {done} of {config.n} windows are generated")
+        say(f"resuming {shown(output)}: {done} of {config.n} windows are generated")
     card = make_card(generator, config)
     _require_sizes(generator, config)
     work = _work_folder(output, card)
@@ -319,7 +321,7 @@ def _work_folder(output: Path, card: dict[str, Any]) -> Path:
     free = ("n_windows", "screen", "screens")
     decisive = {key: value for key, value in card.items() if key not in free}
     digest = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
-    return output.parent / f".{output.name}.{digest}.work"
+    return work_place(output) / f".{output.name}.{digest}.work"
 
 
 def _piece(work: Path, first: int, stop: int) -> Path:

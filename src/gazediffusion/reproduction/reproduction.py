@@ -15,6 +15,7 @@ from gazediffusion.reproduction.evidence import PACKAGED, disagreements, feature
 from gazediffusion.reproduction.page import FIGURES, render
 from gazediffusion.reproduction.plan import PAPER, TINY, Plan
 from gazediffusion.reproduction.tables import TABLES, make_results, requirements
+from gazediffusion.urls import is_remote
 from gazediffusion.version import __version__
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ def reproduce(
     """
     folder, plan = Path(folder), TINY if tiny else PAPER
     watcher = watcher or Silent()
+    if is_remote(folder):
+        raise GazeError("the experiments are run in a local folder", path=folder)
     _require_known(only, until)
     for name in runs:
         if name not in plan.runs:

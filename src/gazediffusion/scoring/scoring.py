@@ -19,6 +19,7 @@ from gazediffusion.models.pretrained import SCORES, pretrained_folder
 from gazediffusion.scoring.calibration import MOST_WINDOWS, Calibration, n_to_score
 from gazediffusion.scoring.scorer import Floats, Progress, ScoreConfig, Scorer
 from gazediffusion.scoring.scores import PICTURES, Coverage, Scores, require_scores_path, tabulated
+from gazediffusion.storage import upload_changes
 
 if TYPE_CHECKING:
     from gazediffusion.data.reading import Recordings
@@ -116,6 +117,7 @@ def calibrate_scores(
     parts = [windows] if isinstance(windows, Windows) else list(windows)
     scorer = Scorer(loaded.run, ScoreConfig(**settings), batch_size)
     Calibration.fit(scorer, parts, n, begin(n_to_score(parts, n))).save(path)
+    upload_changes(path.parent)
     return path
 
 

@@ -32,6 +32,7 @@ from gazediffusion.models.checkpoint import (
     save_tensors,
     write_config,
 )
+from gazediffusion.urls import shown
 
 WINDOWS = 128  # of each task and round
 ROUNDS = 4
@@ -78,9 +79,9 @@ def calibrate(
     state = _restored(run, n, rounds)
     is_resumed = state.round or state.measured
     say(
-        f"resuming the calibration of {folder} in round {state.round + 1} of {rounds}"
+        f"resuming the calibration of {shown(folder)} in round {state.round + 1} of {rounds}"
         if is_resumed
-        else f"calibrating {folder}: {n} windows of each task in {rounds} rounds"
+        else f"calibrating {shown(folder)}: {n} windows of each task in {rounds} rounds"
     )
     while state.round < rounds:
         here = replace(run, config=replace(run.config, conditioning=state.conditioning))
@@ -102,7 +103,7 @@ def calibrate(
                     _save(run, state, n, rounds)
                     raise StoppedError(
                         f"calibration stopped in round {state.round + 1} of {rounds}; "
-                        f"{folder} is saved"
+                        f"{shown(folder)} is saved"
                     )
         state = _State(state.conditioning.calibrate(draws, state.measured), state.round + 1)
         _save(run, state, n, rounds)

@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -26,6 +27,7 @@ from torch.distributed.rendezvous import rendezvous
 from gazediffusion.device import choose_device
 from gazediffusion.errors import GazeError, StoppedError
 from gazediffusion.training.batches import Batch
+from gazediffusion.urls import is_remote
 
 T = TypeVar("T")
 _STEP_LIMIT = timedelta(minutes=30)  # a first step includes compilation
@@ -49,6 +51,13 @@ def joined(device: str) -> Processes | None:
             remedy="start several processes with torchrun, or unset WORLD_SIZE",
         )
     return Processes(_own_device(device))
+
+
+def require_run_folder(folder: Path | str) -> None:
+    """Refuse a run folder at a URL, of which each process would have a copy, for several."""
+    if is_remote(folder) and "WORLD_SIZE" in os.environ:
+        remedy = "name a local one, and upload it afterwards"
+        raise GazeError("several processes need a local run folder", path=folder, remedy=remedy)
 
 
 def by_first(processes: Processes | None, work: Callable[[], T]) -> T:

@@ -18,6 +18,7 @@ from gazediffusion.models.recipes import Recipe, find_recipe
 from gazediffusion.training import calibration
 from gazediffusion.training.distributed import by_first, joined
 from gazediffusion.training.loop import Epoch, train_epochs
+from gazediffusion.urls import shown
 
 # The learning rate of fine-tuning, as a share of the recipe's.
 FINE_TUNING_RATE = 0.5
@@ -90,7 +91,7 @@ def train(
     n_done = by_first(processes, lambda: len(read_metrics(folder)))
     if n_done < chosen.epochs:
         raise StoppedError(
-            f"training stopped after {n_done} of {chosen.epochs} epochs; {folder} is saved"
+            f"training stopped after {n_done} of {chosen.epochs} epochs; {shown(folder)} is saved"
         )
 
     def calibrated() -> None:
@@ -139,7 +140,7 @@ def _announce(folder: Path, say: Callable[[str], None]) -> None:
         return
     n_done, total = len(read_metrics(folder)), read_config(folder).recipe.epochs
     say(
-        f"{folder} is trained: {n_done} of {total} epochs"
+        f"{shown(folder)} is trained: {n_done} of {total} epochs"
         if n_done >= total
-        else f"resuming {folder} after {n_done} of {total} epochs"
+        else f"resuming {shown(folder)} after {n_done} of {total} epochs"
     )

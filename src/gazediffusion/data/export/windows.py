@@ -36,6 +36,7 @@ from gazediffusion.files import (
     written_whole,
 )
 from gazediffusion.geometry import Screen
+from gazediffusion.storage import work_place
 
 FORMATS = ("parquet", "csv", "npz", "bids", "asc")
 _SINGLE = {"parquet": "recordings.parquet", "csv": "recordings.csv", "npz": "windows.npz"}
@@ -50,7 +51,7 @@ def export_windows(
     """
     format = format_of(output, format)
     require_free_set(output, format, overwrite)
-    work = output.with_name(f".{output.name}.{os.getpid()}.work")
+    work = work_place(output) / f".{output.name}.{os.getpid()}.work"
     try:
         with written_whole(work / "set") as folder:
             folder.mkdir()
@@ -187,8 +188,8 @@ def _put_file(folder: Path, output: Path, format: str) -> list[Path]:
     sidecar, readme = output.with_suffix(".json"), output.with_suffix(".md")
     fields = read_json(folder / "recordings.json") if format != "npz" else {}
     write_json(sidecar, {**fields, CARD_KEY: read_json(folder / "card.json")})
-    os.replace(folder / "README.md", readme)
-    os.replace(folder / _SINGLE[format], output)
+    put_in_place(folder / "README.md", readme)
+    put_in_place(folder / _SINGLE[format], output)
     return [output, sidecar, readme]
 
 

@@ -32,6 +32,8 @@ from gazediffusion.data.readers.options import ReadOptions
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.files import decode_text, open_unpacked, unpacked
+from gazediffusion.storage import fetched_matches
+from gazediffusion.urls import is_remote
 
 __all__ = ["FORMATS", "ReadOptions", "Source", "find_sources", "read_recordings"]
 
@@ -76,7 +78,7 @@ class Source:
 def find_sources(
     paths: Sequence[str | Path], options: ReadOptions | None = None, format: str = "auto"
 ) -> list[Source]:
-    """Every readable file named by files, folders, globs or `pymovements:NAME`, in sorted order.
+    """Every readable file named by files, folders, globs, URLs or `pymovements:NAME`, sorted.
 
     Files in a folder that are no recordings (notes, sidecars) are passed over; a file named
     outright must be one.
@@ -113,6 +115,9 @@ def _expand(given: str, options: ReadOptions, format: str) -> Iterator[tuple[Pat
     if given.startswith("pymovements:"):
         found = pymovements_registry.find(given.removeprefix("pymovements:"), options)
         yield from cast("list[tuple[Path, Reader]]", found)
+    elif is_remote(given):
+        for copy in fetched_matches(given, _beside):
+            yield from _expand(str(copy), options, format)
     elif path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.is_file())
         shown = [one for one in files if not any(p[0] == "." for p in one.relative_to(path).parts)]
@@ -131,6 +136,12 @@ def _expand(given: str, options: ReadOptions, format: str) -> Iterator[tuple[Pat
             yield from _expand(name, options, format)
     else:
         raise GazeError("there is no such file or folder", path=given)
+
+
+def _beside(name: str) -> tuple[str, ...]:
+    """Patterns of the files beside one that readers look for: sidecars, events, the other eye's."""
+    stem = unpacked(Path(name)).stem
+    return f"{stem.split('_recording-')[0]}*", f"{stem.split('_physio')[0]}*", "*.json", "*.yaml"
 
 
 def _detect(path: Path, options: ReadOptions, format: str) -> Reader | None:

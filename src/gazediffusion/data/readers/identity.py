@@ -12,6 +12,7 @@ from pathlib import Path
 from gazediffusion.data.recordings import UNKNOWN_TASK
 from gazediffusion.errors import GazeError
 from gazediffusion.files import unpacked
+from gazediffusion.urls import shown
 
 BY_NAME, BY_FOLDER, BY_BIDS, BY_PATTERN = "file name", "folder", "BIDS name", "given pattern"
 
@@ -82,7 +83,7 @@ def identity_of(
 
 
 def _by_pattern(pattern: str, path: Path) -> Identity:
-    match = re.search(pattern, str(path))
+    match = re.search(pattern, shown(path))
     if match is None:
         raise GazeError(f"`participant_pattern` {pattern!r} does not match", path=path)
     groups = match.groupdict()

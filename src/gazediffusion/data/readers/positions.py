@@ -28,6 +28,7 @@ from gazediffusion.data.readers.tabular import naming_damage, open_table
 from gazediffusion.data.windows import CLIP
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Origin, Screen, Unit, top_left_pixels
+from gazediffusion.storage import fetched
 
 _NUMBERS = ("onset", "duration", "order")
 _IDENTITY = ("participant", "task", "scanpath", *TRIAL_WORDS)
@@ -123,6 +124,7 @@ def read_positions(
 
     unit, origin: of positions whose columns state none. requires: of onset, duration and order.
     """
+    path = fetched(path)
     if not path.is_file():
         raise GazeError("there is no such file", path=path)
     table = open_table(path)

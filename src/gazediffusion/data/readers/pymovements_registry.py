@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import http.client
 import lzma
-import os
 import sys
 import tarfile
 import zipfile
@@ -32,6 +31,7 @@ from gazediffusion.data.readers.tabular import TABLE_ERRORS, Table
 from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.geometry import Screen
+from gazediffusion.storage import cache_dir
 
 # What pymovements documents for files it cannot find or parse.
 _LOAD_ERRORS = (*TABLE_ERRORS, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
@@ -59,7 +59,7 @@ def find(name: str, options: ReadOptions) -> list[tuple[Path, object]]:
     definition.resources = definition.resources.filter("gaze")
     if not definition.resources:
         raise GazeError(f"pymovements:{name} has no gaze samples, only events computed from them")
-    folder = (options.data_dir or _cache_dir()) / name
+    folder = (options.data_dir or cache_dir()) / name
     dataset = pm.Dataset(definition, path=folder)
     if (folder / _UNFINISHED).exists() or not _has_files(dataset):
         _download(dataset, folder)
@@ -186,8 +186,3 @@ def _download(dataset: Any, folder: Path) -> None:
 def _failure(problem: str, error: BaseException, path: Path) -> GazeError:
     reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
     return GazeError(f"{problem} ({reason[:200]})", path=path)
-
-
-def _cache_dir() -> Path:
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "gazediffusion"

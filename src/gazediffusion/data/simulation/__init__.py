@@ -177,7 +177,8 @@ def write_simulation(
             "participants": {name: asdict(one) for name, one in participants.items()},
         }
         (truth / "config.json").write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
-    return sorted(path for path in Path(folder).rglob("*") if path.is_file())
+        names = [one.relative_to(temporary) for one in temporary.rglob("*") if one.is_file()]
+    return sorted(Path(folder) / name for name in names)
 
 
 def _noting_truth(

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.files import read_json, sha256_of
+from gazediffusion.storage import fetched
+from gazediffusion.urls import is_remote
 
 if TYPE_CHECKING:
     import torch
@@ -35,7 +37,9 @@ def pretrained_models() -> list[str]:
 
 
 def find_model(model: Path | str) -> Path:
-    """The folder of a run, or of a packaged model by its name; `default` is one."""
+    """The folder of a run (a copy of that at a URL), or of a packaged model; `default` is one."""
+    if is_remote(model):
+        return fetched(model)
     if Path(model).is_dir():
         return Path(model)
     names = pretrained_models()
