@@ -22,6 +22,7 @@ ORDER = [
     "seeds",
     "device",
     "document",
+    "parallel",
     "data",
     "diffusion",
     "conditioning",
