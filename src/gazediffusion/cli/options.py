@@ -170,15 +170,15 @@ Workers = Annotated[
 FileEngine = Annotated[
     str,
     typer.Option(
-        help="Who reads the files: local (this machine) or ray (a cluster that sees them; pip "
-        "install 'gazediffusion\\[cluster]'). The output is the same."
+        help="Who reads the files, or the parts of a set: local (this machine) or ray (a cluster "
+        "that sees them; pip install 'gazediffusion\\[cluster]'). The output is the same."
     ),
 ]
 FileWorkers = Annotated[
     int | None,
     typer.Option(
         "--workers",
-        help="Processes that read files; by default one, of a cluster one for each core.",
+        help="Processes that read; by default one, of a cluster one for each core.",
         show_default=False,
     ),
 ]
