@@ -77,7 +77,7 @@ def w1_of(real: Cells, other: Cells, grid: Floats) -> tuple[float, float]:
     n, m = real.counts.sum(), other.counts.sum()
     p, q = real.counts / n, other.counts / m
     after = np.cumsum(p - q)
-    before, p, q = after[1:-1:2], p[2:-1:2], q[2:-1:2]
+    before, p, q = after[1:-2:2], p[2:-1:2], q[2:-1:2]
     below, above = grid[:-1], grid[1:]
     moved = real.sums[2:-1:2] / n - other.sums[2:-1:2] / m
     area = (above - below) * before + above * (p - q) - moved

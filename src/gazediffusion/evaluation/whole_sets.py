@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gazediffusion.data.quantization import spread_over_grid
 from gazediffusion.data.windows import Windows
-from gazediffusion.evaluation.distances import FARTHEST
+from gazediffusion.evaluation.distances import FARTHEST, share
 from gazediffusion.evaluation.gaze_sets import GazeSet
 from gazediffusion.evaluation.headline import (
     FAMILIES,
@@ -74,7 +74,7 @@ class Against:
             edges, grid = np.array(row["histogram"]["edges"]), grid_of(values)
             bins[key] = Bins(edges, grid)
             counts[key] = histogram_counts(values, edges).astype(float)
-            cells[key] = Cells.of(values, grid)
+            cells[key] = Cells.of(share(values), grid)
         curves = {name: one.mean() for name, one in measured.curves.items()}
         reference = Counted.of(GazeSet.of("reference", base.dequantized(seed=0))).values
         known = {one for k in np.unique(real.screen_index) if (one := real.screens[k]).has_degrees}
