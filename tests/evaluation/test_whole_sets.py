@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -185,3 +189,44 @@ def test_settings_of_parts_are_refused_where_no_set_is_in_parts(
     parts = write_parts(tmp_path / "parts", ours, 50)
     with pytest.raises(GazeError, match="`n_sample` must be from 25 to 10000, not 5"):
         gd.evaluate_files([parts], n_sample=5)
+
+
+PEAKS = """
+import resource, sys
+from pathlib import Path
+from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
+from gazediffusion.evaluation.loading import evaluate_files, load_set
+from gazediffusion.evaluation.summary import find_summary
+
+quick = EvaluationConfig(quick=True)
+def peak():
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+for folder in sys.argv[1:]:
+    evaluate_files({"ours": folder}, config=quick, summary="gazecom", n_sample=25)
+    peak()
+summary = find_summary("gazecom")
+windows = load_set(folder, "synthetic", summary)
+evaluate("gazecom", {"ours": windows}, config=quick)
+peak()
+"""
+
+
+@pytest.mark.slow
+def test_twenty_times_the_windows_take_the_same_memory(tmp_path: Path) -> None:
+    windows = Windows.from_array(walks(32, 2000), 250.0, SCREEN)
+    few = write_parts(tmp_path / "few", windows, 32)
+    many = tmp_path / "many"
+    many.mkdir()
+    shutil.copy(few / "card.json", many)
+    manifest = json.loads((few / "manifest.json").read_text())
+    names = [f"part-{number:06d}.parquet" for number in range(20)]
+    for name in names:
+        os.link(few / "part-000000.parquet", many / name)
+    parts = [{"file": name, "first": 32 * k, "n": 32} for k, name in enumerate(names)]
+    (many / "manifest.json").write_text(json.dumps({**manifest, "parts": parts}))
+    done = subprocess.run(
+        [sys.executable, "-c", PEAKS, few, many], capture_output=True, text=True, check=True
+    )
+    of_few, of_many, at_once = map(float, done.stdout.split())  # MiB
+    assert of_many - of_few < 30, (of_few, of_many, at_once)
+    assert at_once - of_many > 60, (of_few, of_many, at_once)

@@ -71,6 +71,11 @@ class RecordedTargets:
     ) -> None:
         self.path = Path(path)
         self.jumps = list(_read_jumps(self.path, unit, origin))
+        self._given = self.path, unit, origin
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Another process reads the table itself.
+        return RecordedTargets, self._given
 
     def number_of(self, recording: Recording) -> int | None:
         """Which targets are those of a recording; None where the table has none for it."""
