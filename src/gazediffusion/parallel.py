@@ -76,7 +76,8 @@ def _by_processes(
         for item in items:
             if len(waiting) == n * _PER_WORKER:
                 yield waiting.popleft().result()
-            waiting.append(pool.submit(_call, function, "", item))
+            with _held_interrupts():
+                waiting.append(pool.submit(_call, function, "", item))
         while waiting:
             yield waiting.popleft().result()
         is_done = True
@@ -89,9 +90,18 @@ def _by_processes(
             worker.terminate()
 
 
+@contextlib.contextmanager
+def _held_interrupts() -> Iterator[None]:
+    """Ctrl-C waits; a process that is started meanwhile never sees it, from its first line on."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _begin(packed: bytes) -> None:
-    """Start a worker: Ctrl-C is for the process that asked."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Start a worker."""
     _shared[""] = pickle.loads(packed)
 
 
