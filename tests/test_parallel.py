@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,11 @@ def failing(shared: int, item: int) -> int:
     return item
 
 
+def killed(shared: int, item: int) -> int:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return item
+
+
 def is_alive(process: int) -> bool:
     try:
         os.kill(process, 0)
@@ -51,6 +57,11 @@ def test_an_error_of_a_worker_is_the_line_that_it_raised_and_results_before_it_c
     assert [next(found), next(found)] == [0, 1]
     with pytest.raises(GazeError, match=r"^7\.txt: this one is bad$"):
         next(found)
+
+
+def test_a_worker_that_is_killed_is_one_line() -> None:
+    with pytest.raises(GazeError, match="a worker was killed; try fewer with `n_workers`"):
+        list(in_order(killed, 0, range(3), n_workers=2))
 
 
 def test_workers_end_when_the_caller_stops(tmp_path: Path) -> None:

@@ -133,6 +133,9 @@ def _by_ray(
         except ray.exceptions.RayTaskError as error:
             cause = getattr(error, "cause", None)
             raise (cause if isinstance(cause, GazeError) else error) from None
+        except ray.exceptions.RayError as error:
+            reason = " ".join(str(error).split())
+            raise GazeError(f"workers of the cluster were lost: {reason}") from error
         finally:
             for reference in waiting:
                 with contextlib.suppress(Exception):

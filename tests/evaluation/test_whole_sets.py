@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +194,7 @@ def test_settings_of_parts_are_refused_where_no_set_is_in_parts(
 
 PEAKS = """
 import resource, sys
+from dataclasses import replace
 from pathlib import Path
 from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
 from gazediffusion.evaluation.loading import evaluate_files, load_set
@@ -230,3 +232,31 @@ def test_twenty_times_the_windows_take_the_same_memory(tmp_path: Path) -> None:
     of_few, of_many, at_once = map(float, done.stdout.split())  # MiB
     assert of_many - of_few < 30, (of_few, of_many, at_once)
     assert at_once - of_many > 60, (of_few, of_many, at_once)
+
+
+@pytest.mark.slow
+def test_each_task_of_the_real_windows_is_counted_by_itself(tmp_path: Path, ours: Windows) -> None:
+    windows = simulated_windows()
+    is_film = np.arange(len(windows.segment_task)) % 2 == 0
+    real = replace(windows, tasks=("film", "page"), segment_task=np.where(is_film, 0, 1))
+    real.save(tmp_path / "w.safetensors")
+    tasks = ["film" if k % 3 else "page" for k in range(N)]
+    mixed = Windows.from_array(ours.cut(), 250.0, SCREEN, tasks=tasks)
+    folder = write_parts(tmp_path / "parts", mixed, 11)
+    found = evaluate_files({"ours": folder}, tmp_path / "w.safetensors", config=QUICK, by_task=True)
+    held_out = real.held_out
+    at_once = load_set(folder, "synthetic", held_out)
+    for part, n in (("all tasks", N), ("film", 53), ("page", 27)):
+        results = found.parts[part]
+        assert results["whole"]["synthetic"]["ours"]["n_windows"] == n
+        if part != "all tasks":
+            sides = (one.of_task(part) for one in (held_out, at_once, real.train))
+            one, synthetic, base = sides
+            expected = evaluate(one, {"ours": synthetic}, base, QUICK).results
+            assert_close(rows(results), rows(expected))
+            js = [
+                row["distances"]["js"]["synthetic"]["ours"]["value"]
+                for row in expected["quantities"]
+            ]
+            whole = results["whole"]["synthetic"]["ours"]["quantities"]
+            assert [row["js"] for row in whole] == pytest.approx(js, rel=1e-9)

@@ -41,7 +41,8 @@ class Cells:
         cell = left + np.searchsorted(grid, values, side="right")
         n_cells = 2 * len(grid) + 1
         counts = np.bincount(cell, minlength=n_cells).astype(float)
-        return cls(counts, np.bincount(cell, values, minlength=n_cells))
+        sums = np.bincount(cell, values, minlength=n_cells).astype(float)
+        return cls(counts, sums)
 
     def __add__(self, other: Cells) -> Cells:
         return Cells(self.counts + other.counts, self.sums + other.sums)
