@@ -20,8 +20,8 @@ from pathlib import Path
 os.environ["OMP_NUM_THREADS"] = "1"
 
 PROGRAM = """
-import json, resource, sys, time
-import numpy as np
+import json, re, sys, time
+from pathlib import Path
 import gazediffusion as gd
 from gazediffusion.evaluation.loading import load_set
 from gazediffusion.evaluation.summary import find_summary
@@ -36,7 +36,8 @@ else:
     gd.evaluate_files(
         {"set": folder}, config=config, summary="gazecom", n_sample=n_sample, n_workers=workers
     )
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+# Not ru_maxrss, which begins at that of the parent.
+peak = int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024
 print(json.dumps([time.perf_counter() - begun, time.process_time() - cpu, peak]))
 """
 

@@ -290,4 +290,4 @@ def _before(given: PartedSet, tasks: tuple[str, ...] | None) -> NDArray[np.int64
     is_of = np.isin(index.task, codes)
     stops = np.cumsum(index.n_of_part)
     n_until = np.append(0, np.cumsum(is_of))
-    return n_until[stops - index.n_of_part]
+    return np.asarray(n_until[stops - index.n_of_part])
