@@ -312,7 +312,8 @@ def _whole_text(name: str, found: Results) -> str:
     return (
         f"{name}, all {found['n_windows']:,} windows: median ratio {as_text(one.ratio)}, "
         f"{as_text(one.n_above)} of {one.n_distances} above {LIMIT:g}, as the mean of "
-        f"{found['n_blocks']:,} blocks of {found['n_block']:,} windows; saccades "
+        f"{found['n_blocks']:,} block{'s' * (found['n_blocks'] != 1)} of {found['n_block']:,} "
+        f"windows; saccades "
         f"{as_text(one.saccade_count_percent)} %, path length "
         f"{as_text(one.path_length_percent)} %; sample of {found['sample']['n']:,} windows, seed "
         f"{found['sample']['seed']}"
