@@ -24,6 +24,7 @@ ORDER = [
     "seeds",
     "device",
     "document",
+    "parallel",
     "data",
     "diffusion",
     "conditioning",

@@ -3,19 +3,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from gazediffusion.data.cleaning import CleaningConfig
 from gazediffusion.data.inspection import inspect
-from gazediffusion.data.preparing import PrepareConfig, prepare, window_starts
+from gazediffusion.data.preparing import FileRead, PrepareConfig, prepare, window_starts
 from gazediffusion.data.readers import ReadOptions, Source
+from gazediffusion.data.reading import read
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
 from tests.conftest import SCREEN, MakeRecording, wandering_gaze
+from tests.parts import walks
 
 
 class Given:
@@ -327,3 +330,62 @@ def test_position_windows_slide_by_a_second_at_every_rate(rate_hz: float, step: 
     assert PrepareConfig(rate_hz=rate_hz).step == step
     assert PrepareConfig(protocol="velocity", rate_hz=rate_hz).step == 8 * step
     assert PrepareConfig(rate_hz=rate_hz, stride=7).step == 7
+
+
+# Several processes
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    """Tables of five participants, 40 s each, and one of targets of some of them."""
+    for k in range(5):
+        x, y = SCREEN.to_pixels(walks(1, 10_000, seed=k)[0])
+        lines = [f"{4 * n},{a:.1f},{b:.1f}" for n, (a, b) in enumerate(zip(x, y, strict=True))]
+        lines[3000:3100] = [f"{4 * n},," for n in range(3000, 3100)]
+        write_table(tmp_path / "files" / f"P{k}.csv", ["t_ms,x_px,y_px", *lines])
+    rows = [f"{name},{n * 900},{64 * n},{40 * n}" for name in ("P1", "P3", "P9") for n in range(9)]
+    write_table(tmp_path / "targets.csv", ["participant,t_ms,x_px,y_px", *rows])
+    return tmp_path
+
+
+def write_table(path: Path, lines: list[str]) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("\n".join(lines))
+
+
+def prepared(study: Path, **how: Any) -> Windows:
+    recordings = read(study / "files", screen=SCREEN, participant_pattern="(P[0-9])")
+    config = PrepareConfig(seconds=2, stride=100, min_valid=0.2)
+    return prepare(recordings, config, targets=study / "targets.csv", **how)
+
+
+def test_several_processes_give_the_bytes_of_one(study: Path) -> None:
+    of_one: list[FileRead] = []
+    of_two: list[FileRead] = []
+    prepared(study, on_file=of_one.append).save(study / "one.safetensors")
+    prepared(study, n_workers=2, on_file=of_two.append).save(study / "two.safetensors")
+    assert (study / "one.safetensors").read_bytes() == (study / "two.safetensors").read_bytes()
+    assert of_one == of_two == [FileRead(study / f"files/P{k}.csv", 10_000) for k in range(5)]
+    windows = Windows.load(study / "one.safetensors")
+    assert len(windows) > 30
+    assert windows.provenance["targets"]["recordings_without_gaze"] == 1
+
+
+@pytest.mark.parametrize("is_in_degrees", [False, True])
+def test_several_processes_name_the_file_that_one_process_names(
+    study: Path, is_in_degrees: bool
+) -> None:
+    third = study / "files" / "P2.csv"
+    third.write_text(third.read_text().replace("\n400,", "\n400,x"))
+    if is_in_degrees:  # found by looking at the gaze, and before the damage in the later file
+        x, y = 8 * walks(1, 10_000, seed=9)[0]
+        lines = [f"{4 * n},{a:.2f},{b:.2f}" for n, (a, b) in enumerate(zip(x, y, strict=True))]
+        write_table(study / "files" / "P1.csv", ["t_ms,x,y", *lines])
+    problems = []
+    for n_workers in (1, 2):
+        with pytest.raises(GazeError) as caught:
+            prepared(study, n_workers=n_workers)
+        problems.append(str(caught.value))
+    assert problems[0] == problems[1]
+    assert problems[0].startswith(str(study / "files" / ("P1.csv" if is_in_degrees else "P2.csv")))
+    assert ("looks like degrees" in problems[0]) == is_in_degrees

@@ -79,22 +79,25 @@ def test_a_recording_gets_the_target_of_the_last_jump_and_none_before_the_first(
     make_recording: MakeRecording, tmp_path: Path
 ) -> None:
     targets = RecordedTargets(written(tmp_path, TABLE))
-    found = targets.given_to(make_recording(participant="p0", trial="1-7")).targets_px
+    recording = make_recording(participant="p0", trial="1-7")
+    number = targets.number_of(recording)
+    assert number is not None
+    found = targets.given_to(recording, number).targets_px
     assert found is not None
     assert np.isnan(found[:, :250]).all()
     np.testing.assert_array_equal(found[:, 250:625], np.repeat([[640], [360]], 375, axis=1))
     np.testing.assert_array_equal(found[:, 625:], np.repeat([[960], [180]], 1875, axis=1))
     for participant, trial in (("p1", "7"), ("p0", "17"), ("p0", "7-1")):
         recording = make_recording(participant=participant, trial=trial)
-        assert targets.given_to(recording).targets_px is None
-    assert targets.described()["rows_without_gaze"] == 1
+        assert targets.number_of(recording) is None
+    assert targets.described({number})["rows_without_gaze"] == 1
 
 
 def test_targets_without_a_trial_are_of_all_trials(
     make_recording: MakeRecording, tmp_path: Path
 ) -> None:
     targets = RecordedTargets(written(tmp_path, "t_ms,x_px,y_px\n0,640,360\n"))
-    assert targets.given_to(make_recording(trial="3")).targets_px is not None
+    assert targets.number_of(make_recording(trial="3")) is not None
 
 
 def test_windows_have_labels_and_targets_from_files_to_files(

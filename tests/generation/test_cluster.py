@@ -15,7 +15,8 @@ from gazediffusion.errors import GazeError
 from gazediffusion.generation import cluster as engine
 from gazediffusion.generation.journal import JOURNAL
 from gazediffusion.generation.partitions import MANIFEST
-from tests.conftest import RunCommand
+from tests.conftest import SCREEN, RunCommand
+from tests.parts import walks, write_parts
 
 N, PART = 40, 2
 NODE = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": 80 * 2**20}
@@ -168,6 +169,42 @@ def test_a_node_killed_and_one_added_lose_and_double_nothing(
     assert killed
     assert any(lost), "the worker of the killed node had parts"
     assert files(stopped) == expected
+
+
+@pytest.mark.slow
+def test_a_cluster_prepares_the_bytes_of_one_process_and_names_a_damaged_file(
+    tmp_path: Path, nodes: Any, run: RunCommand
+) -> None:
+    study = gd.SimulationConfig(n_participants=4, minutes=0.2, rate_hz=250)
+    gd.write_simulation(study, tmp_path / "study", "asc")
+    here, there = tmp_path / "here.safetensors", tmp_path / "there.safetensors"
+    words = ["prepare", tmp_path / "study", "--seconds", 2]
+    by_ray = ["--engine", "ray", "--address", nodes.address]
+    assert run(*words, "-o", here)[0] == 0
+    code, said, errors = run(*words, "-o", there, *by_ray)
+    assert code == 0, errors
+    assert "windows, " in said
+    assert there.read_bytes() == here.read_bytes()
+    damaged = sorted((tmp_path / "study").rglob("*.asc"))[2]
+    damaged.write_bytes(damaged.read_bytes()[:200])
+    code, _, errors = run(*words, "-o", tmp_path / "new.safetensors", *by_ray)
+    assert code == 2
+    assert damaged.name in errors
+    assert "Traceback" not in errors
+    assert not (tmp_path / "new.safetensors").exists()
+
+
+@pytest.mark.slow
+def test_a_cluster_counts_a_set_in_parts_as_one_process_does(tmp_path: Path, nodes: Any) -> None:
+    windows = gd.Windows.from_array(walks(60, 2000), 250.0, SCREEN)
+    folder = write_parts(tmp_path / "parts", windows, 8)
+    how: dict[str, Any] = {"config": gd.EvaluationConfig(quick=True), "summary": "gazecom"}
+    here = gd.evaluate_files([folder], **how, n_sample=25)
+    there = gd.evaluate_files(
+        [folder], **how, n_sample=25, engine="ray", address=nodes.address, n_workers=2
+    )
+    assert json.loads(there.to_json()) == json.loads(here.to_json())
+    assert there.results["whole"]["synthetic"]["parts"]["n_windows"] == 60
 
 
 def test_a_worker_of_another_version_or_without_the_folder_says_so(tmp_path: Path) -> None:

@@ -61,6 +61,7 @@ FLAGS = {
     "n_bootstrap": "--bootstrap",
     "n_draws": "--draws",
     "n_participants": "--participants",
+    "n_sample": "--sample",
     "n_steps": "--steps",
     "n_workers": "--workers",
     "rate_hz": "--rate",

@@ -9,7 +9,13 @@ import typer
 
 from gazediffusion.cli import progress, tables
 from gazediffusion.cli.console import out, plain
-from gazediffusion.cli.options import Overwrite, reads_recordings
+from gazediffusion.cli.options import (
+    Address,
+    FileEngine,
+    FileWorkers,
+    Overwrite,
+    reads_recordings,
+)
 from gazediffusion.errors import GazeError
 from gazediffusion.files import require_free, require_writable
 
@@ -92,6 +98,17 @@ def evaluate(
     ] = False,
     bootstrap: Annotated[int, typer.Option(help="Draws of participants for intervals.")] = 200,
     seed: Annotated[int, typer.Option(help="Of subsets and draws.")] = 0,
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            help="Windows drawn of a set in parts for the floor and the tests of whole windows; "
+            "10000 by default. All its windows are counted.",
+            show_default=False,
+        ),
+    ] = None,
+    engine: FileEngine = "local",
+    workers: FileWorkers = None,
+    address: Address = None,
     overwrite: Overwrite = False,
     *,
     reading: dict[str, Any],
@@ -105,6 +122,9 @@ def evaluate(
 
     Example: [bold]gazediffusion evaluate --real windows.safetensors --synthetic ours=gaze.parquet
     theirs=other.csv -o report[/bold]
+
+    A set in parts (generate --engine) is read part by part: [bold]gazediffusion evaluate
+    --synthetic many --workers 8 -o report[/bold]
 
     A model: [bold]gazediffusion evaluate --real windows.safetensors --synthetic joint -n 2500
     --by-task -o report[/bold]
@@ -135,6 +155,10 @@ def evaluate(
             split_seed=split_seed,
             feature_model=feature_model,
             with_membership=membership,
+            n_sample=sample,
+            engine=engine,
+            n_workers=workers,
+            address=address,
             progress=step,
             **reading,
         )

@@ -168,6 +168,21 @@ Workers = Annotated[
         show_default=False,
     ),
 ]
+FileEngine = Annotated[
+    str,
+    typer.Option(
+        help="Who reads the files, or the parts of a set: local (this machine) or ray (a cluster "
+        "that sees them; pip install 'gazediffusion\\[cluster]'). The output is the same."
+    ),
+]
+FileWorkers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        help="Processes that read; by default one, of a cluster one for each core.",
+        show_default=False,
+    ),
+]
 DataDir = Annotated[
     Path | None, typer.Option(help="Where pymovements:NAME datasets are kept.", show_default=False)
 ]

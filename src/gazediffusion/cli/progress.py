@@ -13,6 +13,7 @@ from gazediffusion.cli.console import err, exit_stopped, out, plain
 from gazediffusion.errors import GazeError
 
 if TYPE_CHECKING:
+    from gazediffusion.data.preparing import FileRead
     from gazediffusion.data.recordings import Recording
     from gazediffusion.training.loop import Epoch
 
@@ -52,6 +53,21 @@ def recording_bar(name: str, n_files: int) -> Iterator[Callable[[Recording], Non
             seen.add(recording.path)
             rate = n_samples / max(time.monotonic() - begun, 1e-9) / 1e6
             update(len(seen) - 1, f"{rate:.1f} M samples/s")
+
+        yield show
+
+
+@contextlib.contextmanager
+def file_bar(name: str, n_files: int) -> Iterator[Callable[[FileRead], None]]:
+    """Progress over files that several processes read, with the samples read per second."""
+    n_done, n_samples, begun = 0, 0, time.monotonic()
+    with progress_bar(name, n_files, "file") as update:
+
+        def show(file: FileRead) -> None:
+            nonlocal n_done, n_samples
+            n_done, n_samples = n_done + 1, n_samples + file.n_samples
+            rate = n_samples / max(time.monotonic() - begun, 1e-9) / 1e6
+            update(n_done, f"{rate:.1f} M samples/s")
 
         yield show
 

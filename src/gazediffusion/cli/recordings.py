@@ -10,9 +10,12 @@ import typer
 from gazediffusion.cli import progress, tables
 from gazediffusion.cli.console import in_flags, out, plain
 from gazediffusion.cli.options import (
+    Address,
     BlinkAfter,
     BlinkBefore,
     EyeOption,
+    FileEngine,
+    FileWorkers,
     Format,
     MaxSpeed,
     Overwrite,
@@ -158,6 +161,9 @@ def prepare(
             show_default=False,
         ),
     ] = None,
+    engine: FileEngine = "local",
+    workers: FileWorkers = None,
+    address: Address = None,
     overwrite: Overwrite = False,
     *,
     reading: dict[str, Any],
@@ -170,6 +176,9 @@ def prepare(
 
     Example: [bold]gazediffusion prepare study/ -o windows.safetensors --screen 1280x720
     --screen-cm 40x22.5 --distance-cm 45[/bold]
+
+    Thousands of files: [bold]--workers 8[/bold] reads them by so many processes, [bold]--engine
+    ray[/bold] by a cluster.
     """
     import gazediffusion as gd
 
@@ -192,8 +201,14 @@ def prepare(
     require_free(output, overwrite)
     require_writable(output)
     recordings = gd.read(paths, format=format, **reading)
-    with progress.recording_bar("preparing", len(recordings.sources)) as bar:
-        windows = gd.prepare(recordings, config, bar, targets=targets)
+    how: dict[str, Any] = {"targets": targets}
+    if engine == "local" and workers in (None, 1) and address is None:
+        with progress.recording_bar("preparing", len(recordings.sources)) as bar:
+            windows = gd.prepare(recordings, config, bar, **how)
+    else:
+        how |= {"engine": engine, "n_workers": workers, "address": address}
+        with progress.file_bar("preparing", len(recordings.sources)) as on_file:
+            windows = gd.prepare(recordings, config, on_file=on_file, **how)
     windows.save(output, overwrite=overwrite)
     tables.print_windows(windows)
     out.print(f"wrote {plain(output)}: {len(windows)} windows, {size_of(output) / 1e6:.1f} MB")

@@ -109,7 +109,8 @@ def _add(summary: TaskSummary, recording: Recording, config: PrepareConfig) -> N
     summary.eyes.update(recording.gaze_px)
     summary.screens.add(screen)
     summary.counts += cleaned.counts
-    summary.quality.setdefault(recording.participant, Quality()).add(recording, cleaned)
+    who = recording.participant
+    summary.quality[who] = summary.quality.get(who, Quality()) + Quality.of(recording, cleaned)
     if len(cleaned.time_ms) < 3:
         return
     clock = read_clock(cleaned.time_ms, recording.rate_hz)

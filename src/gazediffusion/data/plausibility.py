@@ -39,13 +39,21 @@ class ImplausibleError(GazeError):
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """The gaze of one recording, thinned to about 25 Hz: points (2, time) in pixels."""
+class Observed:
+    """What is looked at in a recording: points (2, time) in pixels, thinned to about 25 Hz."""
 
     path: Path
+    who: Fact
     screen: Screen | None
     is_unit_given: bool
     points: NDArray[np.float32]
+
+
+def observed(recording: Recording) -> Observed:
+    """What is looked at in a recording."""
+    who = recording.facts.get("participant", Fact(recording.participant, ""))
+    is_given = recording.facts.get("unit", Fact("", "")).source == GIVEN
+    return Observed(recording.path, who, recording.screen, is_given, _points(recording))
 
 
 class Plausibility:
@@ -53,19 +61,20 @@ class Plausibility:
 
     def __init__(self) -> None:
         self.warnings: list[str] = []
-        self._seen: list[_Seen] = []
+        self._seen: list[Observed] = []
         self._first_waiting = 0
         self._files_of: dict[Fact, set[Path]] = {}
 
     def add(self, recording: Recording) -> None:
         """Take in a recording; gaze that looks like another unit or origin is refused."""
-        who = recording.facts.get("participant", Fact(recording.participant, ""))
-        self._files_of.setdefault(who, set()).add(recording.path)
-        screen = recording.screen
-        for doubt in screen.doubts() if screen is not None else ():
+        self.take(observed(recording))
+
+    def take(self, one: Observed) -> None:
+        """The same with what was looked at elsewhere."""
+        self._files_of.setdefault(one.who, set()).add(one.path)
+        for doubt in one.screen.doubts() if one.screen is not None else ():
             self._warn(f"{doubt}; check the size of the screen and the viewing distance")
-        is_given = recording.facts.get("unit", Fact("", "")).source == GIVEN
-        self._seen.append(_Seen(recording.path, screen, is_given, _points(recording)))
+        self._seen.append(one)
         waiting = self._seen[self._first_waiting :]
         if sum(one.points.shape[1] for one in waiting) >= _N_CHECKED:
             self._first_waiting = len(self._seen)
@@ -77,7 +86,7 @@ class Plausibility:
         self._check_place([one for one in self._seen if one.screen is not None])
         self._check_participants()
 
-    def _check_unit(self, seen: list[_Seen]) -> None:
+    def _check_unit(self, seen: list[Observed]) -> None:
         points = _joined(seen)
         if points.shape[1] < _N_FEWEST:
             return
@@ -97,7 +106,7 @@ class Plausibility:
         elif (share_below > 0.15).all() and (share_below < 0.85).all():
             self._refuse(seen, "looks like pixels from the centre", f"give {centred}")
 
-    def _check_place(self, seen: list[_Seen]) -> None:
+    def _check_place(self, seen: list[Observed]) -> None:
         points = _joined(seen)
         if points.shape[1] < _N_FEWEST:
             return
@@ -137,7 +146,7 @@ class Plausibility:
                 f"if several are of one, {pattern}"
             )
 
-    def _refuse(self, seen: list[_Seen], problem: str, remedy: str) -> None:
+    def _refuse(self, seen: list[Observed], problem: str, remedy: str) -> None:
         if any(one.is_unit_given for one in seen):
             self._warn(f"the gaze {problem}: {_range(seen)}")
             return
@@ -167,11 +176,11 @@ def _points(recording: Recording) -> NDArray[np.float32]:
     return max(eyes, key=lambda one: one.shape[1])
 
 
-def _joined(seen: list[_Seen]) -> NDArray[np.float32]:
+def _joined(seen: list[Observed]) -> NDArray[np.float32]:
     return np.concatenate([np.empty((2, 0), np.float32), *(one.points for one in seen)], axis=1)
 
 
-def _range(seen: list[_Seen]) -> str:
+def _range(seen: list[Observed]) -> str:
     """The middle 98 % of the gaze, and the screen: `x from -24.1 to 23.8, y from ...`."""
     low, high = np.quantile(_joined(seen), (0.01, 0.99), axis=1)
     ranges = [f"{axis} from {a:.4g} to {b:.4g}" for axis, a, b in zip("xy", low, high, strict=True)]

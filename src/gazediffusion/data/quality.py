@@ -7,15 +7,16 @@ tracker measured in its validation, of the eye that is used, in degrees of visua
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from gazediffusion.data.cleaning import CleanRecording
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
 
 
-@dataclass
+@dataclass(frozen=True)
 class Quality:
     """The quality of the recordings of one participant."""
 
@@ -24,14 +25,16 @@ class Quality:
     n_stated: int = 0  # samples of recordings that state a calibration error
     error_sum: float = 0.0  # of that error over these samples
 
-    def add(self, recording: Recording, cleaned: CleanRecording) -> None:
-        """Take in one recording."""
-        self.n_valid += cleaned.counts.valid
-        self.n_samples += cleaned.counts.total
+    @classmethod
+    def of(cls, recording: Recording, cleaned: CleanRecording) -> Quality:
+        """Of one recording."""
         error = recording.calibration_error_deg.get(cleaned.eye)
-        if error is not None:
-            self.n_stated += len(recording)
-            self.error_sum += error * len(recording)
+        n_stated = 0 if error is None else len(recording)
+        counts = cleaned.counts
+        return cls(counts.valid, counts.total, n_stated, (error or 0.0) * n_stated)
+
+    def __add__(self, other: Quality) -> Quality:
+        return Quality(*map(operator.add, astuple(self), astuple(other)))
 
     @property
     def completeness(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,21 +73,31 @@ class RecordedTargets:
     ) -> None:
         self.path = fetched(path)
         self.jumps = list(_read_jumps(self.path, unit, origin))
-        self._recorded: set[int] = set()
+        self._given = self.path, unit, origin
 
-    def given_to(self, recording: Recording) -> Recording:
-        """The recording with its targets; unchanged where the table has none for it."""
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Another process reads the table itself.
+        return RecordedTargets, self._given
+
+    def number_of(self, recording: Recording) -> int | None:
+        """Which targets are those of a recording; None where the table has none for it."""
         for number, jumps in enumerate(self.jumps):
             if _is_of(jumps, recording):
-                self._recorded.add(number)
-                return replace(recording, targets_px=_held(jumps, recording))
-        return recording
+                return number
+        return None
 
-    def described(self) -> dict[str, Any]:
-        """The file, and how much of it belongs to no recording; all of it is an error."""
-        others = [one for k, one in enumerate(self.jumps) if k not in self._recorded]
+    def given_to(self, recording: Recording, number: int) -> Recording:
+        """The recording with these targets."""
+        return replace(recording, targets_px=_held(self.jumps[number], recording))
+
+    def described(self, recorded: Collection[int]) -> dict[str, Any]:
+        """The file, and how much of it belongs to no recording; all of it is an error.
+
+        recorded: the numbers of targets that belong to a recording.
+        """
+        others = [one for k, one in enumerate(self.jumps) if k not in recorded]
         n_rows = sum(len(_times_ms(one)) for one in others)
-        if not self._recorded:
+        if not recorded:
             first = ", ".join(f"{word} {cell}" for word, cell in others[0].identity.items())
             raise GazeError(
                 f"{n_rows} rows of targets, and none is of a recording; the first is of {first}",

@@ -31,6 +31,9 @@ from gazediffusion.evaluation.generated import (
     matched_windows,
 )
 from gazediffusion.evaluation.membership import membership
+from gazediffusion.evaluation.parted_evaluation import PartedEvaluation
+from gazediffusion.evaluation.parted_sets import Engine
+from gazediffusion.evaluation.quantities import Measured
 from gazediffusion.evaluation.recorded_sets import (
     RATE_HZ,
     SECONDS,
@@ -75,6 +78,10 @@ def evaluate_files(
     split_seed: int | None = None,
     feature_model: Path | str | None = None,
     with_membership: bool = False,
+    n_sample: int | None = None,
+    engine: str = "local",
+    n_workers: int | None = None,
+    address: str | None = None,
     progress: Progress = lambda name: None,
     **settings: Unpack[ReadSettings],
 ) -> Evaluation:
@@ -90,6 +97,10 @@ def evaluate_files(
     split_seed: holds out other participants than the windows file does.
     feature_model: a position model, for the Frechet Gaze Distance.
     with_membership: also attack the models among the sets (`membership`).
+    n_sample: windows of a set in parts (a folder of `generate_dataset`) that are compared with the
+        floor and tested as whole windows; 10,000 by default. All its windows are counted part by
+        part, results under `whole`.
+    engine, n_workers, address: who reads the parts, as of `prepare`; the numbers are the same.
     settings: of recordings, as in `read`; `participant_pattern` is of the real ones, and synthetic
         sets of this package, which state everything themselves, need none of them.
     """
@@ -106,11 +117,20 @@ def evaluate_files(
 
         options = read_options(settings)
 
-    def read_sets(like: Like, base: Windows | None) -> dict[str, Windows]:
+    how = Engine(engine, n_workers, address)
+    parted = PartedEvaluation.of(synthetic, config, how, n_sample, progress)
+
+    def read_sets(like: Like, base: Windows | None, task: str = ALL) -> dict[str, Windows]:
         sets = {}
         for name, path in synthetic.items():
             progress(f"reading {name}")
-            sets[name] = load_set(path, "synthetic", like, options, n, base, progress)
+            if name in parted.paths:
+                known, screen = _known_tasks(Path(path), like), _screen_of(like)
+                opened = parted.open(name, like, known, screen)
+                of_task = None if task == ALL else task
+                sets[name] = parted.sample(opened, of_task, real is None and summary is None)
+            else:
+                sets[name] = load_set(path, "synthetic", like, options, n, base, progress)
         return sets
 
     if real is None:
@@ -120,8 +140,12 @@ def evaluate_files(
             raise GazeError(
                 "`reference` and `feature_model` need recordings", remedy="give them as `real`"
             )
-        sets = read_sets(find_summary(summary or DEFAULT), None)
-        return evaluate(summary, sets, config=config, progress=progress)
+        with parted.connected():
+            sets = read_sets(find_summary(summary or DEFAULT), None)
+            evaluation = evaluate(summary, sets, config=config, progress=progress)
+            parted.summarised(evaluation.parts, summary)
+            parted.count(evaluation.parts, is_by_label=summary is None)
+        return evaluation
     if summary is not None:
         raise GazeError("`summary` is for comparing without `real`", remedy="give one of them")
     progress(f"reading {urls.shown(real)}")
@@ -130,16 +154,21 @@ def evaluate_files(
     network = _feature_model(feature_model, synthetic, held_out.rate_hz)
     parts: dict[str, Any] = {}
     shown: dict[str, Windows] = {}
-    for task, (one, base) in _parts(held_out, training, by_task).items():
-        sets = read_sets(one, base)
-        if task != ALL:
-            of_task = {name: w.of_task(task) for name, w in sets.items() if task in w.tasks}
-            sets = {name: w for name, w in of_task.items() if len(w) >= MIN_WINDOWS}
-        if sets:
-            # All tasks together: the deep test itself tells tasks apart.
-            of_part = config if task == ALL else replace(config, deep=None)
-            parts[task] = evaluate_windows(one, sets, base, of_part, network, progress)
-            shown = shown or shown_windows(one, sets)
+    with parted.connected():
+        for task, (one, base) in _parts(held_out, training, by_task).items():
+            sets = read_sets(one, base, task)
+            if task != ALL:
+                of_task = {name: w.of_task(task) for name, w in sets.items() if task in w.tasks}
+                sets = {name: w for name, w in of_task.items() if len(w) >= MIN_WINDOWS}
+            if sets:
+                # All tasks together: the deep test itself tells tasks apart.
+                of_part = config if task == ALL else replace(config, deep=None)
+                seen: list[Measured] = []
+                results = evaluate_windows(one, sets, base, of_part, network, progress, seen.append)
+                parts[task] = results
+                parted.measured(task, results, one, one if base is None else base, seen.pop())
+                shown = shown or shown_windows(one, sets)
+        parted.count(parts, is_by_label=False)
     if with_membership:
         progress("membership")
         parts[ALL]["tests"]["membership"] = _membership(synthetic, held_out, training)

@@ -11,9 +11,10 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gazediffusion.data.cleaning import CleaningConfig
 from gazediffusion.data.recordings import Recording
@@ -24,6 +25,7 @@ from gazediffusion.evaluation.gaze_sets import is_thinned
 from gazediffusion.evaluation.summary import Like
 
 if TYPE_CHECKING:
+    from gazediffusion.data.preparing import PrepareConfig
     from gazediffusion.data.readers import Source
     from gazediffusion.data.reading import Recordings
 
@@ -69,40 +71,60 @@ def synthetic_windows(sources: Sequence[Source], like: Like, rate_hz: float | No
     rate_hz: of the recordings, where it is known. Where the real windows were thinned, synthetic
     recordings are too.
     """
-    from gazediffusion.data.preparing import PrepareConfig, prepare
+    from gazediffusion.data.preparing import prepare
 
     seconds = like.length / like.rate_hz
     own_hz = rate_hz or _rate_of(sources)
+    is_slower = is_thinned(like) and own_hz > like.rate_hz
+    config = as_it_is(like.rate_hz if is_slower else own_hz, seconds)
+    n_expected, n_short = 0, 0
+
+    def count(recording: Recording) -> None:
+        nonlocal n_expected, n_short
+        n_whole = expected_windows(recording, seconds)
+        n_expected += max(1, n_whole)
+        n_short += n_whole == 0
+
+    windows = prepare(sources, config, count)
+    return _with_left_out(windows, left_out_of(n_expected, len(windows), n_short, seconds))
+
+
+def as_it_is(rate_hz: float, seconds: float) -> PrepareConfig:
+    """How synthetic recordings are cut: nothing is removed but missing samples."""
+    from gazediffusion.data.preparing import PrepareConfig
+
     config = PrepareConfig(
-        rate_hz=like.rate_hz if is_thinned(like) and own_hz > like.rate_hz else own_hz,
+        rate_hz=rate_hz,
         seconds=seconds,
         validation_fraction=0.0,
         cleaning=_AS_IT_IS,
         off_screen_share=math.inf,
     )
-    config = replace(config, stride=config.length)
-    n_expected, n_short = 0, 0
+    return replace(config, stride=config.length)
 
-    def count(recording: Recording) -> None:
-        nonlocal n_expected, n_short
-        step_ms = float(np.median(np.diff(recording.time_ms))) if len(recording) > 1 else 0.0
-        duration_s = float(recording.time_ms[-1] - recording.time_ms[0] + step_ms) / 1000
-        n_whole = int(duration_s / seconds + 0.01)
-        n_expected += max(1, n_whole)
-        n_short += n_whole == 0
 
-    windows = prepare(sources, config, count)
-    n_missing = n_expected - n_short - len(windows)
+def expected_windows(recording: Recording, seconds: float) -> int:
+    """How many windows a synthetic recording has, were no sample missing."""
+    step_ms = float(np.median(np.diff(recording.time_ms))) if len(recording) > 1 else 0.0
+    duration_s = float(recording.time_ms[-1] - recording.time_ms[0] + step_ms) / 1000
+    return int(duration_s / seconds + 0.01)
+
+
+def left_out_of(
+    n_expected: int, n_windows: int, n_short: int, seconds: float
+) -> dict[str, Any] | None:
+    """Which windows of synthetic recordings were left out; None where none was."""
+    n_missing = n_expected - n_short - n_windows
     reasons = {"with missing samples": n_missing, f"shorter than {seconds:g} s": n_short}
-    return _with_left_out(windows, n_expected, reasons)
+    return _left_out(n_expected - n_windows, n_expected, reasons)
 
 
 def whole_windows(windows: Windows) -> Windows:
     """Windows without missing samples, clipped as recorded ones are."""
     is_whole = np.asarray(np.isfinite(windows.cut()).all(axis=(1, 2)))
     clipped = replace(windows, gaze=windows.gaze.clip(-CLIP, CLIP)).select(is_whole)
-    reasons = {"with missing samples": int((~is_whole).sum())}
-    return _with_left_out(clipped, len(windows), reasons)
+    n = int((~is_whole).sum())
+    return _with_left_out(clipped, _left_out(n, len(windows), {"with missing samples": n}))
 
 
 def with_task_names(windows: Windows, known: Sequence[str]) -> Windows:
@@ -133,21 +155,37 @@ def in_one_order(windows: Windows) -> Windows:
 
     Some formats keep windows in one file for each task, numbered anew in every file.
     """
-    task, trial = (windows.identity[name] for name in ("task", "trial"))
-    place = np.zeros(len(windows))
-    for name in sorted(set(task)):
-        of_task = np.flatnonzero(task == name)
-        numbers = trial[of_task]
-        if len(set(numbers)) == len(numbers) and all(one.isdecimal() for one in numbers):
-            of_task = of_task[np.argsort([int(one) for one in numbers])]
+    trials = np.array(windows.segment_trial, dtype=object)[windows.segment_of_window]
+    number = [int(one) if one.isdecimal() else -1 for one in trials]
+    return windows.select(mixed_order(windows.task, windows.tasks, np.array(number)))
+
+
+def mixed_order(
+    task: NDArray[np.integer[Any]], names: Sequence[str], number: NDArray[np.integer[Any]]
+) -> NDArray[np.int64]:
+    """That order of windows, (window,): task, an index into names, and number of each.
+
+    Windows of a task in which a number is missing (-1) or not the only one keep their order.
+    """
+    rank_of_name = np.argsort(np.argsort(np.array(names, dtype=str), kind="stable"))
+    rank, place = rank_of_name[task], np.zeros(len(task))
+    for one in np.unique(rank):
+        of_task = np.flatnonzero(rank == one)
+        numbers = number[of_task]
+        if (numbers >= 0).all() and len(np.unique(numbers)) == len(numbers):
+            of_task = of_task[np.argsort(numbers)]
         place[of_task] = (np.arange(len(of_task)) + 0.5) / len(of_task)
-    return windows.select(np.lexsort((task.astype(str), place)))
+    return np.asarray(np.lexsort((rank, place)))
 
 
-def _with_left_out(windows: Windows, n_expected: int, reasons: dict[str, int]) -> Windows:
-    n = n_expected - len(windows)
+def _left_out(n: int, n_expected: int, reasons: dict[str, int]) -> dict[str, Any] | None:
     if n <= 0:
-        return windows
+        return None
     words = ", ".join(f"{k} {reason}" for reason, k in reasons.items() if k > 0)
-    left_out = {"n": n, "of": n_expected, "reasons": words}
+    return {"n": n, "of": n_expected, "reasons": words}
+
+
+def _with_left_out(windows: Windows, left_out: dict[str, Any] | None) -> Windows:
+    if left_out is None:
+        return windows
     return replace(windows, provenance={**windows.provenance, "left_out": left_out})

@@ -9,7 +9,6 @@ others. Nodes may come and go.
 from __future__ import annotations
 
 import contextlib
-import os
 import pickle
 import time
 from collections import Counter, deque
@@ -21,6 +20,7 @@ from typing import Any
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.journal import Part
 from gazediffusion.generation.partitions import PartFolder, Plan, require_plan
+from gazediffusion.parallel import ray_connection
 from gazediffusion.urls import is_remote, url_of
 from gazediffusion.version import __version__
 
@@ -67,29 +67,8 @@ def connected(
         raise GazeError(f"`device` must be auto, cpu or cuda on a cluster, not {device!r}")
     if n_workers is not None and n_workers < 1:
         raise GazeError(f"`n_workers` must be 1 or more, not {n_workers}")
-    try:
-        import ray
-    except ImportError as error:
-        raise GazeError(
-            "Ray is not installed", remedy="pip install 'gazediffusion[cluster]'"
-        ) from error
-    cluster = Cluster(ray, device, n_workers)
-    if ray.is_initialized():
-        yield cluster
-        return
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent elsewhere
-    try:
-        ray.init(address, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        problem = " ".join(str(error).split())
-        raise GazeError(
-            f"no Ray cluster at `address` {address} ({problem})",
-            remedy="start one with `ray start --head`, or leave `address` out",
-        ) from error
-    try:
-        yield cluster
-    finally:
-        ray.shutdown()
+    with ray_connection(address) as ray:
+        yield Cluster(ray, device, n_workers)
 
 
 @dataclass(frozen=True)

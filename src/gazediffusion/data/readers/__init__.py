@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from gazediffusion.data.readers import (
     bids,
@@ -73,6 +73,15 @@ class Source:
     def read(self) -> Iterator[Recording]:
         """The recordings in this file."""
         return self.reader.read(self.path, self.options)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A module cannot be pickled; its name can.
+        reader = self.reader.NAME if self.reader in _READERS else self.reader
+        return _source, (self.path, reader, self.options)
+
+
+def _source(path: Path, reader: Reader | str, options: ReadOptions) -> Source:
+    return Source(path, FORMATS[reader] if isinstance(reader, str) else reader, options)
 
 
 def find_sources(
