@@ -30,7 +30,6 @@ from gazediffusion.data.splits import require_fraction, split_participants, synt
 from gazediffusion.data.targets import RecordedTargets
 from gazediffusion.data.windows import CLIP, VELOCITY_QUANTILE, Protocol, Windows, numbered
 from gazediffusion.errors import GazeError, suggestion
-from gazediffusion.files import sha256_of
 from gazediffusion.geometry import Screen
 from gazediffusion.version import __version__
 
@@ -343,15 +342,7 @@ class _Builder:
         return {
             "gazediffusion_version": __version__,
             "config": asdict(self.config),
-            "sources": [
-                {
-                    "name": source.path.name,
-                    "format": source.reader.NAME,
-                    "bytes": source.path.stat().st_size,
-                    "sha256": sha256_of(source.path),
-                }
-                for source in sources
-            ],
+            "sources": [source.described() for source in sources],
             **targets,
             "cleaning": {
                 "all": asdict(total),

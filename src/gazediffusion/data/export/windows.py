@@ -251,6 +251,11 @@ def _trials(
         first += len(piece)
 
 
+def trials(windows: Windows) -> Iterator[Recording]:
+    """Each window as a recording: a trial named by its number, from 0 ms."""
+    return (recording for recording, _ in _trials(lambda: [windows], None, windows.is_lost.any()))
+
+
 def describe_bids(folder: Path, card: Mapping[str, Any]) -> None:
     """Say in BIDS' own file whether the dataset is synthetic, and what generated it."""
     path = folder / "dataset_description.json"

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from gazediffusion.data.readers import (
     bids,
@@ -31,7 +31,7 @@ from gazediffusion.data.readers.identity import identities_by_folder
 from gazediffusion.data.readers.options import ReadOptions
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError, suggestion
-from gazediffusion.files import decode_text, open_unpacked, unpacked
+from gazediffusion.files import decode_text, open_unpacked, sha256_of, unpacked
 
 __all__ = ["FORMATS", "ReadOptions", "Source", "find_sources", "read_recordings"]
 
@@ -71,6 +71,15 @@ class Source:
     def read(self) -> Iterator[Recording]:
         """The recordings in this file."""
         return self.reader.read(self.path, self.options)
+
+    def described(self) -> dict[str, Any]:
+        """Name, format, size and hash, as provenance states them."""
+        return {
+            "name": self.path.name,
+            "format": self.reader.NAME,
+            "bytes": self.path.stat().st_size,
+            "sha256": sha256_of(self.path),
+        }
 
 
 def find_sources(
