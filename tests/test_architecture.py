@@ -22,6 +22,7 @@ ORDER = [
     "seeds",
     "device",
     "document",
+    "plugins",
     "data",
     "diffusion",
     "conditioning",

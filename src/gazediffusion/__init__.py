@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from gazediffusion.models.recipes import RECIPES, Recipe
     from gazediffusion.plotting.gallery import plot_windows
     from gazediffusion.plotting.overview import plot_recording
+    from gazediffusion.plugins import Plugin, find_plugins
     from gazediffusion.reproduction.reproduction import reproduce
     from gazediffusion.scoring.scores import Scores
     from gazediffusion.scoring.scoring import calibrate_scores, score
@@ -67,6 +68,7 @@ _HOME = {
     "EvaluationConfig": "evaluation.result",
     "GazeError": "errors",
     "Model": "model",
+    "Plugin": "plugins",
     "PrepareConfig": "data.preparing",
     "RECIPES": "models.recipes",
     "Recipe": "models.recipes",
@@ -85,6 +87,7 @@ _HOME = {
     "evaluate": "evaluation.evaluation",
     "evaluate_files": "evaluation.loading",
     "fill": "studies",
+    "find_plugins": "plugins",
     "fit_baseline": "generation.baselines",
     "from_datasets": "data.adapters.datasets",
     "from_frame": "data.adapters.frames",
@@ -167,6 +170,8 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "plot_recording",
     "plot_windows",
     "describe",
+    "find_plugins",
+    "Plugin",
     "reproduce",
 ]
 
