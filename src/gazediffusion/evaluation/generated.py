@@ -18,16 +18,16 @@ from gazediffusion.evaluation.summary import Like
 from gazediffusion.generation.baselines import fit_baseline
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.models.checkpoint import Run
-from gazediffusion.models.pretrained import pretrained_models
+from gazediffusion.models.pretrained import HUB_PREFIX, pretrained_models
 
 MAX_GENERATED = 2500
 
 
 def is_model(path: Path | str) -> bool:
-    """Whether this is a run folder, or the name of a packaged model."""
+    """Whether this is a run folder, or the name of a packaged model or of one of the hub."""
     if Path(path).exists():
         return (Path(path) / "config.json").is_file()
-    return str(path) in ("default", *pretrained_models())
+    return str(path) in ("default", *pretrained_models()) or str(path).startswith(HUB_PREFIX)
 
 
 def generated_windows(

@@ -29,8 +29,8 @@ def plugin_quantities(of: GazeSet, plugins: Mapping[str, Plugin]) -> dict[str, Q
         given = plugin.call(metric.values, of.gaze.copy(), of.rate_hz, of.screens)
         values = plugin.call(np.asarray, given, np.float64)
         if values.shape != (len(of.gaze),):
-            wanted = f"values of the shape {(len(of.gaze),)} are needed, not {values.shape}"
-            raise plugin.failure(ValueError(wanted))
+            needed = f"values of the shape {(len(of.gaze),)} are needed, not {values.shape}"
+            raise plugin.failure(ValueError(needed))
         is_defined = np.isfinite(values)
         found[f"{PLUGINS}.{name}"] = Quantity(
             name=name,

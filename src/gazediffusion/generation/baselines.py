@@ -307,8 +307,8 @@ class _PluginProcess(Process):
         drawn = self.plugin.call(self.fitted.draw, streams, length)
         gaze = self.plugin.call(np.asarray, drawn, np.float64)
         if gaze.shape != (len(streams), 2, length) or not np.isfinite(gaze).all():
-            wanted = f"finite gaze of the shape {(len(streams), 2, length)} is needed"
-            raise self.plugin.failure(ValueError(f"{wanted}, not {gaze.shape}"))
+            needed = f"finite gaze of the shape {(len(streams), 2, length)} is needed"
+            raise self.plugin.failure(ValueError(f"{needed}, not {gaze.shape}"))
         return np.asarray(gaze)
 
 

@@ -16,7 +16,7 @@ def required(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        wanted = f"'gazediffusion[{_EXTRA[name]}]'" if name in _EXTRA else name
+        source = f"'gazediffusion[{_EXTRA[name]}]'" if name in _EXTRA else name
         raise GazeError(
-            f"the package {name} is not installed", remedy=f"install it: pip install {wanted}"
+            f"the package {name} is not installed", remedy=f"install it: pip install {source}"
         ) from error
