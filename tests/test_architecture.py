@@ -32,6 +32,7 @@ ORDER = [
     "plotting",
     "evaluation",
     "model",
+    "synthesizer",
     "studies",
     "datasets",
     "scoring",

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from gazediffusion.scoring.scores import Scores
     from gazediffusion.scoring.scoring import calibrate_scores, score
     from gazediffusion.studies import augment, fill, label
+    from gazediffusion.synthesizer import Synthesizer
 
 _HOME = {
     "Baseline": "generation.baselines",
@@ -79,6 +80,7 @@ _HOME = {
     "Screen": "geometry",
     "SimulationConfig": "data.simulation",
     "StoppedError": "errors",
+    "Synthesizer": "synthesizer",
     "Targets": "data.targets",
     "Windows": "data.windows",
     "augment": "studies",
@@ -151,6 +153,7 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "list_models",
     "load",
     "Model",
+    "Synthesizer",
     "generate_dataset",
     "fill",
     "augment",
