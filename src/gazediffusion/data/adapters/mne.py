@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gazediffusion.data.adapters.marks import alike
 from gazediffusion.data.adapters.required import required
 from gazediffusion.data.recordings import (
     UNKNOWN_TASK,
@@ -191,7 +192,7 @@ def from_mne(
             found += _of_epochs(one, given)
         else:
             found.append(_of_raw(one, number, given, labels))
-    return Recordings.of(found, "mne")
+    return Recordings.of(alike(found), "mne")
 
 
 def _stated(info: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 
+from gazediffusion.data.adapters.marks import alike
 from gazediffusion.data.adapters.required import required
 from gazediffusion.data.recordings import (
     EVENT_CLASSES,
@@ -147,7 +148,8 @@ def from_pymovements(
 
     options = read_options(settings)
     given = getattr(gaze, "gaze", None) or ([gaze] if hasattr(gaze, "samples") else gaze)
-    return Recordings.of(_read(cast("Iterable[Any]", given), options, labels), "pymovements")
+    found = _read(cast("Iterable[Any]", given), options, labels)
+    return Recordings.of(alike(found), "pymovements")
 
 
 def _read(gazes: Iterable[Any], options: ReadOptions, labels: bool) -> Iterator[Recording]:
@@ -168,6 +170,8 @@ def _read(gazes: Iterable[Any], options: ReadOptions, labels: bool) -> Iterator[
         marked = gaze.clone() if marks else gaze
         marked.samples = gaze.samples.with_columns(marks.values())
         table, columns = as_table(marked, path, known, experiment, list(marks))
+        if columns.participant is not None:  # the path names whom nothing else names
+            table = replace(table, path=Path("pymovements"))
         eyes = cast("list[Eye]", metadata.get("eyes") or list(columns.gaze))
         columns = replace(
             of_windows(columns, gaze.trial_columns or ()),
