@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -167,7 +168,7 @@ def test_a_broken_plug_in_is_one_line_that_names_its_package(
     new, table = tmp_path / "new", tmp_path / "gaze.csv"
     table.write_text("t_ms,x_px,y_px\n0,1,2\n4,600,300\n")
     quick = gd.EvaluationConfig(quick=True)
-    uses = {
+    uses: dict[str, Callable[[], object]] = {
         "readers": lambda: list(gd.read(table)),
         "exporters": lambda: windows.save(new, format="thing"),
         "metrics": lambda: gd.evaluate(windows.held_out, {"a": windows.train}, config=quick),

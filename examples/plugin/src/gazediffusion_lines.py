@@ -38,7 +38,7 @@ class Reader:
                 participant=participant,
                 task=task,
                 trial=trial,
-                time_ms=np.arange(gaze.shape[1]) * (1000.0 / rate_hz),
+                time_ms=np.arange(gaze.shape[1], dtype=np.float64) * (1000.0 / rate_hz),
                 gaze_px={"right": gaze},
                 path=path,
                 format="lines",

@@ -9,14 +9,14 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack, cast
 
 from gazediffusion.data.adapters import datasets, frames, mne, pymovements, torch
 from gazediffusion.data.plausibility import Plausibility
-from gazediffusion.data.readers import ReadOptions, Source, find_sources
+from gazediffusion.data.readers import Reader, ReadOptions, Source, find_sources
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Origin, Screen, Unit
+from gazediffusion.geometry import Floats, Origin, Screen, Unit
 
 
 class ReadSettings(TypedDict, total=False):
@@ -75,7 +75,8 @@ class Recordings:
         held = tuple(recordings)
         if not held:
             raise GazeError("there are no recordings")
-        return cls((_InMemory(Path(format), _Held(format, held), ReadOptions()),))
+        reader = cast("Reader", _Held(format, held))
+        return cls((_InMemory(Path(format), reader, ReadOptions()),))
 
     to_frame = frames.to_frame
     to_pandas = frames.to_pandas
@@ -109,7 +110,8 @@ class _InMemory(Source):
         digest, n_bytes = hashlib.sha256(), 0
         for one in self.read():
             digest.update(repr((one.participant, one.task, one.trial, one.screen)).encode())
-            for array in (one.time_ms, *(one.gaze_px[eye] for eye in sorted(one.gaze_px))):
+            arrays: list[Floats] = [one.time_ms, *(one.gaze_px[eye] for eye in sorted(one.gaze_px))]
+            for array in arrays:
                 digest.update(array.tobytes())
                 n_bytes += array.nbytes
         name = self.reader.NAME

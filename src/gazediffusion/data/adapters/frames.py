@@ -39,7 +39,7 @@ def to_frame(recordings: Iterable[Recording]) -> pl.DataFrame:
     >>> frame.columns, len(frame)
     (['participant', 'task', 'trial', 't_ms', 'x_px', 'y_px'], 1000)
     """
-    pl = required("polars")
+    polars = required("polars")
     from gazediffusion.data.export.labelled import checked
     from gazediffusion.data.export.table import sample_frame
 
@@ -49,7 +49,7 @@ def to_frame(recordings: Iterable[Recording]) -> pl.DataFrame:
             "recordings of one eye and of two cannot be in one frame",
             remedy="convert them one after another",
         )
-    joined: pl.DataFrame = pl.concat(frames, how="diagonal").fill_nan(None)
+    joined: pl.DataFrame = polars.concat(frames, how="diagonal").fill_nan(None)
     return joined
 
 

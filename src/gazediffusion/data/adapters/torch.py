@@ -47,7 +47,7 @@ def chosen_eye(recording: Recording) -> Eye:
 
 
 def from_torch(
-    gaze: torch.Tensor | Iterable[dict[str, Any]],
+    gaze: torch.Tensor | Dataset[dict[str, Any]] | Iterable[dict[str, Any]],
     rate_hz: float,
     screen: Screen | Sequence[Screen],
     participants: Sequence[str] | str = "synthetic",
@@ -96,7 +96,9 @@ def _items(given: Any) -> Iterable[dict[str, Any]]:
 
 def _batch(one: dict[str, Any]) -> dict[str, NDArray[Any]]:
     """The arrays of a dict, with a first axis of windows."""
-    known = {key: one[key] for key in ("gaze", "labels", "task", "participant") if key in one}
+    known: dict[str, Any] = {
+        key: one[key] for key in ("gaze", "labels", "task", "participant") if key in one
+    }
     arrays = {key: _plain(value) for key, value in known.items()}
     if arrays["gaze"].ndim == 2:
         return {key: array[None] for key, array in arrays.items()}

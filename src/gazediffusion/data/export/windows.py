@@ -77,7 +77,7 @@ def format_of(output: Path, format: str | None) -> str:
     if not ending or (ending in known and _file_of(ending) and format in (None, ending)):
         return format or ending or "parquet"
     folder = format or (ending if ending in known else None)
-    if folder in known and not _file_of(folder):
+    if folder is not None and folder in known and not _file_of(folder):
         raise GazeError(
             f"{folder} is written as a folder, not as .{ending}",
             path=output,
@@ -264,7 +264,8 @@ def _trials(
 
 def trials(windows: Windows) -> Iterator[Recording]:
     """Each window as a recording: a trial named by its number, from 0 ms."""
-    return (recording for recording, _ in _trials(lambda: [windows], None, windows.is_lost.any()))
+    has_losses = bool(windows.is_lost.any())
+    return (recording for recording, _ in _trials(lambda: [windows], None, has_losses))
 
 
 def describe_bids(folder: Path, card: Mapping[str, Any]) -> None:

@@ -85,7 +85,8 @@ class _PluginReader:
 def formats() -> dict[str, Reader]:
     """All readers by name, in the order in which they are asked: those of plug-ins first."""
     found = find_plugins("readers", ("auto", *FORMATS))
-    return {name: _PluginReader(name, one) for name, one in found.items()} | FORMATS
+    theirs = {name: _PluginReader(name, one) for name, one in found.items()}
+    return cast("dict[str, Reader]", theirs) | FORMATS
 
 
 @dataclass(frozen=True)
