@@ -8,14 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import huggingface_hub as hub
 import numpy as np
 import pytest
 
 import gazediffusion as gd
 from gazediffusion.models.pretrained import pretrained_folder
 from tests.models.hub_server import serving
-
-hub = pytest.importorskip("huggingface_hub")
 
 
 def test_a_saved_folder_is_the_same_model(steerable_folder: Path, tmp_path: Path) -> None:

@@ -6,13 +6,12 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import datasets
 import numpy as np
 import pytest
 
 import gazediffusion as gd
 from tests.data.adapters.made import OTHER, assert_same, labelled_windows, study
-
-datasets = pytest.importorskip("datasets")
 
 
 @pytest.mark.parametrize("binocular", [True, False])
