@@ -91,6 +91,7 @@ except gd.GazeError as error:
 """
 
 
+@pytest.mark.slow
 def test_a_model_is_pushed_to_a_hub_and_loaded_from_it(
     steerable_folder: Path, tmp_path: Path
 ) -> None:
