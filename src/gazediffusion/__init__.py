@@ -18,6 +18,11 @@ from typing import TYPE_CHECKING, Any
 from gazediffusion.version import __version__
 
 if TYPE_CHECKING:
+    from gazediffusion.data.adapters.datasets import from_datasets
+    from gazediffusion.data.adapters.frames import from_frame
+    from gazediffusion.data.adapters.mne import from_mne
+    from gazediffusion.data.adapters.pymovements import from_pymovements
+    from gazediffusion.data.adapters.torch import from_torch
     from gazediffusion.data.cleaning import CleaningConfig
     from gazediffusion.data.inspection import inspect
     from gazediffusion.data.preparing import PrepareConfig, prepare, style_windows
@@ -47,10 +52,12 @@ if TYPE_CHECKING:
     from gazediffusion.models.recipes import RECIPES, Recipe
     from gazediffusion.plotting.gallery import plot_windows
     from gazediffusion.plotting.overview import plot_recording
+    from gazediffusion.plugins import Plugin, find_plugins
     from gazediffusion.reproduction.reproduction import reproduce
     from gazediffusion.scoring.scores import Scores
     from gazediffusion.scoring.scoring import calibrate_scores, score
     from gazediffusion.studies import augment, fill, label
+    from gazediffusion.synthesizer import Synthesizer
 
 _HOME = {
     "Baseline": "generation.baselines",
@@ -62,6 +69,7 @@ _HOME = {
     "EvaluationConfig": "evaluation.result",
     "GazeError": "errors",
     "Model": "model",
+    "Plugin": "plugins",
     "PrepareConfig": "data.preparing",
     "RECIPES": "models.recipes",
     "Recipe": "models.recipes",
@@ -72,6 +80,7 @@ _HOME = {
     "Screen": "geometry",
     "SimulationConfig": "data.simulation",
     "StoppedError": "errors",
+    "Synthesizer": "synthesizer",
     "Targets": "data.targets",
     "Windows": "data.windows",
     "augment": "studies",
@@ -80,7 +89,13 @@ _HOME = {
     "evaluate": "evaluation.evaluation",
     "evaluate_files": "evaluation.loading",
     "fill": "studies",
+    "find_plugins": "plugins",
     "fit_baseline": "generation.baselines",
+    "from_datasets": "data.adapters.datasets",
+    "from_frame": "data.adapters.frames",
+    "from_mne": "data.adapters.mne",
+    "from_pymovements": "data.adapters.pymovements",
+    "from_torch": "data.adapters.torch",
     "generate_dataset": "datasets",
     "inspect": "data.inspection",
     "label": "studies",
@@ -112,6 +127,11 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "EVENT_CLASSES",
     "Recordings",
     "read",
+    "from_frame",
+    "from_pymovements",
+    "from_mne",
+    "from_datasets",
+    "from_torch",
     "CleaningConfig",
     "inspect",
     "PrepareConfig",
@@ -133,6 +153,7 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "list_models",
     "load",
     "Model",
+    "Synthesizer",
     "generate_dataset",
     "fill",
     "augment",
@@ -152,6 +173,8 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "plot_recording",
     "plot_windows",
     "describe",
+    "find_plugins",
+    "Plugin",
     "reproduce",
 ]
 

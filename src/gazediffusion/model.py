@@ -45,7 +45,8 @@ from gazediffusion.generation.settings import (
 from gazediffusion.generation.steering import Steering
 from gazediffusion.generation.study import AugmentConfig
 from gazediffusion.geometry import Screen
-from gazediffusion.models.checkpoint import Run, RunConfig, WeightsName
+from gazediffusion.models.checkpoint import RunConfig, WeightsName
+from gazediffusion.models.hub import Shared
 from gazediffusion.models.pretrained import load_model, pretrained_folder
 from gazediffusion.models.recipes import Recipe
 from gazediffusion.models.unet import n_parameters
@@ -62,7 +63,8 @@ def load(
 ) -> Model:
     """A packaged model by its name (`default`, `joint`, `position`, `velocity`), or a run folder.
 
-    A run folder may be a URL, as `s3://bucket/run`.
+    A run folder may be a URL, as `s3://bucket/run`, and a model of the Hugging Face hub is
+    `hf:owner/name`, at a revision `hf:owner/name@revision`.
     weights: best or last are averaged (EMA), raw is not; packaged models have best only.
     device: auto (the GPU where there is one), cpu, cuda, cuda:1 ...
     """
@@ -93,11 +95,8 @@ def train(
     return load(trained, device=settings.get("device", "auto"))
 
 
-class Model:
+class Model(Shared):
     """A trained diffusion model of gaze."""
-
-    def __init__(self, run: Run) -> None:
-        self.run = run
 
     def __repr__(self) -> str:
         config = self.config

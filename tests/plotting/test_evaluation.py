@@ -235,6 +235,7 @@ def one_of_each_family(results: dict[str, Any]) -> dict[str, Any]:
 def test_every_figure_is_written_as_png_and_svg(tmp_path: Path) -> None:
     shown = {"real": windows(1), "position": windows(1, 1)}
     results = one_of_each_family(make_results())
+    results["quantities"].append({**results["quantities"][0], "family": "plug-ins"})
     results["tests"]["deep"] = deep_results()
     written = draw_all(results, tmp_path, shown)
     assert list(written) == [*FIGURES, "gallery"]
@@ -250,7 +251,7 @@ def test_what_is_missing_has_no_picture_and_the_others_are_drawn(tmp_path: Path)
     results["curves"] = {}
     results["ratios"] = {"not_computable": "no floor"}
     written = draw_all(results, tmp_path)
-    without = {"main_sequence", "temporal", "memorisation", "floor_ratios", "deep"}
+    without = {"main_sequence", "temporal", "memorisation", "floor_ratios", "deep", "plug-ins"}
     assert set(written) == set(FIGURES) - without
     assert draw_all({"sets": {"synthetic": {}}}, tmp_path / "empty") == {}
 

@@ -69,6 +69,7 @@ for command in (
     reproduction.reproduce,
     web.serve,
     about.info,
+    about.plugins,
 ):
     app.command()(command)
 

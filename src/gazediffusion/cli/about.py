@@ -1,4 +1,4 @@
-"""The command that describes a file or folder."""
+"""Commands that describe a file or folder, and list the plug-ins."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gazediffusion.cli import progress, tables
-from gazediffusion.cli.console import out
+from gazediffusion.cli.console import out, plain
 
 
 def info(
@@ -47,3 +47,18 @@ def info(
     tables.print_description(path)
     if bound is not None:
         tables.print_bound(estimate, model.config.recipe.representation)
+
+
+def plugins() -> None:
+    """List the plug-ins: readers, exporters, metrics and generators of other packages.
+
+    Example: [bold]gazediffusion plugins[/bold]
+    """
+    import gazediffusion as gd
+
+    groups = ("readers", "exporters", "metrics", "generators")
+    found = [one for group in groups for one in gd.find_plugins(group).values()]  # type: ignore[arg-type]
+    for one in found:
+        out.print(plain(f"{one.group.removesuffix('s')} {one.name}: {one.package}"))
+    if not found:
+        out.print("no plug-ins are installed")

@@ -25,8 +25,9 @@ def evaluate(
     synthetic: Annotated[
         list[str],
         typer.Option(
-            help="Windows file, recordings, .npz, run folder or packaged model (a model generates "
-            "its windows), as PATH or NAME=PATH; more may follow.",
+            help="Windows file, recordings, .npz, run folder, packaged model, baseline or a "
+            "plug-in's generator (these generate their windows), as PATH or NAME=PATH; more may "
+            "follow.",
             show_default=False,
         ),
     ],
@@ -172,7 +173,8 @@ def baseline(
     name: Annotated[
         str,
         typer.Argument(
-            help="kinematic-markov, positional-markov, uniform or gaussian.", show_default=False
+            help="kinematic-markov, positional-markov, uniform, gaussian or a plug-in's generator.",
+            show_default=False,
         ),
     ],
     windows: Annotated[
@@ -189,7 +191,8 @@ def baseline(
     format: Annotated[
         str | None,
         typer.Option(
-            help="parquet, csv, npz, bids or asc; by the output's ending, parquet for a folder.",
+            help="parquet, csv, npz, bids, asc or a plug-in's; by the output's ending, parquet for "
+            "a folder.",
             show_default=False,
         ),
     ] = None,

@@ -247,7 +247,8 @@ def generate(
     format: Annotated[
         str | None,
         typer.Option(
-            help="parquet, csv, npz, bids or asc; by the output's ending, parquet for a folder.",
+            help="parquet, csv, npz, bids, asc or a plug-in's; by the output's ending, parquet for "
+            "a folder.",
             show_default=False,
         ),
     ] = None,

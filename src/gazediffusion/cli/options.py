@@ -30,7 +30,7 @@ Format = Annotated[
     typer.Option(
         "--format",
         help="auto, bids, eyelink-asc, tobii, smi, gazepoint, pupil-labs, gazebase, columns (the "
-        "paper's txt) or table.",
+        "paper's txt), table or a plug-in's.",
     ),
 ]
 Columns = Annotated[

@@ -37,7 +37,9 @@ def simulate(
     output: Annotated[Path, typer.Option("-o", "--output", help="A folder.")],
     participants: Annotated[int, typer.Option(help="How many participants.")] = 10,
     minutes: Annotated[float, typer.Option(help="Minutes of gaze per participant.")] = 2.0,
-    format: Annotated[str, typer.Option(help="asc, csv, parquet, bids or columns.")] = "parquet",
+    format: Annotated[
+        str, typer.Option(help="asc, csv, parquet, bids, columns or a plug-in's.")
+    ] = "parquet",
     rate: Annotated[float, typer.Option(help="Samples per second.")] = 1000.0,
     seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = 0,
     overwrite: Overwrite = False,

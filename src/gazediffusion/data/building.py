@@ -23,7 +23,6 @@ from gazediffusion.data.cleaning import CleaningConfig, CleaningCounts, clean
 from gazediffusion.data.plausibility import Observed, Plausibility, observed
 from gazediffusion.data.quality import Quality, Selection, select_participants
 from gazediffusion.data.quantization import GRIDS_PX, is_on_grid
-from gazediffusion.data.readers import Source
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.resampling import read_clock
 from gazediffusion.data.segments import Segment, clean_segments, joined_labels, joined_targets
@@ -31,7 +30,6 @@ from gazediffusion.data.splits import require_fraction, split_participants, synt
 from gazediffusion.data.targets import RecordedTargets
 from gazediffusion.data.windows import CLIP, VELOCITY_QUANTILE, Protocol, Windows, numbered
 from gazediffusion.errors import GazeError, suggestion
-from gazediffusion.files import sha256_of
 from gazediffusion.geometry import Screen
 from gazediffusion.version import __version__
 
@@ -139,7 +137,7 @@ class Cuts:
     """The segments and counts of some recordings, in their order; a function of these alone.
 
     targets: of the recordings, or None; targets_of: which of these belong to a recording here.
-    quality: participant and quality of each recording. files: as `described_file` gives them.
+    quality: participant and quality of each recording. files: as `Source.described` gives them.
     """
 
     config: PrepareConfig
@@ -209,16 +207,6 @@ class Cuts:
                 self.grids = [grid for grid in grids if is_on_grid(segment.gaze_px, grid)]
 
 
-def described_file(source: Source) -> dict[str, Any]:
-    """What the provenance says of a file."""
-    return {
-        "name": source.path.name,
-        "format": source.reader.NAME,
-        "bytes": source.path.stat().st_size,
-        "sha256": sha256_of(source.path),
-    }
-
-
 class WindowBuilder:
     """Takes pieces in the order of their files, and makes windows of them."""
 
@@ -260,7 +248,7 @@ class WindowBuilder:
         self.grids = [grid for grid in self.grids if grid in piece.grids]
 
     def build(self, files: Iterable[dict[str, Any]]) -> Windows:
-        """The windows of all pieces; files: what is known of each file (`described_file`)."""
+        """The windows of all pieces; files: what is known of each file (`Source.described`)."""
         config = self.config
         self._require_known_names()
         self.plausibility.finish()

@@ -1,4 +1,4 @@
-"""Windows as objects of other packages: polars, pymovements, MNE and torch.
+"""Windows as objects of other packages: polars, pandas, pymovements, MNE, torch and datasets.
 
 Each function imports its package when it is called; a package that is not installed is a
 `GazeError` that says how to install it.
@@ -6,20 +6,24 @@ Each function imports its package when it is called; a package that is not insta
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gazediffusion.data.adapters.required import required
+from gazediffusion.data.recordings import EVENT_CLASSES, label_segments
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
 
 if TYPE_CHECKING:
+    import datasets
     import mne
+    import pandas as pd
     import polars as pl
     import pymovements
     from torch.utils.data import Dataset
 
+    from gazediffusion.data.reading import Recordings
     from gazediffusion.data.windows import Windows
 
 
@@ -37,7 +41,7 @@ def to_frame(windows: Windows) -> pl.DataFrame:
     >>> windows.to_frame().row(1)
     (0, '01', 'reading', '0', 4.0, 640.0, 360.0, 0.0198..., 0.0198...)
     """
-    polars = _required("polars")
+    polars = required("polars")
     n, length = len(windows), windows.length
     columns = {name: np.repeat(values, length) for name, values in windows.identity.items()}
     columns["t_ms"] = np.tile(np.arange(length) * (1000.0 / windows.rate_hz), n)
@@ -54,11 +58,56 @@ def to_frame(windows: Windows) -> pl.DataFrame:
     return frame
 
 
+def to_pandas(windows: Windows) -> pd.DataFrame:
+    """The table of `to_frame` as a pandas frame; `attrs` holds the screens by task and the rate.
+
+    >>> import numpy as np
+    >>> from gazediffusion import Screen, Windows
+    >>> windows = Windows.from_array(np.zeros((2, 2, 500)), 250, Screen(1280, 720))
+    >>> windows.to_pandas().attrs["gazediffusion"]["rate_hz"]
+    250.0
+    """
+    required("pandas")
+    from gazediffusion.data.adapters.frames import with_attributes
+
+    tasks, screens = windows.identity["task"], windows.screen_index
+    pairs = [(task, windows.screens[number]) for task, number in zip(tasks, screens, strict=True)]
+    return with_attributes(to_frame(windows).to_pandas(), pairs, windows.rate_hz)
+
+
+def to_recordings(windows: Windows) -> Recordings:
+    """Each window as a recording in memory: a trial named by the window's number, from 0 ms.
+
+    >>> import numpy as np
+    >>> from gazediffusion import Screen, Windows
+    >>> windows = Windows.from_array(np.zeros((2, 2, 500)), 250, Screen(1280, 720))
+    >>> windows.to_recordings()
+    Recordings(2 in memory: windows)
+    """
+    from gazediffusion.data.export.windows import trials
+    from gazediffusion.data.reading import Recordings
+
+    return Recordings.of(trials(windows), "windows")
+
+
+def to_datasets(windows: Windows) -> datasets.Dataset:
+    """A `Dataset` of Hugging Face's datasets, one row per window; see `adapters.datasets`.
+
+    >>> import numpy as np
+    >>> from gazediffusion import Screen, Windows
+    >>> windows = Windows.from_array(np.zeros((2, 2, 500)), 250, Screen(1280, 720))
+    >>> windows.to_datasets()[1]["trial"]
+    '1'
+    """
+    return to_recordings(windows).to_datasets()
+
+
 def to_pymovements(windows: Windows) -> pymovements.Gaze:
     """A pymovements `Gaze` in pixels, one trial per window, with the experiment's screen.
 
     Trial columns: window, participant, task, trial. One experiment has one screen: windows of
-    several screens are refused.
+    several screens are refused; `to_recordings().to_pymovements()` gives them as a dataset. Labels
+    become events.
 
     >>> import numpy as np
     >>> from gazediffusion import Screen, Windows
@@ -67,7 +116,7 @@ def to_pymovements(windows: Windows) -> pymovements.Gaze:
     >>> gaze.experiment.screen.width_px, len(gaze.samples)
     (1280, 1500)
     """
-    pm = _required("pymovements")
+    pm = required("pymovements")
     screen = windows.screen
     experiment = pm.Experiment(
         screen_width_px=screen.width_px,
@@ -82,6 +131,7 @@ def to_pymovements(windows: Windows) -> pymovements.Gaze:
     return pm.Gaze(
         to_frame(windows).select(*identity, "t_ms", "x_px", "y_px"),
         experiment=experiment,
+        events=_events(windows),
         trial_columns=identity,
         time_column="t_ms",
         time_unit="ms",
@@ -89,11 +139,28 @@ def to_pymovements(windows: Windows) -> pymovements.Gaze:
     )
 
 
+def _events(windows: Windows) -> pymovements.Events | None:
+    """The labels of windows as events of pymovements, whose trial columns are the windows'."""
+    if windows.labels is None:
+        return None
+    pm, polars = required("pymovements"), required("polars")
+    step_ms, identity = 1000.0 / windows.rate_hz, windows.identity
+    rows = [
+        (*(values[k] for values in identity.values()), EVENT_CLASSES[kind - 1], first, stop - 1)
+        for k, labels in enumerate(windows.cut_labels())
+        for first, stop, kind in label_segments(labels).tolist()
+    ]
+    frame = polars.DataFrame(rows, schema=[*identity, "name", "onset", "offset"], orient="row")
+    frame = frame.with_columns(polars.col("onset", "offset").cast(polars.Float64) * step_ms)
+    return pm.Events(frame, trial_columns=list(identity))
+
+
 def to_mne(windows: Windows) -> mne.EpochsArray:
     """MNE epochs (window, channel, time) in pixels of each window's screen.
 
     Channels: xpos_right, ypos_right, of MNE's type `eyegaze`. Events: one per window, whose id is
-    its task's. metadata: window, participant, task, trial.
+    its task's. metadata: window, participant, task, trial. Labels become annotations, as in
+    `adapters.mne`. `to_recordings().to_mne()` gives one Raw per window.
 
     >>> import numpy as np
     >>> from gazediffusion import Screen, Windows
@@ -102,7 +169,7 @@ def to_mne(windows: Windows) -> mne.EpochsArray:
     >>> len(epochs), epochs.ch_names, epochs.get_channel_types()
     (3, ['xpos_right', 'ypos_right'], ['eyegaze', 'eyegaze'])
     """
-    mne, pd = _required("mne"), _required("pandas")
+    mne, pd = required("mne"), required("pandas")
     if len(windows) == 0:
         raise GazeError("there are no windows")
     axes = {"xpos_right": "x", "ypos_right": "y"}
@@ -118,7 +185,12 @@ def to_mne(windows: Windows) -> mne.EpochsArray:
         verbose="error",
     )
     mapping = {name: ("eyegaze", "px", "right", axis) for name, axis in axes.items()}
-    return mne.preprocessing.eyetracking.set_channel_types_eyetrack(epochs, mapping)
+    mne.preprocessing.eyetracking.set_channel_types_eyetrack(epochs, mapping)
+    if windows.labels is not None:
+        from gazediffusion.data.adapters.mne import annotations_of_labels
+
+        epochs.set_annotations(annotations_of_labels(windows.cut_labels(), windows.rate_hz))
+    return epochs
 
 
 def to_torch(windows: Windows) -> Dataset[dict[str, Any]]:
@@ -132,17 +204,7 @@ def to_torch(windows: Windows) -> Dataset[dict[str, Any]]:
     >>> batch["gaze"].shape, batch["task"]
     (torch.Size([4, 2, 500]), tensor([0, 0, 0, 0]))
     """
-    _required("torch")
+    required("torch")
     from gazediffusion.data.torch_dataset import WindowsDataset
 
     return WindowsDataset(windows)
-
-
-def _required(name: str) -> Any:
-    """An installed package, or the error that says how to install it."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise GazeError(
-            f"the package {name} is not installed", remedy=f"install it: pip install {name}"
-        ) from error

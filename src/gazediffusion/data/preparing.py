@@ -20,7 +20,6 @@ from gazediffusion.data.building import (
     NoWindowError,
     PrepareConfig,
     WindowBuilder,
-    described_file,
     fit_velocity_scale,
     window_starts,
 )
@@ -100,14 +99,14 @@ def prepare(
                 n_samples += len(recording)
                 progress(recording)
             on_file(FileRead(source.path, n_samples))
-        return builder.build({**described_file(one), **origin_of(one.path)} for one in sources)
+        return builder.build(source.described() for source in sources)
     study, numbers = _Study(tuple(sources), config, given), range(len(sources))
     with closing(in_order(_cuts_of_file, study, numbers, engine, n_workers, address)) as found:
         for source, (piece, file, error) in zip(sources, found, strict=True):
             builder.add(piece)
             if error is not None:
                 raise error
-            files.append({**file, **origin_of(source.path)})  # known to this process alone
+            files.append({**file, **origin_of(source.path)})  # a worker does not know the URL
             on_file(FileRead(source.path, piece.n_samples))
     return builder.build(files)
 
@@ -136,7 +135,7 @@ def _cuts_of_file(study: _Study, number: int) -> tuple[Cuts, dict[str, Any], Gaz
     try:
         for recording in source.read():
             piece.add(recording)
-        file = described_file(source)
+        file = source.described()
     except GazeError as found:
         error = found
     piece.targets = None  # the one who asked has them

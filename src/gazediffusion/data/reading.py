@@ -5,16 +5,18 @@ Nothing is read before the collection is iterated, and memory then holds one fil
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack, cast
 
+from gazediffusion.data.adapters import datasets, frames, mne, pymovements, torch
 from gazediffusion.data.plausibility import Plausibility
-from gazediffusion.data.readers import ReadOptions, Source, find_sources
+from gazediffusion.data.readers import Reader, ReadOptions, Source, find_sources
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Origin, Screen, Unit
+from gazediffusion.geometry import Floats, Origin, Screen, Unit
 
 
 class ReadSettings(TypedDict, total=False):
@@ -52,13 +54,68 @@ class Recordings:
         plausibility = Plausibility()
         for source in self.sources:
             for recording in source.read():
-                plausibility.add(recording)
+                if not isinstance(source, _InMemory):  # whose unit was not found out
+                    plausibility.add(recording)
                 yield recording
         plausibility.finish()
 
     def __repr__(self) -> str:
         n, formats = len(self.sources), sorted({source.reader.NAME for source in self.sources})
+        if n and all(isinstance(source, _InMemory) for source in self.sources):
+            n = sum(1 for source in self.sources for _ in source.read())
+            return f"Recordings({n} in memory: {', '.join(formats)})"
         return f"Recordings({n} file{'s' if n != 1 else ''}: {', '.join(formats)})"
+
+    @classmethod
+    def of(cls, recordings: Iterable[Recording], format: str = "memory") -> Recordings:
+        """Recordings in memory, which everything takes that takes recordings in files.
+
+        format: what they are said to come from.
+        """
+        held = tuple(recordings)
+        if not held:
+            raise GazeError("there are no recordings")
+        reader = cast("Reader", _Held(format, held))
+        return cls((_InMemory(Path(format), reader, ReadOptions()),))
+
+    to_frame = frames.to_frame
+    to_pandas = frames.to_pandas
+    to_pymovements = pymovements.to_pymovements
+    to_mne = mne.to_mne
+    to_torch = torch.to_torch
+    to_datasets = datasets.to_datasets
+
+
+@dataclass(frozen=True)
+class _Held:
+    """The reader of recordings in memory."""
+
+    NAME: str
+    held: tuple[Recording, ...]
+
+    def matches(self, path: Path, head: bytes, options: ReadOptions) -> bool:
+        """No file is of this format."""
+        return False
+
+    def read(self, path: Path, options: ReadOptions) -> Iterator[Recording]:
+        """The recordings, again each time."""
+        return iter(self.held)
+
+
+class _InMemory(Source):
+    """Recordings in memory in place of a file."""
+
+    def described(self) -> dict[str, Any]:
+        """Name, format, size and hash of the samples."""
+        digest, n_bytes = hashlib.sha256(), 0
+        for one in self.read():
+            digest.update(repr((one.participant, one.task, one.trial, one.screen)).encode())
+            arrays: list[Floats] = [one.time_ms, *(one.gaze_px[eye] for eye in sorted(one.gaze_px))]
+            for array in arrays:
+                digest.update(array.tobytes())
+                n_bytes += array.nbytes
+        name = self.reader.NAME
+        return {"name": name, "format": name, "bytes": n_bytes, "sha256": digest.hexdigest()}
 
 
 def read(

@@ -155,10 +155,8 @@ class Windows:
         used = np.unique(self.screen_index) if len(self) else np.arange(len(self.screens))
         if len(used) != 1:
             listed = "; ".join(self.screens[k].in_words() for k in used)
-            raise GazeError(
-                f"these windows have {len(used)} screens ({listed})",
-                remedy="choose the windows of one task with of_task()",
-            )
+            problem = f"these windows have {len(used)} screens ({listed})"
+            raise GazeError(problem, remedy="choose the windows of one task with of_task()")
         return self.screens[int(used[0])]
 
     @property
@@ -335,9 +333,9 @@ class Windows:
         """Write the windows; the same windows give the same bytes. Returns the files.
 
         A path ending in .safetensors is a windows file, which `load` gives back with everything.
-        Other tools read .parquet, .csv, .npz, or a folder of the format bids, asc, parquet, csv or
-        npz: each window is a trial in pixels and degrees of its own screen, beside a card (JSON)
-        and a README. overwrite: replace files that are there.
+        Other tools read .parquet, .csv, .npz, or a folder of the format bids, asc, parquet, csv,
+        npz or a plug-in's: each window is a trial on its own screen, beside a card (JSON) and a
+        README. overwrite: replace files that are there.
 
         >>> import tempfile
         >>> import numpy as np
@@ -374,7 +372,10 @@ class Windows:
         return load_windows(Path(path))
 
     alone = subsampling.alone
+    to_recordings = conversions.to_recordings
     to_frame = conversions.to_frame
+    to_pandas = conversions.to_pandas
+    to_datasets = conversions.to_datasets
     to_pymovements = conversions.to_pymovements
     to_mne = conversions.to_mne
     to_torch = conversions.to_torch

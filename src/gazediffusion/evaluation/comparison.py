@@ -47,6 +47,7 @@ from gazediffusion.evaluation.headline import (
     titles_of,
 )
 from gazediffusion.evaluation.metrics import histogram_counts, js_from_counts
+from gazediffusion.evaluation.plugin_metrics import metrics, packages_of, plugin_quantities
 from gazediffusion.evaluation.quantities import (
     FEATURES,
     SCALARS,
@@ -81,10 +82,13 @@ def compare(
     real participants' recordings. feature_model: maps windows to features for the Frechet Gaze
     Distance. progress: called with the name of each part. on_real: with the measured real windows.
     """
+    plugins = metrics()
     sets = arrange(real, synthetic, train, config.seed)
     for one in sets.all:
         progress(f"measuring {one.name}")
-        sets.measured[one.name] = one.measure(config.protocols)
+        measured = one.measure(config.protocols)
+        measured.quantities.update(plugin_quantities(one, plugins))
+        sets.measured[one.name] = measured
     on_real(sets.measured["real"])
     progress("distances")
     work = _Comparison(sets, config, _weights(sets, config))
@@ -103,6 +107,8 @@ def compare(
     results = assemble(
         config, sets.n_common, described, notes, work.quantities(), work.scalars(), shown
     )
+    if plugins:
+        results["about"]["plugins"] = packages_of(plugins)
     results["differences"] = differences_of(work.mean_js, results["means"])
     results["tests"] = compute_tests(sets, config, feature_model, progress)
     progress("headline")
@@ -137,9 +143,7 @@ def assemble(
             "n_bootstrap": config.n_replicates,
             "bins": dict(BINS),
             "n_common": n_common,
-            "versions": {
-                name: version(name) for name in ("numpy", "scipy", "torch", "scikit-learn")
-            },
+            "versions": {name: version(name) for name in _PACKAGES},
             "compared": _compared(sets, n_common, summary),
             "warnings": [],
             "notes": list(notes),

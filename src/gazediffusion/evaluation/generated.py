@@ -15,18 +15,19 @@ from gazediffusion.evaluation.gaze_sets import MIN_WINDOWS
 from gazediffusion.evaluation.recorded_sets import with_task_names
 from gazediffusion.evaluation.set_tests import FeatureMap, Progress
 from gazediffusion.evaluation.summary import Like
+from gazediffusion.generation.baselines import fit_baseline
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.models.checkpoint import Run
-from gazediffusion.models.pretrained import pretrained_models
+from gazediffusion.models.pretrained import HUB_PREFIX, pretrained_models
 
 MAX_GENERATED = 2500
 
 
 def is_model(path: Path | str) -> bool:
-    """Whether this is a run folder, or the name of a packaged model."""
+    """Whether this is a run folder, or the name of a packaged model or of one of the hub."""
     if Path(path).exists():
         return (Path(path) / "config.json").is_file()
-    return str(path) in ("default", *pretrained_models())
+    return str(path) in ("default", *pretrained_models()) or str(path).startswith(HUB_PREFIX)
 
 
 def generated_windows(
@@ -45,6 +46,17 @@ def generated_windows(
     known = task if task in run.config.conditioning.tasks else None
     generator = DiffusionGenerator.of_quality(run, "default", task=known)
     return _sampled(generator, n or len(like), 0, progress)
+
+
+def fitted_windows(name: str, n: int | None, reference: Windows | None) -> Windows:
+    """Windows of a baseline or a plug-in's generator, fitted to the training participants."""
+    if reference is None:
+        raise GazeError(
+            f"{name} is fitted to training participants, and there are none",
+            remedy="give `reference`, or a windows file with held-out participants as `real`",
+        )
+    n = max(MIN_WINDOWS, min(n or MAX_GENERATED, len(reference) // 2))
+    return fit_baseline(name, reference).sample(n)
 
 
 def matched_windows(

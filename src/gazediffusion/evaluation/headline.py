@@ -28,7 +28,7 @@ from gazediffusion.evaluation.degree_events import degree_events, main_sequence_
 from gazediffusion.evaluation.distances import draw_weights, interval_around
 from gazediffusion.evaluation.features import ivt_statistics, kinematic_features
 from gazediffusion.evaluation.gaze_sets import GazeSet
-from gazediffusion.evaluation.quantities import GroupMeans
+from gazediffusion.evaluation.quantities import PLUGINS, GroupMeans
 
 Floats = NDArray[np.float64]
 Results = Mapping[str, Any]
@@ -90,9 +90,9 @@ def ratios_of(
         family: {name: _geometric_mean([one[name]["ratio"] for one in found]) for name in names}
         for family, found in cells.items()
     }
+    ours = [by_name for family, by_name in families.items() if family != PLUGINS]
     overall = {
-        name: float(np.exp(np.mean([np.log(by_name[name]) for by_name in families.values()])))
-        for name in names
+        name: float(np.exp(np.mean([np.log(by_name[name]) for by_name in ours]))) for name in names
     }
     return {"definition": RATIO, "families": families, "overall": overall}
 
@@ -165,7 +165,8 @@ def ratio_entries(results: Results, name: str) -> dict[str, float]:
 def titles_of(results: Results) -> dict[str, str]:
     """Titles of the distances in `ratio_entries`, by name."""
     rows = [*results["quantities"], *results["scalars"]]
-    return {row["name"]: row["title"] for row in rows if row["family"] != "degrees"}
+    others = ("degrees", PLUGINS)
+    return {row["name"]: row["title"] for row in rows if row["family"] not in others}
 
 
 def summarised_ratios(

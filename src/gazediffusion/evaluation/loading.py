@@ -26,6 +26,7 @@ from gazediffusion.evaluation.gaze_sets import MIN_WINDOWS, at_rate_of, require_
 from gazediffusion.evaluation.generated import (
     MAX_GENERATED,
     bottleneck_features,
+    fitted_windows,
     generated_windows,
     is_model,
     matched_windows,
@@ -52,6 +53,7 @@ from gazediffusion.evaluation.summary import (
     find_summary,
     summary_tasks,
 )
+from gazediffusion.generation.baselines import is_baseline
 from gazediffusion.generation.sets import read_card
 from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import Run
@@ -87,7 +89,8 @@ def evaluate_files(
 ) -> Evaluation:
     """Evaluate files, run folders and packaged models against real gaze.
 
-    synthetic: by name, or a list in which each is PATH or NAME=PATH.
+    synthetic: by name, or a list in which each is PATH or NAME=PATH. A baseline or a plug-in's
+        generator is fitted to the reference and generates as a model does.
 
     real: a windows file, whose held-out participants are real and the others the reference, or
         recordings; None compares with `summary`, or the packaged summary of each window's task.
@@ -291,6 +294,8 @@ def load_set(
         if isinstance(like, Windows):
             generated = with_task_names(generated, like.tasks)
         return at_rate_of(like, str(path), generated)
+    if side == "synthetic" and like is not None and is_baseline(path):
+        return at_rate_of(like, str(path), fitted_windows(str(path), n, reference))
     path = Path(path)
     if side == "synthetic":
         if like is None:

@@ -43,6 +43,9 @@ TEMPORAL = ("v_x", "v_y", "speed", "log_speed")
 # Saccades reach far beyond the bins of JS, so a picture needs further bins.
 HEAVY_TAILED = ("v_x", "v_y", "speed")
 
+# The family of the numbers that plug-ins compute; it does not count in the headline.
+PLUGINS = "plug-ins"
+
 # name -> (title, unit), by family
 FEATURES = {
     "mean_speed": ("mean speed", "normalized units per sample"),

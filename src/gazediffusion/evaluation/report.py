@@ -47,6 +47,7 @@ FAMILIES = {
         "Degrees of visual angle",
         "Fixations by I-VT, saccades by Engbert and Kliegl's detector; main sequence.",
     ),
+    "plug-ins": ("Plug-ins", "Metrics of installed plug-ins; they do not count in the headline."),
 }
 TESTS = {
     "c2st": "Classifier two-sample test",

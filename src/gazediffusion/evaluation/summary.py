@@ -37,6 +37,7 @@ from gazediffusion.evaluation.metrics import (
     ks_from_counts,
     w1_from_counts,
 )
+from gazediffusion.evaluation.plugin_metrics import metrics
 from gazediffusion.evaluation.quantities import SCALARS, Measured
 from gazediffusion.evaluation.result import ALL, EvaluationConfig
 from gazediffusion.evaluation.set_tests import TESTS, Progress
@@ -242,6 +243,10 @@ def compare_with(
         "all sets are counted in the bins of the real gaze: KS and W1 resolve no finer, and values "
         "beyond the bins count in the end bins",
         "intervals need recordings, and are left out",
+        *(
+            f"the metric {name} of a plug-in needs recordings, and is left out"
+            for name in metrics()
+        ),
     ]
     results = assemble(
         replace(config, n_bootstrap=0), n_common, described, notes, quantities, scalars, measured,

@@ -24,6 +24,8 @@ from gazediffusion.data.windows import CLIP, Windows
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.generation.sets import Progress, Sampling, SetConfig, write_set
 from gazediffusion.geometry import Screen
+from gazediffusion.models.pretrained import pretrained_models
+from gazediffusion.plugins import Plugin, find_plugins
 from gazediffusion.seeds import seed_for
 
 # Open choice: the paper says "Gaussian-smoothed" and no more. It decides much: a fixation lives in
@@ -293,10 +295,43 @@ class Baseline:
         )
 
 
+@dataclass(frozen=True)
+class _PluginProcess(Process):
+    """A fitted generator of another package, whose failures name it."""
+
+    plugin: Plugin
+    fitted: Any
+
+    def draw(self, streams: Sequence[np.random.Generator], length: int) -> NDArray[np.float64]:
+        """The plug-in's windows, refused where they are not (window, 2, length)."""
+        drawn = self.plugin.call(self.fitted.draw, streams, length)
+        gaze = self.plugin.call(np.asarray, drawn, np.float64)
+        if gaze.shape != (len(streams), 2, length) or not np.isfinite(gaze).all():
+            needed = f"finite gaze of the shape {(len(streams), 2, length)} is needed"
+            raise self.plugin.failure(ValueError(f"{needed}, not {gaze.shape}"))
+        return np.asarray(gaze)
+
+
+def generators() -> dict[str, Plugin]:
+    """The generators of plug-ins, by name."""
+    return find_plugins("generators", (*BASELINES, "default", *pretrained_models()))
+
+
+def is_baseline(name: Path | str) -> bool:
+    """Whether this is the name of a baseline or of a plug-in's generator, and no file."""
+    is_ours = str(name) in BASELINES
+    return not Path(name).exists() and (is_ours or str(name) in generators())
+
+
 def fit_baseline(name: str, windows: Windows, smoothing: float = SMOOTHING_CELLS) -> Baseline:
-    """Fit a baseline on the training participants; `smoothing` in cells is for the Markov ones."""
-    if name not in BASELINES:
-        raise GazeError(f"no baseline {name!r}", remedy=suggestion(name, list(BASELINES)))
+    """Fit a baseline, or the generator of a plug-in, on the training participants.
+
+    smoothing: in cells, of the Markov ones.
+    """
+    plugin = None if name in BASELINES else generators().get(name)
+    if name not in BASELINES and plugin is None:
+        known = [*BASELINES, *generators()]
+        raise GazeError(f"no baseline {name!r}", remedy=suggestion(name, known))
     if not smoothing >= 0:
         raise GazeError(f"the smoothing must be 0 cells or more, not {smoothing:g}")
     train = windows.train
@@ -310,7 +345,11 @@ def fit_baseline(name: str, windows: Windows, smoothing: float = SMOOTHING_CELLS
     settings = {"baseline": name, "data_sha256": windows.provenance.get("data_sha256")}
     if name.endswith("markov"):
         settings["smoothing_cells"] = smoothing
-    process = BASELINES[name].fit(train, smoothing)
+    if plugin is None:
+        process = BASELINES[name].fit(train, smoothing)
+    else:
+        settings["plugin"] = plugin.package
+        process = _PluginProcess(plugin, plugin.call(plugin.value.fit, train))
     held_out = windows.held_out
     data = {
         "sha256": windows.provenance.get("data_sha256"),

@@ -21,11 +21,10 @@ from gazediffusion.data.export.labelled import checked
 from gazediffusion.data.export.table import write_parquet
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
-from gazediffusion.files import ending_of, sha256_of, unpacked
+from gazediffusion.files import ending_of, unpacked
 from gazediffusion.generation.generator import Progress
 from gazediffusion.geometry import Screen
 from gazediffusion.storage import work_place
-from gazediffusion.urls import origin_of
 
 if TYPE_CHECKING:
     from gazediffusion.data.reading import Recordings
@@ -55,15 +54,8 @@ def format_of_recordings(output: Path, recordings: Recordings) -> str:
 
 def describe_sources(recordings: Recordings) -> list[dict[str, str]]:
     """Name, format and hash of the files of recordings, as a card states them."""
-    return [
-        {
-            "name": one.path.name,
-            **origin_of(one.path),
-            "format": one.reader.NAME,
-            "sha256": sha256_of(one.path),
-        }
-        for one in recordings.sources
-    ]
+    described = [one.described() for one in recordings.sources]
+    return [{word: one[word] for word in one if word != "bytes"} for one in described]
 
 
 def work_folder(output: Path, card: Mapping[str, Any]) -> Path:

@@ -40,6 +40,7 @@ from gazediffusion.version import __version__
 
 FORMAT = "gazediffusion-run"
 CONFIG, TABLES = "config.json", "conditioning.safetensors"
+HUB_WEIGHTS = "model.safetensors"  # the best weights in a folder of the hub (`models.hub`)
 WeightsName = Literal["best", "last", "raw"]
 
 
@@ -269,6 +270,8 @@ def load_run(
     folder = Path(folder)
     config = read_config(folder)
     path = folder / ("state.safetensors" if weights == "raw" else f"{weights}.safetensors")
+    if weights == "best" and not path.is_file() and (folder / HUB_WEIGHTS).is_file():
+        path = folder / HUB_WEIGHTS
     if not path.is_file():
         raise GazeError(
             f"the run has no {weights} weights yet", path=folder, remedy="train it further"

@@ -332,6 +332,7 @@ FIGURES: dict[str, Callable[[Results], Figure | None]] = {
         curves=["mean_speed_profile", "speed_autocorrelation", "speed_spectrum"],
     ),
     "degrees": partial(_panels, title="events in degrees of visual angle", family="degrees"),
+    "plug-ins": partial(_panels, title="metrics of plug-ins", family="plug-ins"),
     "main_sequence": main_sequence,
     "memorisation": memorisation,
     "deep": deep,

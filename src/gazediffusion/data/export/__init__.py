@@ -15,8 +15,9 @@ from gazediffusion.data.export.columns import write_columns
 from gazediffusion.data.export.labelled import Event, Labelled, checked
 from gazediffusion.data.export.table import write_csv, write_parquet
 from gazediffusion.errors import GazeError, suggestion
+from gazediffusion.plugins import Plugin, find_plugins
 
-__all__ = ["FORMATS", "Event", "Labelled", "require_format", "write_into"]
+__all__ = ["FORMATS", "Event", "Labelled", "exporters", "require_format", "write_into"]
 
 FORMATS: dict[str, Callable[[Iterable[Labelled], Path], None]] = {
     "asc": write_asc,
@@ -27,14 +28,31 @@ FORMATS: dict[str, Callable[[Iterable[Labelled], Path], None]] = {
 }
 
 
+# Formats of windows alone, and the endings of run and windows files.
+_OTHERS = ("npz", "safetensors")
+
+
 def write_into(folder: Path, labelled: Iterable[Labelled], format: str) -> None:
     """Write recordings with their events into `folder`; the caller sees to it being whole."""
     require_format(format)
     folder.mkdir(exist_ok=True)
-    FORMATS[format](checked(labelled), folder)
+    if format in FORMATS:
+        FORMATS[format](checked(labelled), folder)
+        return
+    plugin = exporters()[format]
+    path = folder / f"recordings.{format}" if plugin.value.is_file else folder
+    plugin.call(plugin.value.write, checked(labelled), path)
+    if not path.exists() or not any(folder.iterdir()):
+        raise plugin.failure(FileNotFoundError(f"nothing was written to {path.name}"))
+
+
+def exporters() -> dict[str, Plugin]:
+    """The exporters of plug-ins, by format."""
+    return find_plugins("exporters", (*FORMATS, *_OTHERS))
 
 
 def require_format(format: str) -> None:
-    """Refuse a format that is not one of `FORMATS`."""
-    if format not in FORMATS:
-        raise GazeError(f"no format {format!r}", remedy=suggestion(format, sorted(FORMATS)))
+    """Refuse a format that is neither one of `FORMATS` nor a plug-in's."""
+    if format not in FORMATS and format not in exporters():
+        known = sorted([*FORMATS, *exporters()])
+        raise GazeError(f"no format {format!r}", remedy=suggestion(format, known))

@@ -132,6 +132,7 @@ def _model_line(model: Mapping[str, Any]) -> str:
     if "baseline" in model:
         smoothing = model.get("smoothing_cells")
         more = "" if smoothing is None else f", smoothing of {smoothing:g} cells"
+        more += f" of the plug-in package {model['plugin']}" if "plugin" in model else ""
         return f"- baseline `{model['baseline']}`{more}"
     return (
         f"- model: recipe `{model['recipe']}`, training seed {model['training_seed']}, "

@@ -125,7 +125,7 @@ def _frames(
                     place=name(recording),
                     remedy="write them into two tables",
                 )
-        yield _frame(recording, units)
+        yield sample_frame(recording, units)
     if sidecar is None:
         return
     known = {task: screen.to_bids() for task, screen in screens.items() if screen is not None}
@@ -135,7 +135,8 @@ def _frames(
     sidecar.write_text(json.dumps(fields, indent=2) + "\n", encoding="utf-8")
 
 
-def _frame(recording: Recording, units: Sequence[OtherUnit]) -> pl.DataFrame:
+def sample_frame(recording: Recording, units: Sequence[OtherUnit] = ()) -> pl.DataFrame:
+    """One row per sample; columns as this module says, gaze also in `units`."""
     import polars as pl
 
     from gazediffusion.data.readers.labels import event_names

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ import numpy as np
 
 from gazediffusion.data.cleaning import likely_blinks
 from gazediffusion.data.events import detect_events, labelled_events
-from gazediffusion.data.export import Labelled, write_into
+from gazediffusion.data.export import Labelled, exporters, write_into
 from gazediffusion.data.export.card import CARD_KEY, complete_card, readme_of
 from gazediffusion.data.export.npz import Pieces, pixels_of, write_npz
 from gazediffusion.data.export.table import OtherUnit, write_csv, write_parquet, write_parquet_file
@@ -69,13 +69,16 @@ def format_of(output: Path, format: str | None) -> str:
     >>> format_of(Path("gaze.csv"), None), format_of(Path("gaze"), "bids")
     ('csv', 'bids')
     """
-    if format is not None and format not in FORMATS:
-        raise GazeError(f"no format {format!r}", remedy=suggestion(format, list(FORMATS)))
     ending = ending_of(output)
-    if not ending or (ending in _SINGLE and format in (None, ending)):
+    known: Sequence[str] = FORMATS
+    if ending not in ("", *FORMATS) or format not in (None, *FORMATS):
+        known = (*FORMATS, *exporters())
+    if format is not None and format not in known:
+        raise GazeError(f"no format {format!r}", remedy=suggestion(format, list(known)))
+    if not ending or (ending in known and _file_of(ending) and format in (None, ending)):
         return format or ending or "parquet"
-    folder = format or (ending if ending in FORMATS else None)
-    if folder in FORMATS and folder not in _SINGLE:
+    folder = format or (ending if ending in known else None)
+    if folder is not None and folder in known and not _file_of(folder):
         raise GazeError(
             f"{folder} is written as a folder, not as .{ending}",
             path=output,
@@ -90,6 +93,13 @@ def format_of(output: Path, format: str | None) -> str:
         path=output,
         remedy=f"end the name in {endings}, or leave the ending out for a folder",
     )
+
+
+def _file_of(format: str) -> str | None:
+    """The name of the one file of a known format; None of a format that is a folder."""
+    if format in FORMATS:
+        return _SINGLE.get(format)
+    return f"recordings.{format}" if exporters()[format].value.is_file else None
 
 
 def require_free_set(output: Path, format: str, overwrite: bool = False) -> None:
@@ -181,15 +191,16 @@ def put_set_in_place(
 
 
 def _is_file(output: Path, format: str) -> bool:
-    return format in _SINGLE and ending_of(output) == format
+    return ending_of(output) == format and _file_of(format) is not None
 
 
 def _put_file(folder: Path, output: Path, format: str) -> list[Path]:
     sidecar, readme = output.with_suffix(".json"), output.with_suffix(".md")
-    fields = read_json(folder / "recordings.json") if format != "npz" else {}
+    beside = folder / "recordings.json"
+    fields = read_json(beside) if beside.is_file() else {}
     write_json(sidecar, {**fields, CARD_KEY: read_json(folder / "card.json")})
     put_in_place(folder / "README.md", readme)
-    put_in_place(folder / _SINGLE[format], output)
+    put_in_place(folder / (_file_of(format) or ""), output)
     return [output, sidecar, readme]
 
 
@@ -250,6 +261,12 @@ def _trials(
             )
             yield recording, ()
         first += len(piece)
+
+
+def trials(windows: Windows) -> Iterator[Recording]:
+    """Each window as a recording: a trial named by its number, from 0 ms."""
+    has_losses = bool(windows.is_lost.any())
+    return (recording for recording, _ in _trials(lambda: [windows], None, has_losses))
 
 
 def describe_bids(folder: Path, card: Mapping[str, Any]) -> None:

@@ -31,11 +31,12 @@ from gazediffusion.data.readers.identity import identities_by_folder
 from gazediffusion.data.readers.options import ReadOptions
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError, suggestion
-from gazediffusion.files import decode_text, open_unpacked, unpacked
+from gazediffusion.files import decode_text, open_unpacked, sha256_of, unpacked
+from gazediffusion.plugins import Plugin, find_plugins
 from gazediffusion.storage import fetched_matches
-from gazediffusion.urls import is_remote
+from gazediffusion.urls import is_remote, origin_of
 
-__all__ = ["FORMATS", "ReadOptions", "Source", "find_sources", "read_recordings"]
+__all__ = ["FORMATS", "ReadOptions", "Source", "find_sources", "formats", "read_recordings"]
 
 _HEAD_BYTES = 1 << 16
 
@@ -63,6 +64,34 @@ FORMATS: dict[str, Reader] = {reader.NAME: reader for reader in _READERS}
 
 
 @dataclass(frozen=True)
+class _PluginReader:
+    """A reader of another package, whose failures name it."""
+
+    NAME: str
+    plugin: Plugin
+
+    def matches(self, path: Path, head: bytes, options: ReadOptions) -> bool:
+        """Whether the plug-in says so."""
+        return bool(self.plugin.call(self.plugin.value.matches, path, head, options))
+
+    def read(self, path: Path, options: ReadOptions) -> Iterator[Recording]:
+        """The plug-in's recordings."""
+        found = self.plugin.call(lambda: iter(self.plugin.value.read(path, options)))
+        end = object()
+        while (one := self.plugin.call(next, found, end)) is not end:
+            if not isinstance(one, Recording):
+                raise self.plugin.failure(TypeError(f"{type(one).__name__} is no Recording"))
+            yield one
+
+
+def formats() -> dict[str, Reader]:
+    """All readers by name, in the order in which they are asked: those of plug-ins first."""
+    found = find_plugins("readers", ("auto", *FORMATS))
+    theirs = {name: _PluginReader(name, one) for name, one in found.items()}
+    return cast("dict[str, Reader]", theirs) | FORMATS
+
+
+@dataclass(frozen=True)
 class Source:
     """One file and the reader that takes it."""
 
@@ -74,14 +103,25 @@ class Source:
         """The recordings in this file."""
         return self.reader.read(self.path, self.options)
 
+    def described(self) -> dict[str, Any]:
+        """Name, URL of a fetched file, format, size and hash, as provenance states them."""
+        return {
+            "name": self.path.name,
+            **origin_of(self.path),
+            "format": self.reader.NAME,
+            "bytes": self.path.stat().st_size,
+            "sha256": sha256_of(self.path),
+        }
+
     def __reduce__(self) -> tuple[Any, ...]:
         # A module cannot be pickled; its name can.
-        reader = self.reader.NAME if self.reader in _READERS else self.reader
-        return _source, (self.path, reader, self.options)
+        is_named = self.reader in _READERS or isinstance(self.reader, _PluginReader)
+        reader = self.reader.NAME if is_named else self.reader
+        return _source, (type(self), self.path, reader, self.options)
 
 
-def _source(path: Path, reader: Reader | str, options: ReadOptions) -> Source:
-    return Source(path, FORMATS[reader] if isinstance(reader, str) else reader, options)
+def _source(kind: type[Source], path: Path, reader: Reader | str, options: ReadOptions) -> Source:
+    return kind(path, formats()[reader] if isinstance(reader, str) else reader, options)
 
 
 def find_sources(
@@ -93,8 +133,8 @@ def find_sources(
     outright must be one.
     """
     options = options or ReadOptions()
-    if format != "auto" and format not in FORMATS:
-        raise GazeError(f"no format {format!r}", remedy=suggestion(format, ["auto", *FORMATS]))
+    if format != "auto" and format not in formats():
+        raise GazeError(f"no format {format!r}", remedy=suggestion(format, ["auto", *formats()]))
     found: dict[Path, tuple[Path, Reader]] = {}
     for given in paths:
         for path, reader in _expand(str(given), options, format):
@@ -155,9 +195,10 @@ def _beside(name: str) -> tuple[str, ...]:
 
 def _detect(path: Path, options: ReadOptions, format: str) -> Reader | None:
     head = _head(path)
-    readers = _READERS if format == "auto" else (FORMATS[format],)
+    known = formats()
+    readers = list(known.values()) if format == "auto" else [known[format]]
     if format == "auto" and any(word[0] in "xy" for word in options.columns):
-        readers = (FORMATS[table.NAME], *_READERS)  # the user knows where the gaze is
+        readers = [FORMATS[table.NAME], *readers]  # the user knows where the gaze is
     name = unpacked(path)
     return next((reader for reader in readers if reader.matches(name, head, options)), None)
 
@@ -170,7 +211,7 @@ def _head(path: Path) -> bytes:
 def _reader_for(path: Path, options: ReadOptions, format: str) -> Reader:
     """The reader of a file named outright; for a table without known columns the table's own."""
     if format != "auto":
-        return FORMATS[format]
+        return formats()[format]
     reader = _detect(path, options, format)
     if reader is None and table.is_table(unpacked(path)):
         return FORMATS[table.NAME]
@@ -188,7 +229,7 @@ def _unknown_format(path: Path) -> GazeError:
         lines = decode_text(_head(path), path).split("\n")
         first = next((line.strip() for line in lines if line.strip()), "")
     except GazeError:
-        remedy = f"export the samples as text; formats read are {', '.join(FORMATS)}"
+        remedy = f"export the samples as text; formats read are {', '.join(formats())}"
         return GazeError(f"{problem}: a binary file", path=path, remedy=remedy)
     if not first:
         return GazeError("the file is empty", path=path, remedy="check the export or the download")
@@ -201,7 +242,7 @@ def _no_recordings(folder: Path, files: Sequence[Path]) -> GazeError:
     endings = Counter(unpacked(file).suffix.lower() or "without ending" for file in files)
     found = ", ".join(f"{n} {ending}" for ending, n in endings.most_common(10)) or "no files"
     tables = [file for file in files if table.is_table(unpacked(file))]
-    remedy = f"formats read are {', '.join(FORMATS)}"
+    remedy = f"formats read are {', '.join(formats())}"
     if tables:
         remedy = f"to see what a table lacks: gazediffusion inspect '{tables[0]}'; {remedy}"
     return GazeError(f"no recordings in this folder, but {found}", path=folder, remedy=remedy)

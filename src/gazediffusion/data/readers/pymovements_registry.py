@@ -17,20 +17,16 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
-from gazediffusion.data.readers.experiment import ORIGINS
-from gazediffusion.data.readers.naming import Column, Columns, meaning
 from gazediffusion.data.readers.options import ReadOptions
+from gazediffusion.data.readers.pymovements_gaze import as_table, screen_of
 from gazediffusion.data.readers.samples import recordings
-from gazediffusion.data.readers.tabular import TABLE_ERRORS, Table
-from gazediffusion.data.recordings import Eye, Recording
+from gazediffusion.data.readers.tabular import TABLE_ERRORS
+from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError, suggestion
-from gazediffusion.geometry import Screen
 from gazediffusion.storage import cache_dir
 
 # What pymovements documents for files it cannot find or parse.
@@ -93,67 +89,12 @@ class _GazeFile:
         except _LOAD_ERRORS as error:
             raise _failure("cannot be read by pymovements", error, path) from error
         experiment = gaze.experiment or self.definition.experiment
-        screen = _screen(experiment)
-        table, columns = _as_table(gaze, self.file, experiment)
+        screen = screen_of(experiment)
+        table, columns = as_table(gaze, path, self.file.metadata, experiment)
         if self.NAME in _Y_UP:
             columns = replace(columns, origin="center-up")
         rate_hz = getattr(experiment, "sampling_rate", None)
         return recordings(table, columns, options, screen, self.NAME, rate_hz)
-
-
-def _as_table(gaze: Any, file: Any, experiment: Any) -> tuple[Table, Columns]:
-    """A pymovements Gaze as a table with one column per eye and axis, and one per identity."""
-    path = Path(file.path)
-    names = gaze.samples.columns
-    source = next((name for name in ("pixel", "position") if name in names), None)
-    if source is None or "time" not in names:
-        raise GazeError(f"pymovements found no gaze in {', '.join(names)}", path=path)
-    unit = "px" if source == "pixel" else "deg"
-    eyes = _eyes(gaze.n_components, experiment)
-    axes = {
-        f"{axis}_{eye}": pl.col(source).list.get(2 * number + offset, null_on_oob=True)
-        for number, eye in enumerate(eyes)
-        for offset, axis in enumerate("xy")
-    }
-    trials = gaze.trial_columns or []
-    trials = [trials] if isinstance(trials, str) else trials
-    frame = gaze.samples.lazy()
-    if trials:
-        # Samples between trials carry no trial at all.
-        frame = frame.filter(pl.any_horizontal(pl.col(trials).is_not_null()))
-    said = {key: pl.lit(str(value)) for key, value in file.metadata.items() if key not in trials}
-    frame = frame.select("time", *trials, **axes, **said)
-    identity = [*said, *trials]
-    participant, task = (
-        next((name for name in identity if meaning(name)[0] == word), None)
-        for word in ("participant", "task")
-    )
-    columns = Columns(
-        time=Column("time", "ms"),
-        gaze={eye: (Column(f"x_{eye}", unit), Column(f"y_{eye}", unit)) for eye in eyes},
-        participant=participant,
-        task=task,
-        trial=[name for name in identity if name not in (participant, task)],
-        origin=ORIGINS.get(getattr(getattr(experiment, "screen", None), "origin", None)),
-    )
-    return Table(frame, path, lambda row: f"row {row + 1}"), columns
-
-
-def _eyes(n_components: int | None, experiment: Any) -> list[Eye]:
-    """Whose eyes pymovements' components are: one eye's x and y, or left, right, cyclopean."""
-    if n_components in (4, 6):
-        both: list[Eye] = ["left", "right", "cyclopean"]
-        return both[: n_components // 2]
-    tracker = getattr(experiment, "eyetracker", None)
-    has_left, has_right = (getattr(tracker, side, None) for side in ("left", "right"))
-    return ["left"] if has_left and not has_right else ["right"]
-
-
-def _screen(experiment: Any) -> Screen | None:
-    screen = getattr(experiment, "screen", None)
-    if screen is None or screen.width_px is None or screen.height_px is None:
-        return None
-    return Screen(*(getattr(screen, one.name) for one in fields(Screen)))
 
 
 def _has_files(dataset: Any) -> bool:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 WEIGHTS = "weights.safetensors"
 LOSSES = "losses.json"  # in the folder of a model: `generation.losses.LossModel`
 SCORES = "scores.json"  # in the folder of a model: `scoring.calibration.Calibration`
+HUB_PREFIX = "hf:"  # before the name of a repository of the Hugging Face hub
 DEFAULT = "joint"  # the model taken where none is named
 
 
@@ -37,11 +38,18 @@ def pretrained_models() -> list[str]:
 
 
 def find_model(model: Path | str) -> Path:
-    """The folder of a run (a copy of that at a URL), or of a packaged model; `default` is one."""
+    """The folder of a run (a copy of that at a URL), or of a packaged model; `default` is one.
+
+    A model of the Hugging Face hub, `hf:owner/name`, is downloaded.
+    """
     if is_remote(model):
         return fetched(model)
     if Path(model).is_dir():
         return Path(model)
+    if str(model).startswith(HUB_PREFIX):
+        from gazediffusion.models.hub import download
+
+        return download(str(model).removeprefix(HUB_PREFIX))
     names = pretrained_models()
     model = DEFAULT if str(model) == "default" else model
     if str(model) not in names:
