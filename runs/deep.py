@@ -26,8 +26,9 @@ from gazediffusion.evaluation.deep_report import auc_table, deep_blocks, deep_se
 from gazediffusion.evaluation.deep_result import DeepTest
 from gazediffusion.evaluation.deep_test import deep_tests
 from gazediffusion.evaluation.gaze_sets import GazeSet, at_rate_of, synthetic_sets
-from gazediffusion.evaluation.loading import load_set, name_of, split_again
+from gazediffusion.evaluation.loading import load_set, split_again
 from gazediffusion.evaluation.result import plain_values
+from gazediffusion.evaluation.set_names import name_of
 from gazediffusion.files import write_json
 from gazediffusion.generation.baselines import BASELINES
 

@@ -43,7 +43,8 @@ Floats = NDArray[np.floating]
 
 def recordings(windows: gd.Windows) -> tuple[list[Floats], list[str]]:
     """Gaze (2, time) in degrees of each trial, NaN between segments, and its participant."""
-    used = np.unique(windows.segment_of_window)
+    used, all_elapsed_ms = np.unique(windows.segment_of_window), windows.segment_elapsed_ms
+    assert all_elapsed_ms is not None, "the windows file has no elapsed times: prepare it again"
     stops = np.append(windows.segment_starts[1:], windows.gaze.shape[1])
     trials: dict[tuple[str, str], list[int]] = {}
     for k in used.tolist():
@@ -51,7 +52,7 @@ def recordings(windows: gd.Windows) -> tuple[list[Floats], list[str]]:
         trials.setdefault((who, windows.segment_trial[k]), []).append(k)
     found, names = [], []
     for (who, _), segments in trials.items():
-        elapsed_s = windows.segment_elapsed_ms[segments] / 1000
+        elapsed_s = all_elapsed_ms[segments] / 1000
         first = np.rint(elapsed_s * windows.rate_hz).astype(int)
         lengths = [int(stops[k] - windows.segment_starts[k]) for k in segments]
         gaze = np.full((2, max(a + n for a, n in zip(first, lengths, strict=True))), np.nan)

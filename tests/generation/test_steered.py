@@ -96,15 +96,16 @@ def test_targets_are_drawn_for_long_windows_of_a_task_that_has_them(run: Run) ->
 
 
 def test_long_windows_begin_where_recordings_of_the_task_do(run: Run) -> None:
-    place = Beginning((0.3, 0.3), (-0.2, -0.2))
+    place = Beginning(((0.3, 0.3), (0.5, 0.5)), ((-0.2, -0.2), (0.1, 0.1)))
     known = replace(run.config.conditioning.course, beginnings={"movies": place}, targets={})
     conditioning = replace(run.config.conditioning, course=known)
     begun = replace(run, config=replace(run.config, conditioning=conditioning))
     course = known.draw(["movies"] * 3, 0, 200, 20.0, 0)
     assert list(course) == ["fixations"]
-    # 0.2 s are four samples.
-    assert np.isfinite(course["fixations"]).sum(axis=2).tolist() == [[4, 4]] * 3
+    # 0.2 s are four samples, at the beginning and after a second.
+    assert np.isfinite(course["fixations"]).sum(axis=2).tolist() == [[8, 8]] * 3
     np.testing.assert_allclose(course["fixations"][:, :, 0], [[0.3, -0.2]] * 3, rtol=1e-6)
+    np.testing.assert_allclose(course["fixations"][:, :, 20], [[0.5, 0.1]] * 3, rtol=1e-6)
     gaze, other = (
         gaze_of(DiffusionGenerator(one, length=200, task="movies"))[:, :, :4].mean(axis=2)
         for one in (begun, run)

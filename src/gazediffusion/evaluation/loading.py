@@ -45,6 +45,7 @@ from gazediffusion.evaluation.recorded_sets import (
     with_task_names,
 )
 from gazediffusion.evaluation.result import ALL, Evaluation, EvaluationConfig
+from gazediffusion.evaluation.set_names import local_copy, named_sets
 from gazediffusion.evaluation.set_tests import FeatureMap, Progress
 from gazediffusion.evaluation.summary import (
     DEFAULT,
@@ -58,7 +59,6 @@ from gazediffusion.generation.sets import read_card
 from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import Run
 from gazediffusion.models.pretrained import load_model
-from gazediffusion.storage import fetched
 
 if TYPE_CHECKING:
     from gazediffusion.data.readers import ReadOptions
@@ -108,10 +108,10 @@ def evaluate_files(
         sets of this package, which state everything themselves, need none of them.
     """
     config = config or EvaluationConfig()
-    synthetic = synthetic if isinstance(synthetic, Mapping) else _named(synthetic)
-    synthetic = {name: _local(path) for name, path in synthetic.items()}
-    real = None if real is None else _local(real)
-    reference = None if reference is None else _local(reference)
+    synthetic = synthetic if isinstance(synthetic, Mapping) else named_sets(synthetic)
+    synthetic = {name: local_copy(path) for name, path in synthetic.items()}
+    real = None if real is None else local_copy(real)
+    reference = None if reference is None else local_copy(reference)
     if n is not None and n < MIN_WINDOWS:
         raise GazeError(f"`n` must be {MIN_WINDOWS} or more for an evaluation, not {n}")
     options = None
@@ -342,28 +342,6 @@ def _known_tasks(path: Path, like: Like) -> list[str]:
     trained_on = card.get("model", {}).get("trained_on", {})
     of_real = like.tasks if isinstance(like, Windows) else summary_tasks()
     return [*of_real, *card.get("screens", ()), *trained_on.get("tasks", ())]
-
-
-def _named(given: Sequence[Path | str]) -> dict[str, Path | str]:
-    sets: dict[str, Path | str] = {}
-    for name, path in (name_of(str(one)) for one in given):
-        if name in sets:
-            raise GazeError(f"two sets are named {name!r}", remedy="name one as NAME=PATH")
-        sets[name] = path
-    return sets
-
-
-def _local(path: Path | str) -> Path | str:
-    """A local copy of a URL, with the card beside it; anything else as it is."""
-    return fetched(path, (f"{Path(path).stem}.json",)) if urls.is_remote(path) else path
-
-
-def name_of(given: str) -> tuple[str, str]:
-    """(name, path) of `NAME=PATH`, or of a path, which is named by its file or folder."""
-    name, equals, path = given.partition("=")
-    if equals and name and not urls.is_remote(given) and not Path(given).exists():
-        return name, path
-    return Path(given).stem or Path(given).name, given
 
 
 def _model(path: Path | str) -> Run:

@@ -152,9 +152,8 @@ def _fit(
     n_half = fitting.batch_size // 2
     labels = torch.arange(2 * n_half, device=device).ge(n_half).float()
     n_crops = n_crops_of(training[0].shape[-1], length)
-    averaged = AveragedModel(
-        network, multi_avg_fn=get_ema_multi_avg_fn(fitting.average), use_buffers=True
-    )
+    average: Any = get_ema_multi_avg_fn(fitting.average)  # type: ignore[no-untyped-call]
+    averaged: Any = AveragedModel(network, multi_avg_fn=average, use_buffers=True)
     lowest, n_worse, best = math.inf, 0, network.state_dict()
     for step in range(1, fitting.n_steps + 1):
         network.train()
