@@ -23,7 +23,6 @@ from typing import Any
 import gazediffusion as gd
 from gazediffusion.document import Table, as_text
 from gazediffusion.evaluation.deep_report import auc_table, deep_blocks, deep_sets
-from gazediffusion.evaluation.deep_result import DeepTest
 from gazediffusion.evaluation.deep_test import deep_tests
 from gazediffusion.evaluation.gaze_sets import GazeSet, at_rate_of, synthetic_sets
 from gazediffusion.evaluation.loading import load_set, split_again
@@ -58,8 +57,8 @@ def tested(
     config: gd.DeepConfig,
     seed: int,
     with_references: bool,
-) -> dict[str, Any]:
-    """The plain results of one windows file."""
+) -> Iterator[dict[str, Any]]:
+    """The plain results of one windows file, again after each set, so that a limit loses one."""
     synthetic: dict[str, gd.Windows] = {}
     for name, what in sets.items():
         show(f"generating {name}")
@@ -67,7 +66,16 @@ def tested(
     show("reading the real windows")
     training, held_out = GazeSet.of("train", windows.train), GazeSet.of("real", windows.held_out)
     of_name = {one.name: one for one in synthetic_sets(synthetic, seed, None)}
-    return deep_tests(training, held_out, of_name, config, seed, show, with_references)
+    found: dict[str, Any] = {}
+    for name, one in of_name.items():
+        further = deep_tests(training, held_out, {name: one}, config, seed, show, False)
+        found = further | {"synthetic": found.get("synthetic", {}) | further["synthetic"]}
+        yield found
+    if with_references:
+        found = deep_tests(training, held_out, {}, config, seed, show) | {
+            "synthetic": found["synthetic"]
+        }
+        yield found
 
 
 def markdown(table: Table) -> Iterator[str]:
@@ -114,11 +122,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if given.split_seed is not None:
             windows = split_again(windows, given.split_seed)
         references = not given.no_references
-        found[path.stem] = tested(windows, sets, given.n, config, given.seed, references)
-        if given.output is not None:
-            write_json(given.output, plain_values(found))
+        for so_far in tested(windows, sets, given.n, config, given.seed, references):
+            found[path.stem] = so_far
+            rows = {f"{path.stem}: {row}": one for row, one in deep_sets(so_far).items()}
+            print(*markdown(auc_table(rows)), sep="\n", flush=True)
+            if given.output is not None:
+                write_json(given.output, plain_values(found))
     show(f"done in {time.monotonic() - BEGUN:.0f} s\n")
-    rows: dict[str, DeepTest] = {}
+    rows = {}
     for name, test in found.items():
         print(f"\n## {name}")
         for block in deep_blocks(test):

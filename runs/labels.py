@@ -197,7 +197,7 @@ def worth(
     n: int,
     n_draws: int,
 ) -> None:
-    """Detectors by training set, mean and range over draws."""
+    """Detectors by training set, mean and range over draws; a table after each draw."""
     true = held_out.cut_labels()
     found: dict[tuple[str, str], list[Floats]] = {}
     for draw in range(n_draws):
@@ -218,9 +218,17 @@ def worth(
                 both = [match(true, labels).f1() for match in (match_samples, match_events)]
                 found.setdefault((detector, name), []).append(np.array(both))
             say(f"draw {draw + 1} of {n_draws}: {name}")
+        worth_table(found, draw + 1)
+
+
+def worth_table(found: Mapping[tuple[str, str], list[Floats]], n_draws: int) -> None:
+    """Scores by detector and training set, of so many draws."""
     columns = ["detector, trained on", *(f"sample {one}" for one in gd.EVENT_CLASSES)]
     columns += [*(f"event {one}" for one in gd.EVENT_CLASSES), "sample mean", "event mean"]
-    head("Worth: F1 on held-out hand labels", [*columns, "sample, of real", "event, of real"])
+    head(
+        f"Worth: F1 on held-out hand labels, {n_draws} draws",
+        [*columns, "sample, of real", "event, of real"],
+    )
     for (detector, name), draws in found.items():
         scores = np.array(draws)  # (draw, score, class)
         reference = np.nanmean(np.array(found[detector, "real, all participants"]), axis=2)

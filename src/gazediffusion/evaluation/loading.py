@@ -169,7 +169,8 @@ def evaluate_files(
                 seen: list[Measured] = []
                 results = evaluate_windows(one, sets, base, of_part, network, progress, seen.append)
                 parts[task] = results
-                parted.measured(task, results, one, one if base is None else base, seen.pop())
+                for measured in seen:
+                    parted.measured(task, results, one, one if base is None else base, measured)
                 shown = shown or shown_windows(one, sets)
         parted.count(parts, is_by_label=False)
     if with_membership:

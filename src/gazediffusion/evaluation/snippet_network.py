@@ -12,11 +12,12 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.optim.swa_utils import AveragedModel
 
 from gazediffusion.device import has_fast_bf16
 from gazediffusion.models.representations import JOINT_STD
@@ -152,8 +153,9 @@ def _fit(
     n_half = fitting.batch_size // 2
     labels = torch.arange(2 * n_half, device=device).ge(n_half).float()
     n_crops = n_crops_of(training[0].shape[-1], length)
-    average: Any = get_ema_multi_avg_fn(fitting.average)  # type: ignore[no-untyped-call]
-    averaged: Any = AveragedModel(network, multi_avg_fn=average, use_buffers=True)
+    averaged: Any = AveragedModel(
+        network, multi_avg_fn=partial(_average, fitting.average), use_buffers=True
+    )
     lowest, n_worse, best = math.inf, 0, network.state_dict()
     for step in range(1, fitting.n_steps + 1):
         network.train()
@@ -178,6 +180,18 @@ def _fit(
                 break
     network.load_state_dict(best)
     return network.eval()
+
+
+def _average(decay: float, averages: list[Tensor], values: list[Tensor], n: Tensor | int) -> None:
+    """Move averages towards values of the n-th step; faster in the first steps."""
+    if not averages[0].is_floating_point():
+        for average, value in zip(averages, values, strict=True):
+            average.copy_(value)
+        return
+    n_steps = float(n)
+    weight = 1.0 - min(decay, (1.0 + n_steps) / (10.0 + n_steps))
+    for average, value in zip(averages, values, strict=True):
+        average.lerp_(value, weight)
 
 
 def _learning_rate(share: float) -> float:
