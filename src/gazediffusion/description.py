@@ -21,6 +21,10 @@ def describe(path: Path | str) -> dict[str, Any]:
     """Everything that a file or folder, or a packaged model by its name, says about itself.
 
     `kind` is windows, run or set; the other values depend on it.
+
+    >>> found = describe("default")
+    >>> found["kind"], found["is_calibrated"]
+    ('run', True)
     """
     path = Path(path)
     if not path.exists():

@@ -62,6 +62,9 @@ def load(
 
     weights: best or last are averaged (EMA), raw is not; packaged models have best only.
     device: auto (the GPU where there is one), cpu, cuda, cuda:1 ...
+
+    >>> load("default").screen_of("reading").in_words()
+    '1680x1050 px, 47.4x29.7 cm at 55 cm'
     """
     if weights not in ("best", "last", "raw"):
         raise GazeError(f"`weights` must be best, last or raw, not {weights!r}")
@@ -80,6 +83,13 @@ def train(
 
     recipe: a name of `RECIPES` or a recipe; None is the initial model's, or that of the windows'
     protocol. initial: a model to fine-tune.
+
+    >>> import gazediffusion as gd
+    >>> config = gd.SimulationConfig(n_participants=2, minutes=0.3, rate_hz=250)
+    >>> files = gd.write_simulation(config, "study", "csv")
+    >>> windows = gd.prepare(gd.read("study"), gd.PrepareConfig(seconds=2.048))
+    >>> gd.train(windows, "run", "position-tiny", epochs=1)
+    Model(position-tiny: 0.4 M parameters, 250 Hz, tasks: none)
     """
     run = None if initial is None else initial.run
     trained = train_run(windows, folder, recipe, initial=run, **settings)

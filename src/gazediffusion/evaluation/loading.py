@@ -90,6 +90,16 @@ def evaluate_files(
     with_membership: also attack the models among the sets (`membership`).
     settings: of recordings, as in `read`; `participant_pattern` is of the real ones, and synthetic
         sets of this package, which state everything themselves, need none of them.
+
+    >>> import gazediffusion as gd
+    >>> walks = np.random.default_rng(0).normal(0, 0.01, (40, 2, 2000)).cumsum(axis=-1).clip(-1, 1)
+    >>> gaze = gd.Windows.from_array(walks, 250, gd.Screen(1680, 1050, 47.4, 29.7, 55))
+    >>> files = gaze.save("walk.npz")
+    >>> result = gd.evaluate_files(
+    ...     {"random walk": "walk.npz"}, summary="bioeye/reading", config=EvaluationConfig(quick=True)
+    ... )
+    >>> result.ratio > 5  # far from the floor, which is 1
+    True
     """
     config = config or EvaluationConfig()
     synthetic = synthetic if isinstance(synthetic, Mapping) else _named(synthetic)
