@@ -40,7 +40,7 @@ extensions = [
 exclude_patterns = ["_build", "_ext", "_templates", "gallery", "api/backreferences"]
 templates_path = ["_templates"]
 suppress_warnings = ["config.cache"]  # functions in the gallery's settings are not cached
-nitpicky = False
+highlight_language = "text"  # of indented blocks, which are commands
 
 # Pages in Markdown
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
@@ -62,19 +62,16 @@ sphinx_gallery_conf = {
     "gallery_dirs": ["auto_gallery"],
     "filename_pattern": r"plot_\w+\.py$",
     "within_subsection_order": "FileNameSortKey",
-    "copyfile_regex": r".*\.csv",
     "download_all_examples": False,
     "image_scrapers": ("matplotlib",),
     "matplotlib_animations": False,
     "min_reported_time": 60,
     "remove_config_comments": True,
     "reset_modules": ("gallery_style.reset",),
+    "reset_modules_order": "both",
     "show_memory": False,
     "show_signature": False,
-    "abort_on_example_error": False,
-    "only_warn_on_example_error": False,
     "doc_module": ("gazediffusion",),
-    "reference_url": {"gazediffusion": None},
     "backreferences_dir": "api/backreferences",
     "thumbnail_size": (480, 320),
 }

@@ -1,13 +1,22 @@
-"""One style of figures in the gallery; each example begins with it."""
+"""One style of figures in the gallery, and nothing left of the files that an example writes."""
 
 from __future__ import annotations
 
+import shutil
 import warnings
+from pathlib import Path
 from typing import Any
+
+FOLDER = Path(__file__).parents[1] / "gallery"
 
 
 def reset(gallery: dict[str, Any], file: str) -> None:
-    """Set colours and sizes of figures."""
+    """Set colours and sizes of figures, and remove what an example wrote beside itself."""
+    for path in FOLDER.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.suffix not in (".py", ".rst"):
+            path.unlink()
     import matplotlib
 
     matplotlib.use("Agg")

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import html
 from typing import Any
 
 from docutils import nodes
-from docutils.utils.math import latex2mathml
+from docutils.utils.math import MathError, latex2mathml
 from sphinx.application import Sphinx
+from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
+
+logger = logging.getLogger(__name__)
 
 
 def inline(self: Any, node: nodes.math) -> None:
     """An equation within a line."""
-    self.body.append(_mathml(node.astext(), as_block=False))
+    self.body.append(_mathml(node, as_block=False))
     raise nodes.SkipNode
 
 
@@ -24,15 +28,17 @@ def block(self: Any, node: nodes.math_block) -> None:
         self.body.append(f'<span class="eqno">({number})')
         self.add_permalink_ref(node, "Link to this equation")
         self.body.append("</span>")
-    self.body.append(_mathml(node.astext(), as_block=True))
+    self.body.append(_mathml(node, as_block=True))
     self.body.append("</div>\n")
     raise nodes.SkipNode
 
 
-def _mathml(tex: str, as_block: bool) -> str:
-    if as_block and r"\begin" not in tex and r"\\" in tex:
-        tex = rf"\begin{{align*}}{tex}\end{{align*}}"
-    return str(latex2mathml.tex2mathml(tex.strip(), as_block=as_block))
+def _mathml(node: nodes.Element, as_block: bool) -> str:
+    try:
+        return str(latex2mathml.tex2mathml(node.astext().strip(), as_block=as_block))
+    except MathError as error:
+        logger.warning("an equation is not understood: %s", error, location=node)
+        return html.escape(node.astext())
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
