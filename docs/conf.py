@@ -14,7 +14,6 @@ DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS / "_ext"))
 sys.path.insert(0, str(DOCS.parent / "src"))
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-os.environ["PYTHONPATH"] = str(DOCS.parent / "src")  # commands that examples start
 
 from public_names import write_api  # noqa: E402
 
@@ -71,6 +70,7 @@ sphinx_gallery_conf = {
     "reset_modules_order": "both",
     "show_memory": False,
     "show_signature": False,
+    "write_computation_times": False,
     "doc_module": ("gazediffusion",),
     "backreferences_dir": "api/backreferences",
     "thumbnail_size": (480, 320),

@@ -45,10 +45,14 @@ def front(model: gd.Model, seed: int) -> Any:
     for axis, task in zip(axes, ("movies", "reading"), strict=False):
         windows = model.sample(1, task=task, seed=seed)
         path = draw_path(windows, axis)
-        axis.set_title(f"film viewing, {SECONDS} s" if task == "movies" else f"reading, {SECONDS} s")
+        axis.set_title(
+            f"film viewing, {SECONDS} s" if task == "movies" else f"reading, {SECONDS} s"
+        )
     figure.colorbar(path, ax=axes[1], label="time (s)", shrink=0.8)
     seconds = np.arange(windows.length) / windows.rate_hz
-    for row, colour, style, name in zip(windows.to_numpy("px")[0], (BLUE, ORANGE), "-:", "xy", strict=True):
+    for row, colour, style, name in zip(
+        windows.to_numpy("px")[0], (BLUE, ORANGE), "-:", "xy", strict=True
+    ):
         axes[2].plot(seconds, row, style, color=colour, linewidth=2, label=name)
     axes[2].set(xlabel="time (s)", ylabel="position (px)", xlim=(0, SECONDS))
     axes[2].set_title("the same reading over time")

@@ -6,6 +6,7 @@ import ast
 import doctest
 import importlib
 import warnings
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
@@ -26,7 +27,7 @@ def constant_texts(module: ModuleType) -> dict[str, str]:
     body = ast.parse(Path(str(module.__file__)).read_text()).body
     return {
         ast.unparse(getattr(node, "target", None) or node.targets[0]): str(text.value.value)
-        for node, text in zip(body, body[1:], strict=False)
+        for node, text in pairwise(body)
         if isinstance(node, ast.Assign | ast.AnnAssign)
         and isinstance(text, ast.Expr)
         and isinstance(text.value, ast.Constant)

@@ -9,8 +9,10 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +37,8 @@ def parameters(thing: Any) -> set[str]:
     found: set[str] = set()
     if is_dataclass(thing):
         found |= {one.name for one in fields(thing)}
-    try:
+    with suppress(TypeError, ValueError):  # it has no signature
         found |= set(inspect.signature(thing).parameters)
-    except (TypeError, ValueError):
-        pass
     found |= {one for one in vars(thing) if one[0] != "_"} if inspect.isclass(thing) else set()
     return found
 
@@ -47,7 +47,7 @@ def constant_text(name: str) -> str:
     """The text below the assignment of a public constant."""
     module = import_module(f"gazediffusion.{gazediffusion._HOME[name]}")
     body = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8")).body
-    for node, following in zip(body, body[1:], strict=False):
+    for node, following in pairwise(body):
         targets = getattr(node, "targets", [getattr(node, "target", None)])
         is_text = isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant)
         if is_text and any(getattr(target, "id", None) == name for target in targets):
@@ -72,7 +72,7 @@ def _paragraph(text: str, names: set[str]) -> str:
     items = []
     for piece in pieces:
         given, _, about = piece.partition(": ")
-        shown = re.sub(r"`?(\w+)`?", lambda one: one[0] if one[1] == "and" else f"``{one[1]}``", given)
+        shown = re.sub(r"`?(?!and\b)\b(\w+)`?", r"``\1``", given)
         items.append(f"- {shown}: {_line(about.strip())}")
     before = _line(joined[: starts[0]].strip())
     return "\n".join([*([before, ""] if before else []), *items])

@@ -11,14 +11,13 @@ import gazediffusion
 
 # A section of the reference and the modules whose public names it holds, in this order.
 SECTIONS = {
-    "Generate": ("model", "models", "training", "datasets", "generation"),
-    "Recordings and windows": ("data", "geometry"),
+    "Generate and train": ("model", "datasets", "generation", "models"),
+    "Recordings and windows": ("geometry", "data"),
     "Whole studies": ("studies", "scoring"),
     "Evaluate": ("evaluation",),
     "Draw, describe, reproduce": ("plotting", "description", "reproduction"),
     "Errors": ("errors",),
 }
-TEMPLATES = {"function": "function", "type": "class"}
 
 
 def sections() -> dict[str, list[str]]:
@@ -30,6 +29,8 @@ def sections() -> dict[str, list[str]]:
         titles = [title for title, packages in SECTIONS.items() if package in packages]
         if package:
             found[(titles or ["Others"])[0]].append(name)
+    for title, packages in SECTIONS.items():
+        found[title].sort(key=lambda name: packages.index(home[name].split(".")[0]))
     return {title: names for title, names in found.items() if names}
 
 
@@ -39,8 +40,8 @@ def write_api(folder: Path) -> None:
     lines = [
         "# Python reference",
         "",
-        "Every public name of the package (`import gazediffusion as gd`). Each has an example, which",
-        "the tests run. Names are loaded when first used. Shapes and units stand in the text:",
+        "Every public name of the package (`import gazediffusion as gd`). Each has an example,",
+        "which the tests run. Names are loaded when first used. Shapes and units are in the text:",
         "`normalized` runs from -1 to 1 over the screen, y down.",
         "",
     ]

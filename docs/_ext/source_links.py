@@ -6,12 +6,13 @@ writes of the module, at the name. There "[docs]" leads back.
 
 from __future__ import annotations
 
+import ast
 import re
+from importlib import import_module
 from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.errors import PycodeError
 from sphinx.ext.viewcode import OUTPUT_DIRNAME
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.nodes import make_refnode
@@ -26,25 +27,49 @@ def collect(app: Sphinx, doctree: nodes.document) -> None:
     seen: set[str] = set()
     for literal in doctree.findall(nodes.literal):
         found = NAMED.fullmatch(literal.astext())
-        if found is None:
+        home = None if found is None else home_of(f"{PACKAGE}.{found[1]}", found[2])
+        if found is None or home is None:  # the log names modules of then
             continue
-        module, name = f"{PACKAGE}.{found[1]}", found[2]
-        if not modules.get(module):
-            try:
-                analyzer = ModuleAnalyzer.for_module(module)
-            except PycodeError:  # the log names modules of then
-                continue
+        name = found[2]
+        if not modules.get(home):
+            analyzer = ModuleAnalyzer.for_module(home)
             analyzer.find_tags()
-            modules[module] = (analyzer.code, analyzer.tags, {}, PACKAGE)
-        _, tags, used, _ = modules[module]
-        while name and name not in tags:  # a field leads to its class, a constant to the module
+            modules[home] = (analyzer.code, analyzer.tags, {}, PACKAGE)
+        code, tags, used, _ = modules[home]
+        for assigned, span in assignments(code).items():
+            tags.setdefault(assigned, span)
+        while name and name not in tags:  # what is inherited leads to its class
             name = name.rpartition(".")[0]
         if name:
             used.setdefault(name, app.env.current_document.docname)
             if f"{PACKAGE}.{name}" not in seen:
                 literal["ids"].append(f"{PACKAGE}.{name}")
                 seen.add(f"{PACKAGE}.{name}")
-        literal["source"] = (module, name)
+        literal["source"] = (home, name)
+
+
+def home_of(module: str, name: str) -> str | None:
+    """The module that defines what a module names; None where there is no such module."""
+    try:
+        thing = getattr(import_module(module), name.partition(".")[0], None)
+    except ModuleNotFoundError:
+        return None
+    home = str(getattr(thing, "__module__", module))
+    return home if home.startswith(PACKAGE) else module
+
+
+def assignments(code: str) -> dict[str, tuple[str, int, int]]:
+    """Constants of a module and fields of its classes as tags of viewcode: kind, first, last."""
+    found = {}
+    body = ast.parse(code).body
+    classes = [one for one in body if isinstance(one, ast.ClassDef)]
+    owners = [("", body), *((f"{one.name}.", one.body) for one in classes)]
+    for prefix, statements in owners:
+        for node in statements:
+            if isinstance(node, ast.Assign | ast.AnnAssign):
+                target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+                found[prefix + ast.unparse(target)] = ("other", node.lineno, node.end_lineno)
+    return found
 
 
 def link(app: Sphinx, doctree: nodes.document, docname: str) -> None:
@@ -57,8 +82,7 @@ def link(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         module, name = literal["source"]
         page = f"{OUTPUT_DIRNAME}/{module.replace('.', '/')}"
         parent, at = literal.parent, literal.parent.index(literal)
-        reference = make_refnode(app.builder, docname, page, name, [literal.deepcopy()])
-        parent[at] = reference
+        parent[at] = make_refnode(app.builder, docname, page, name, [literal.deepcopy()])
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -14,8 +14,9 @@ import numpy as np
 import gazediffusion as gd
 
 model = gd.load("default")
-for folder, format in (("eyelink", "asc"), ("bids", "bids")):
-    model.sample_to(folder, 2, task="reading", format=format, losses=True, quality="fast", overwrite=True)
+settings = {"task": "reading", "losses": True, "quality": "fast", "overwrite": True}
+model.sample_to("eyelink", 2, format="asc", **settings)
+model.sample_to("bids", 2, format="bids", **settings)
 
 # %%
 # What is in an EyeLink file.
@@ -34,10 +35,10 @@ for name, recording in read.items():
 # Both formats hold the same gaze, to a tenth of a pixel in EyeLink's.
 
 figure, axes = plt.subplots(figsize=(8, 3.6))
-for (name, recording), style in zip(read.items(), ("-", "--"), strict=True):
-    eye = next(iter(recording.gaze_px))
+for (name, recording), style, width in zip(read.items(), ("-", "--"), (3, 1.5), strict=True):
+    x_px = next(iter(recording.gaze_px.values()))[0]
     seconds = (recording.time_ms - recording.time_ms[0]) / 1000
-    axes.plot(seconds, recording.gaze_px[eye][0], style, linewidth=2 if style == "-" else 1.2, label=name)
+    axes.plot(seconds, x_px, style, linewidth=width, label=name)
 axes.set(xlabel="time (s)", ylabel="x (px)", xlim=(0, 8))
 axes.legend(ncols=2, loc="lower right")
 plt.show()

@@ -31,8 +31,8 @@ class Screen:
 
     >>> import numpy as np
     >>> import gazediffusion as gd
-    >>> screen = gd.Screen(width_px=1280, height_px=720, width_cm=40, height_cm=22.5, distance_cm=45)
-    >>> gaze_px = np.array([[640.0, 1280.0], [360.0, 360.0]])  # (2, time): the centre, the right edge
+    >>> screen = gd.Screen(1280, 720, width_cm=40, height_cm=22.5, distance_cm=45)
+    >>> gaze_px = np.array([[640.0, 1280.0], [360.0, 360.0]])  # (2, time): centre, right edge
     >>> screen.to_normalized(gaze_px).tolist()
     [[0.0, 1.0], [0.0, 0.0]]
     >>> screen.to_degrees(gaze_px).round(1).tolist()

@@ -1,12 +1,4 @@
-"""A trained model as users hold it: sample, write, fill, augment, label, fine-tune and calibrate.
-
->>> import gazediffusion as gd
->>> model = gd.load("default")
->>> model  # doctest: +ELLIPSIS
-Model(steerable: 5.6 M parameters, 250 Hz, tasks: movies, stills, ..., dots, reading)
->>> model.sample(2, task="reading", seed=0)
-Windows(2 of 8 s at 250 Hz, participants: 1, tasks: reading)
-"""
+"""A trained model as users hold it: sample, write, fill, augment, label, fine-tune, calibrate."""
 
 from __future__ import annotations
 
@@ -97,7 +89,15 @@ def train(
 
 
 class Model:
-    """A trained diffusion model of gaze."""
+    """A trained diffusion model of gaze.
+
+    >>> import gazediffusion as gd
+    >>> model = gd.load("default")
+    >>> model  # doctest: +ELLIPSIS
+    Model(steerable: 5.6 M parameters, 250 Hz, tasks: movies, stills, ..., dots, reading)
+    >>> model.sample(2, task="reading", seed=0)
+    Windows(2 of 8 s at 250 Hz, participants: 1, tasks: reading)
+    """
 
     def __init__(self, run: Run) -> None:
         self.run = run

@@ -95,9 +95,8 @@ def evaluate_files(
     >>> walks = np.random.default_rng(0).normal(0, 0.01, (40, 2, 2000)).cumsum(axis=-1).clip(-1, 1)
     >>> gaze = gd.Windows.from_array(walks, 250, gd.Screen(1680, 1050, 47.4, 29.7, 55))
     >>> files = gaze.save("walk.npz")
-    >>> result = gd.evaluate_files(
-    ...     {"random walk": "walk.npz"}, summary="bioeye/reading", config=EvaluationConfig(quick=True)
-    ... )
+    >>> quick = EvaluationConfig(quick=True)
+    >>> result = gd.evaluate_files(["walk=walk.npz"], config=quick, summary="bioeye/reading")
     >>> result.ratio > 5  # far from the floor, which is 1
     True
     """
