@@ -97,6 +97,6 @@ html_theme_options = {
     "back_to_top_button": True,
 }
 html_context = {"default_mode": "auto"}
-html_sidebars = {"index": [], "changelog": [], "faq": []}
+html_sidebars = {"index": [], "getting_started": []}
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True

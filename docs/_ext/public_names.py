@@ -71,7 +71,7 @@ def commands() -> str:
     ]
     for verb, command in verbs.commands.items():
         about = inspect.cleandoc(command.help or "").replace("\b", "")
-        about, _, example = about.partition("Example: ")
+        about, _, example = _unmarked(about).partition("Example: ")
         shown = [_usage(verb, command), *([" ".join(example.split())] if example else [])]
         parts += [f"## {verb}", "", _plain(about).strip(), "", "```text", *shown, "```", ""]
         rows = [_row(one) for one in command.params if not getattr(one, "hidden", False)]
@@ -104,10 +104,14 @@ def _row(one: Any) -> str:
     return f"| {' '.join(f'`{name}`' for name in names)} | {about} | {shown} |"
 
 
+def _unmarked(text: str) -> str:
+    """Help text without the markup of rich."""
+    return re.sub(r"\[/?(?:bold|dim|italic|cyan|green)\]", "", text)
+
+
 def _plain(text: str) -> str:
-    """Help text without the markup of rich and without what Markdown would take for markup."""
-    text = re.sub(r"\[/?(?:bold|dim|italic|cyan|green)\]", "", text)
-    return re.sub(r"([<>*_$\[\]])", r"\\\1", text)
+    """Help text without what Markdown would take for markup."""
+    return re.sub(r"([<>*_$\[\]])", r"\\\1", _unmarked(text))
 
 
 def _write(path: Path, text: str) -> None:

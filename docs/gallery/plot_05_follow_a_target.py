@@ -32,7 +32,7 @@ axes.plot([], color="C0", label="gaze, 8 windows")
 target_deg = screen.to_degrees(screen.to_pixels(np.stack([x, y])))[0]
 axes.stairs(target_deg, [*time_ms / 1000, 8], baseline=None, color="C1", lw=2, label="target")
 axes.set(xlabel="time (s)", ylabel="x (deg)", xlim=(0, 8))
-axes.legend(loc="lower left")
+axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
 plt.show()
 
 # %%
