@@ -26,7 +26,9 @@ def constant_texts(module: ModuleType) -> dict[str, str]:
     """The texts below the assignments of a module's constants, by name."""
     body = ast.parse(Path(str(module.__file__)).read_text()).body
     return {
-        ast.unparse(getattr(node, "target", None) or node.targets[0]): str(text.value.value)
+        ast.unparse(node.target if isinstance(node, ast.AnnAssign) else node.targets[0]): str(
+            text.value.value
+        )
         for node, text in pairwise(body)
         if isinstance(node, ast.Assign | ast.AnnAssign)
         and isinstance(text, ast.Expr)

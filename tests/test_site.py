@@ -13,6 +13,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
 
+import numpy as np
 import pytest
 
 import gazediffusion
@@ -67,9 +68,9 @@ def test_an_example_of_the_gallery_runs(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(DOCS / "gallery" / "plot_12_test_a_detection_algorithm.py"))
     axes = plt.gcf().axes[0]
-    without_noise = axes.lines[0].get_ydata()
-    assert max(without_noise) > 0.8
-    assert all(max(line.get_ydata()) <= max(without_noise) for line in axes.lines[1:])
+    best = [float(np.max(np.asarray(line.get_ydata(), dtype=np.float64))) for line in axes.lines]
+    assert best[0] > 0.8
+    assert best[0] == max(best)  # noise makes saccades harder to find
     plt.close("all")
 
 
