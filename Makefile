@@ -35,7 +35,7 @@ tests: $(STAMP)
 
 docs: $(STAMP)  ## the site, its gallery executed, in docs/_build/html; no warning is tolerated
 	$(RUN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
-	$(RUN)/python -m sphinx -W --keep-going -q docs docs/_build/html
+	$(RUN)/python -m sphinx -W --keep-going docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
 bench: $(STAMP)  ## speeds on a CPU as in docs/speed.md; others: benchmarks/
