@@ -4,7 +4,7 @@ PYTHON ?= python3
 RUN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test quick lint style types tests bench clean
+.PHONY: demo test quick lint style types tests docs bench clean
 .DEFAULT_GOAL := demo
 
 $(STAMP): pyproject.toml constraints.txt
@@ -33,9 +33,14 @@ types: $(STAMP)
 tests: $(STAMP)
 	$(RUN)/python -m pytest $(CHOSEN)
 
-bench: $(STAMP)  ## speeds on a CPU as in the README, section Speed; others: benchmarks/
+docs: $(STAMP)  ## the site, its gallery executed, in docs/_build/html; no warning is tolerated
+	$(RUN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	$(RUN)/python -m sphinx -W --keep-going docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+bench: $(STAMP)  ## speeds on a CPU as in docs/speed.md; others: benchmarks/
 	$(RUN)/python benchmarks/prepare.py
 	$(RUN)/python benchmarks/generate.py -n 4
 
 clean:
-	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo docs/_build docs/api docs/auto_gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis

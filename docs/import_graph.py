@@ -1,7 +1,7 @@
-"""The package as its sources show it: import graph, tree of the README, sizes.
+"""The package as its sources show it: import graph, tree of docs/architecture.md, sizes.
 
     python docs/import_graph.py docs/images/import_graph.png   # draw the graph, renew the tree
-    python docs/import_graph.py --check                        # is the tree of the README current?
+    python docs/import_graph.py --check                        # is the tree of the page current?
     python docs/import_graph.py --measure [SOURCE_FOLDER]      # print sizes as Markdown tables
 
 Imports are read from the syntax trees at any depth of a file; imports for type checking do not
@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "gazediffusion"
-README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "architecture.md"
 ARCHITECTURE = ROOT / "tests" / "test_architecture.py"
 TREE = re.compile(r"(?<=<!-- tree -->\n).*?(?=<!-- /tree -->)", re.DOTALL)
 # The root's modules that stand before every package are one node of the graph.
@@ -148,11 +148,11 @@ def tree(source: Path, order: Sequence[str]) -> str:
     return f"```\nsrc/gazediffusion/\n{body}\n```\n"
 
 
-def with_tree(readme: str, source: Path, order: Sequence[str]) -> str:
-    """The text of the README with a current tree between its markers."""
-    if not TREE.search(readme):
-        raise SystemExit(f"error: {README} has no <!-- tree --> ... <!-- /tree -->")
-    return TREE.sub(lambda found: tree(source, order), readme)
+def with_tree(page: str, source: Path, order: Sequence[str]) -> str:
+    """The text of the page with a current tree between its markers."""
+    if not TREE.search(page):
+        raise SystemExit(f"error: {PAGE} has no <!-- tree --> ... <!-- /tree -->")
+    return TREE.sub(lambda found: tree(source, order), page)
 
 
 class Function(NamedTuple):
@@ -235,21 +235,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("picture", type=Path, nargs="?")
-    parser.add_argument("--check", action="store_true", help="compare the README's tree only")
+    parser.add_argument("--check", action="store_true", help="compare the tree only")
     parser.add_argument("--measure", type=Path, nargs="?", const=SOURCE, metavar="SOURCE_FOLDER")
     given = parser.parse_args(arguments)
     if given.measure:
         print(measured(given.measure))
         return
     order = package_order()
-    readme = README.read_text(encoding="utf-8")
-    current = with_tree(readme, SOURCE, order)
+    page = PAGE.read_text(encoding="utf-8")
+    current = with_tree(page, SOURCE, order)
     if given.check:
-        if readme != current:
-            raise SystemExit("error: the tree of README.md is old; run python docs/import_graph.py")
+        if page != current:
+            raise SystemExit("error: the tree of the page is old; run python docs/import_graph.py")
         return
-    README.write_text(current, encoding="utf-8")
-    print(f"wrote the tree of {README}")
+    PAGE.write_text(current, encoding="utf-8")
+    print(f"wrote the tree of {PAGE}")
     if given.picture:
         draw(import_graph(SOURCE, order), given.picture)
         print(f"wrote {given.picture}")

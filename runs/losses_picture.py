@@ -28,7 +28,8 @@ def main() -> None:
     given = parser.parse_args()
     model = gd.load("joint")
     with house_style():
-        figure, axes = plt.subplots(2, 2, figsize=(9, 4.2), sharex=True)
+        plt.rcParams["font.size"] = 12  # readable at half the size
+        figure, axes = plt.subplots(2, 2, figsize=(9, 4.6), sharex=True)
         for column, task in zip(axes.T, TASKS, strict=True):
             lossy, plain = (
                 model.sample(12, task=task, seed=given.seed, losses=losses)
@@ -47,7 +48,7 @@ def main() -> None:
             column[1].set_xlabel("time (s)")
         for axis, name in zip(axes[:, 0], ("x (deg)", "y, down (deg)"), strict=True):
             axis.set_ylabel(name)
-        axes[0, 1].legend(loc="lower right", bbox_to_anchor=(1, 0.98), ncols=2)
+        axes[1, 0].legend(loc="upper center", bbox_to_anchor=(0.64, 1))
         save_figure(figure, given.output)
     picture = Image.open(given.output).convert("RGB")
     picture.quantize(colors=64, dither=Image.Dither.NONE).save(given.output, optimize=True)

@@ -19,6 +19,7 @@ DOCUMENTS = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CITATION.cff")),
     ROOT / "Makefile",
     *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "howto").glob("*.md")),
     RESULTS,
     *sorted(SOURCE.glob("models/pretrained/*/README.md")),
 ]
@@ -44,8 +45,7 @@ def from_folder(folder: str, name: str) -> Any:
 NAMES = sorted(
     {
         found
-        for name in ("method.md", "metrics.md", "architecture.md")
-        if (ROOT / "docs" / name).exists()
+        for name in ("equations.md", "method.md", "metrics.md", "architecture.md")
         for found in re.findall(
             r"`([a-z_.]+): ([A-Za-z_.0-9]+)`", (ROOT / "docs" / name).read_text()
         )
@@ -115,7 +115,7 @@ def test_every_command_and_option_exists(page: Path) -> None:
                 assert option in known | {"--help"}, f"gazediffusion {verb} {option}"
 
 
-def test_the_tree_of_the_readme_is_current() -> None:
+def test_the_tree_of_the_architecture_is_current() -> None:
     from_folder("docs", "import_graph").main(["--check"])
 
 
@@ -126,6 +126,12 @@ def test_the_import_graph_is_drawn_and_the_sources_are_measured(tmp_path: Path) 
     assert (tmp_path / "graph.png").stat().st_size > 10_000
     assert "| public names | 0 |" not in graph.measured(graph.SOURCE)
     assert "| data/ |" in graph.measured(graph.SOURCE)
+
+
+def test_the_readme_has_a_picture_on_its_first_screen() -> None:
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert any(line.startswith("![") for line in lines[:10])
+    assert len(lines) < 80
 
 
 # Programs
@@ -321,7 +327,8 @@ def test_documents_use_the_words_of_the_field(path: Path) -> None:
 
 
 def test_the_code_uses_the_words_of_the_field() -> None:
-    folders = (SOURCE, *(ROOT / name for name in ("tests", "examples", "benchmarks", "runs")))
+    names = ("tests", "examples", "benchmarks", "runs", "docs/gallery", "docs/_ext")
+    folders = (SOURCE, *(ROOT / name for name in names))
     found = [
         line
         for folder in folders

@@ -50,6 +50,10 @@ def generate_dataset(
     many workers. device: of the workers of a cluster: auto, cpu or cuda; the local engine takes
     that of the model. overwrite: replace parts of other windows or settings. The others are those
     of `Model.sample_to`. A call that was stopped resumes from the parts whose hash fits.
+
+    >>> paths = generate_dataset("default", "parts", 2, task="reading", quality="fast", part_size=1)
+    >>> [path.name for path in paths]
+    ['parts', 'card.json', 'README.md', 'manifest.json']
     """
     if engine not in ENGINES:
         raise GazeError(f"`engine` must be local or ray, not {engine!r}")

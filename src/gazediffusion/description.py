@@ -22,6 +22,10 @@ def describe(path: Path | str) -> dict[str, Any]:
     """Everything that a file, folder or URL, or a packaged model by its name, says about itself.
 
     `kind` is windows, run or set; the other values depend on it.
+
+    >>> found = describe("default")
+    >>> found["kind"], found["is_calibrated"]
+    ('run', True)
     """
     path = fetched(path, (f"{Path(path).stem}.json",))
     if not path.exists():

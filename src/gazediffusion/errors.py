@@ -12,7 +12,15 @@ from gazediffusion.urls import shown
 
 
 class GazeError(Exception):
-    """Bad input, said in one line: `path, place: problem; remedy`."""
+    """Bad input, said in one line: `path, place: problem; remedy`.
+
+    >>> import gazediffusion as gd
+    >>> try:
+    ...     gd.Screen(1280, -720)
+    ... except gd.GazeError as error:
+    ...     print(error)
+    screen height_px must be a positive number, not -720
+    """
 
     def __init__(
         self,
@@ -31,7 +39,15 @@ class GazeError(Exception):
 
 
 class StoppedError(Exception):
-    """Long work was stopped on request; what was done is saved, and the same call resumes."""
+    """Long work was stopped on request; what was done is saved, and the same call resumes.
+
+    >>> import gazediffusion as gd
+    >>> try:
+    ...     raise gd.StoppedError("stopped after epoch 3")  # as long work does
+    ... except gd.StoppedError as stop:
+    ...     print(stop)
+    stopped after epoch 3
+    """
 
 
 def suggestion(given: str, known: list[str]) -> str:

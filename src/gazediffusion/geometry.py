@@ -27,7 +27,17 @@ Origin = Literal["top-left", "center", "center-up", "bottom-left"]
 
 @dataclass(frozen=True)
 class Screen:
-    """A screen in pixels and, where known, in centimetres with the viewer's distance."""
+    """A screen in pixels and, where known, in centimetres with the viewer's distance.
+
+    >>> import numpy as np
+    >>> import gazediffusion as gd
+    >>> screen = gd.Screen(1280, 720, width_cm=40, height_cm=22.5, distance_cm=45)
+    >>> gaze_px = np.array([[640.0, 1280.0], [360.0, 360.0]])  # (2, time): centre, right edge
+    >>> screen.to_normalized(gaze_px).tolist()
+    [[0.0, 1.0], [0.0, 0.0]]
+    >>> screen.to_degrees(gaze_px).round(1).tolist()
+    [[0.0, 24.0], [0.0, 0.0]]
+    """
 
     width_px: int
     height_px: int

@@ -1,12 +1,4 @@
-"""A trained model as users hold it: sample, write, fill, augment, label, fine-tune and calibrate.
-
->>> import gazediffusion as gd
->>> model = gd.load("default")
->>> model  # doctest: +ELLIPSIS
-Model(steerable: 5.6 M parameters, 250 Hz, tasks: movies, stills, ..., dots, reading)
->>> model.sample(2, task="reading", seed=0)
-Windows(2 of 8 s at 250 Hz, participants: 1, tasks: reading)
-"""
+"""A trained model as users hold it: sample, write, fill, augment, label, fine-tune, calibrate."""
 
 from __future__ import annotations
 
@@ -63,10 +55,12 @@ def load(
 ) -> Model:
     """A packaged model by its name (`default`, `joint`, `position`, `velocity`), or a run folder.
 
-    A run folder may be a URL, as `s3://bucket/run`, and a model of the Hugging Face hub is
-    `hf:owner/name`, at a revision `hf:owner/name@revision`.
+    A run folder may be a URL (`s3://bucket/run`), a model one of the hub (`hf:owner/name[@revision]`).
     weights: best or last are averaged (EMA), raw is not; packaged models have best only.
     device: auto (the GPU where there is one), cpu, cuda, cuda:1 ...
+
+    >>> load("default").screen_of("reading").in_words()
+    '1680x1050 px, 47.4x29.7 cm at 55 cm'
     """
     if weights not in ("best", "last", "raw"):
         raise GazeError(f"`weights` must be best, last or raw, not {weights!r}")
@@ -86,6 +80,13 @@ def train(
     recipe: a name of `RECIPES` or a recipe; None is the initial model's, or that of the windows'
     protocol. initial: a model to fine-tune. folder: at a URL it is uploaded after each epoch and
     when the call ends or is stopped.
+
+    >>> import gazediffusion as gd
+    >>> config = gd.SimulationConfig(n_participants=2, minutes=0.3, rate_hz=250)
+    >>> files = gd.write_simulation(config, "study", "csv")
+    >>> windows = gd.prepare(gd.read("study"), gd.PrepareConfig(seconds=2.048))
+    >>> gd.train(windows, "run", "position-tiny", epochs=1)
+    Model(position-tiny: 0.4 M parameters, 250 Hz, tasks: none)
     """
     require_run_folder(folder)
     run = None if initial is None else initial.run
@@ -96,7 +97,14 @@ def train(
 
 
 class Model(Shared):
-    """A trained diffusion model of gaze."""
+    """A trained diffusion model of gaze.
+
+    >>> model = load("default")
+    >>> model  # doctest: +ELLIPSIS
+    Model(steerable: 5.6 M parameters, 250 Hz, tasks: movies, stills, ..., dots, reading)
+    >>> model.sample(2, task="reading", seed=0)
+    Windows(2 of 8 s at 250 Hz, participants: 1, tasks: reading)
+    """
 
     def __repr__(self) -> str:
         config = self.config

@@ -36,6 +36,13 @@ def fill(
     recordings' own format where that is bids, asc, csv or parquet, and parquet elsewhere; several
     draws are the folders draw-1, draw-2 ... in it. begin: called with the number of windows to
     generate; what it returns is called with the number done. A stopped call resumes.
+
+    >>> import gazediffusion as gd
+    >>> config = gd.SimulationConfig(n_participants=2, minutes=0.3, rate_hz=250)
+    >>> files = gd.write_simulation(config, "study", "csv")
+    >>> filled = gd.fill("study", "filled", quality="fast")
+    >>> filled.counts.gaps, filled.counts.filled
+    (8, 8)
     """
     from gazediffusion.data.reading import read
 
@@ -61,6 +68,13 @@ def augment(
     length, rate and screen. begin: called with the number of windows to generate; what it returns
     is called with the number done. on_recording: called with each recording read. A stopped call
     resumes.
+
+    >>> import gazediffusion as gd
+    >>> config = gd.SimulationConfig(n_participants=2, minutes=0.3, rate_hz=250)
+    >>> files = gd.write_simulation(config, "study", "csv")
+    >>> more = gd.augment("study", "more", task="movies", times=1, quality="fast")
+    >>> {one.participant for one in gd.read("more")}  # participant 02 is held out
+    {'01-synthetic-1'}
     """
     from gazediffusion.data.reading import read
 
@@ -82,6 +96,13 @@ def label(
     """Write recordings with the event class of every sample, by a model with labels.
 
     recordings, output, begin: as for `fill`; `begin` counts windows to label. Gaze is kept.
+
+    >>> import gazediffusion as gd
+    >>> config = gd.SimulationConfig(n_participants=2, minutes=0.3, rate_hz=250)
+    >>> files = gd.write_simulation(config, "study", "csv")
+    >>> labelled = gd.label("study", "labelled")
+    >>> next(iter(gd.read("labelled"))).labels.shape  # 1 fixation, 2 saccade, 3 pursuit, 4 noise
+    (4500,)
     """
     from gazediffusion.data.reading import read
 

@@ -62,6 +62,9 @@ class PrepareConfig:
     min_valid: participants with a smaller share of valid samples are excluded.
     max_calibration_error_deg: participants with a larger calibration error, as the tracker's
         validation states it, are excluded; None excludes nobody.
+
+    >>> PrepareConfig(rate_hz=120, seconds=4).length  # samples of a window
+    480
     """
 
     protocol: Protocol = "position"

@@ -37,6 +37,10 @@ class CleaningConfig:
     blink_before_ms, blink_after_ms: lid movement shows before and after the eye is lost.
     frozen_ms: a coordinate pair that does not change for so long is a stuck tracker, not an eye.
     max_speed_deg_s: saccades stay below it (Nyström & Holmqvist 2010, Behav Res Methods 42:188).
+
+    >>> import gazediffusion as gd
+    >>> gd.PrepareConfig(cleaning=gd.CleaningConfig(eye="best", blink_after_ms=150)).cleaning.eye
+    'best'
     """
 
     eye: EyeChoice = "right"

@@ -153,6 +153,12 @@ def style_windows(
 
     rate_hz, seconds: of the model's windows. config: cleaning and split; by default nobody is held
     out.
+
+    >>> import gazediffusion as gd
+    >>> config = gd.SimulationConfig(n_participants=1, minutes=0.3, rate_hz=250)
+    >>> files = gd.write_simulation(config, "study", "csv")
+    >>> gd.style_windows(gd.read("study"), rate_hz=250, seconds=8)
+    Windows(6 of 8 s at 250 Hz, participants: 1, tasks: free_viewing)
     """
     config = config or PrepareConfig(validation_fraction=0)
     try:

@@ -46,6 +46,15 @@ class Recordings:
 
     Gaze that cannot be in the unit and on the screen that were found is an error, at the latest
     after the last recording (`data.plausibility`).
+
+    >>> import gazediffusion as gd
+    >>> config = gd.SimulationConfig(n_participants=2, minutes=0.3, rate_hz=250)
+    >>> files = gd.write_simulation(config, "study", "csv")
+    >>> recordings = gd.read("study")
+    >>> recordings
+    Recordings(1 file: table)
+    >>> [(one.participant, len(one)) for one in recordings]
+    [('01', 4500), ('02', 4500)]
     """
 
     sources: tuple[Source, ...]

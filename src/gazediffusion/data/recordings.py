@@ -22,8 +22,12 @@ Eye = Literal["left", "right", "cyclopean"]
 Bools = NDArray[np.bool_]
 
 UNKNOWN_TASK = "unknown"
-# The class k of a labelled sample is EVENT_CLASSES[k - 1]; 0 is a sample without a label.
 EVENT_CLASSES = ("fixation", "saccade", "pursuit", "noise")
+"""The class k of a labelled sample is EVENT_CLASSES[k - 1]; 0 is a sample without a label.
+
+>>> EVENT_CLASSES.index("saccade") + 1
+2
+"""
 # In EyeLink ASC: MSG time LABEL class first last, the times of its first and last sample.
 LABEL_MESSAGE = "LABEL"
 # Of the sidecar of BIDS events: events are the labels of samples, not those of a tracker's parser.
@@ -53,6 +57,14 @@ class Recording:
     targets_px: (2, time) float32, where the target on the screen was, NaN where there was none;
         None where nothing is known of targets.
     is_filled: eye -> (time,) bool, the samples that `fill` generated; empty for gaze as recorded.
+
+    >>> import gazediffusion as gd
+    >>> config = gd.SimulationConfig(n_participants=1, minutes=0.1, rate_hz=250)
+    >>> recording = next(gd.simulate(config)).recording
+    >>> recording.participant, len(recording), sorted(recording.gaze_px)
+    ('01', 1500, ['left', 'right'])
+    >>> recording.gaze_px["right"].shape
+    (2, 1500)
     """
 
     participant: str

@@ -30,6 +30,12 @@ class Scanpath:
 
     x, y: (fixation,) float32, normalized to the screen. onset_ms, duration_ms: (fixation,) float64,
     from the start of the gaze, NaN where they are left free.
+
+    >>> import numpy as np
+    >>> x, y = np.array([-0.5, 0.5], dtype=np.float32), np.zeros(2, dtype=np.float32)
+    >>> free = np.full(2, np.nan)
+    >>> len(Scanpath("left to right", x, y, onset_ms=free, duration_ms=free).x)
+    2
     """
 
     name: str

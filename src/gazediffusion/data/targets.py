@@ -26,6 +26,11 @@ class Targets:
     """Where a target is: from time_ms[k] on at x[k], y[k].
 
     time_ms: (jump,) float64, increasing. x, y: (jump,) float32, normalized to the screen.
+
+    >>> import numpy as np
+    >>> x, y = np.array([-0.5, 0.5], dtype=np.float32), np.zeros(2, dtype=np.float32)
+    >>> Targets("a jump after a second", np.array([0.0, 1000.0]), x, y).time_ms.tolist()
+    [0.0, 1000.0]
     """
 
     name: str

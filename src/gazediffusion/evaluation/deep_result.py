@@ -31,6 +31,10 @@ class DeepConfig:
     training and in test. n_seeds: trials, each of another seed and fold of participants.
     n_steps, batch_size: of training at most; widths: of the network's blocks. device: auto, cpu
     or cuda. with_occlusion: also where the network looks.
+
+    >>> import torch
+    >>> DeepConfig(seconds=(2.0,)).on(torch.device("cpu")).n_steps
+    150
     """
 
     seconds: tuple[float, ...] = (0.5, 2.0, 8.0)
@@ -83,6 +87,10 @@ class DeepTest:
     without: AUC of the longest snippets by what is taken out of the tested windows, by test.
     saliency: size of the input gradient relative to its mean, by test: "time" (second of the
     window,) and each event. n_train, n_test: windows of a side.
+
+    >>> test = DeepTest(auc={"2 s": Estimate(0.55, (0.50, 0.60))}, n_train=100, n_test=50)
+    >>> test.auc["2 s"].value
+    0.55
     """
 
     auc: dict[str, Estimate]

@@ -106,6 +106,15 @@ def evaluate_files(
     engine, n_workers, address: who reads the parts, as of `prepare`; the numbers are the same.
     settings: of recordings, as in `read`; `participant_pattern` is of the real ones, and synthetic
         sets of this package, which state everything themselves, need none of them.
+
+    >>> import gazediffusion as gd
+    >>> walks = np.random.default_rng(0).normal(0, 0.01, (40, 2, 2000)).cumsum(axis=-1).clip(-1, 1)
+    >>> gaze = gd.Windows.from_array(walks, 250, gd.Screen(1680, 1050, 47.4, 29.7, 55))
+    >>> files = gaze.save("walk.npz")
+    >>> quick = EvaluationConfig(quick=True)
+    >>> result = gd.evaluate_files(["walk=walk.npz"], config=quick, summary="bioeye/reading")
+    >>> result.ratio > 5  # far from the floor, which is 1
+    True
     """
     config = config or EvaluationConfig()
     synthetic = synthetic if isinstance(synthetic, Mapping) else named_sets(synthetic)

@@ -48,6 +48,12 @@ def real_windows(
     """Real recordings cleaned and cut, at this rate or at their own where that is lower.
 
     A window begins every second; `progress` is called after each recording, as by `prepare`.
+
+    >>> import gazediffusion as gd
+    >>> config = gd.SimulationConfig(n_participants=2, minutes=0.3, rate_hz=60)
+    >>> files = gd.write_simulation(config, "study", "csv")
+    >>> gd.real_windows(gd.read("study"))  # at the recordings' own rate, below 250 Hz
+    Windows(7 of 8 s at 60 Hz, participants: 2, tasks: free_viewing)
     """
     from gazediffusion.data.preparing import PrepareConfig, prepare
 

@@ -41,6 +41,9 @@ class EvaluationConfig:
     with_tests: False leaves out the slow tests alone. keep_draws: results hold the bootstrap
     replicates of every distance, floor and mean, (replicate,), so that differences can be tested.
     deep: how the deep two-sample test is done; None leaves it out. `quick` does not.
+
+    >>> EvaluationConfig(protocols=("position",), n_bootstrap=50).n_replicates
+    50
     """
 
     protocols: tuple[Protocol, ...] = ("position", "velocity")
@@ -90,6 +93,14 @@ class Evaluation:
 
     parts: plain results by part: "all tasks", or the name of a task.
     shown: some windows of each set, for the gallery of the report.
+
+    >>> import gazediffusion as gd
+    >>> walks = np.random.default_rng(0).normal(0, 0.01, (40, 2, 2000)).cumsum(axis=-1).clip(-1, 1)
+    >>> gaze = gd.Windows.from_array(walks, 250, gd.Screen(1680, 1050, 47.4, 29.7, 55))
+    >>> config = gd.EvaluationConfig(quick=True)
+    >>> result = gd.evaluate("bioeye/reading", {"random walk": gaze}, config=config)
+    >>> result.ratio > 5  # far from the floor, which is 1
+    True
     """
 
     parts: dict[str, Results]

@@ -230,7 +230,15 @@ BASELINES: dict[str, type[Process]] = {
 
 @dataclass(frozen=True, eq=False)
 class Baseline:
-    """A fitted baseline, a `Generator`. `batch_size` changes speed, never the windows."""
+    """A fitted baseline, a `Generator`. `batch_size` changes speed, never the windows.
+
+    >>> import gazediffusion as gd
+    >>> gaze = np.random.default_rng(0).normal(0, 0.1, (8, 2, 500))
+    >>> windows = gd.Windows.from_array(gaze, rate_hz=250, screen=gd.Screen(1280, 720))
+    >>> baseline = fit_baseline("gaussian", windows)
+    >>> [path.name for path in baseline.sample_to("gaussian.npz", 4)]
+    ['gaussian.npz', 'gaussian.json', 'gaussian.md']
+    """
 
     process: Process
     length: int
@@ -327,6 +335,12 @@ def fit_baseline(name: str, windows: Windows, smoothing: float = SMOOTHING_CELLS
     """Fit a baseline, or the generator of a plug-in, on the training participants.
 
     smoothing: in cells, of the Markov ones.
+
+    >>> import gazediffusion as gd
+    >>> gaze = np.random.default_rng(0).normal(0, 0.01, (8, 2, 500)).cumsum(axis=-1)
+    >>> windows = gd.Windows.from_array(gaze, rate_hz=250, screen=gd.Screen(1280, 720))
+    >>> fit_baseline("kinematic-markov", windows).sample(3, seed=0)
+    Windows(3 of 2 s at 250 Hz, participants: 1, tasks: synthetic)
     """
     plugin = None if name in BASELINES else generators().get(name)
     if name not in BASELINES and plugin is None:

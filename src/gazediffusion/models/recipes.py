@@ -48,6 +48,11 @@ class Recipe:
         statistics.
     is_steerable: the network is conditioned on known samples, fixations and targets.
     has_labels: it generates the event class of every sample beside the gaze.
+
+    >>> from dataclasses import replace
+    >>> recipe = replace(RECIPES["joint"], epochs=50, learning_rate=1e-3)
+    >>> recipe.representation, recipe.process, recipe.epochs
+    ('joint', 'edm', 50)
     """
 
     name: str
@@ -236,6 +241,12 @@ RECIPES: dict[str, Recipe] = {
         ),
     )
 }
+"""The recipes by name. Those of the paper are `position` and `velocity`; the packaged model has
+`steerable`. The tiny ones train in seconds, for tests.
+
+>>> list(RECIPES)[:4], RECIPES["position"].epochs
+(['position', 'velocity', 'joint', 'steerable'], 500)
+"""
 
 
 def find_recipe(name: str) -> Recipe:

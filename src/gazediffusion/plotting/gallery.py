@@ -34,6 +34,13 @@ def plot_windows(
 
     windows: one set, or several by name; each window is drawn in the proportions of its screen.
     overwrite: replace a file that is there.
+
+    >>> import numpy as np
+    >>> import gazediffusion as gd
+    >>> gaze = np.random.default_rng(0).normal(0, 0.01, (2, 2, 500)).cumsum(axis=-1)
+    >>> windows = gd.Windows.from_array(gaze, rate_hz=250, screen=gd.Screen(1280, 720))
+    >>> gd.plot_windows({"random walk": windows}, "walk.png", n=2).name
+    'walk.png'
     """
     sets = {"": windows} if isinstance(windows, Windows) else windows
     with house_style():

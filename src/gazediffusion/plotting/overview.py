@@ -32,6 +32,12 @@ def plot_recording(
     """Draw the first recording (of that participant) with a segment of a window's length.
 
     path: a .png, .svg or .pdf file. overwrite: replace one that is there. Returns the title.
+
+    >>> import gazediffusion as gd
+    >>> config = gd.SimulationConfig(n_participants=1, minutes=0.3, rate_hz=250)
+    >>> files = gd.write_simulation(config, "study", "csv")
+    >>> gd.plot_recording(gd.read("study"), gd.PrepareConfig(), Path("recording.png"))
+    'participant 01, free_viewing, trial 0'
     """
     require_free(path, overwrite)
     for source in sources_of(recordings):

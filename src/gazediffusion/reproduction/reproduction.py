@@ -55,6 +55,8 @@ def reproduce(
         with; GazeError if a number of the same runs and windows differs.
     command: as the page shows it. watcher: is notified of progress, and may ask for a stop.
     Raises StoppedError when the watcher asks for a stop; the same call resumes.
+
+    >>> reproduce("try", tiny=True, until="windows")  # prepares, and returns no folder of results
     """
     folder, plan = Path(folder), TINY if tiny else PAPER
     watcher = watcher or Silent()

@@ -61,6 +61,12 @@ class Scores:
     columns: name -> values (window,). span_percentile: (window, span), the percentile of the error
     of each part of a window, NaN without a calibration; span_error: the errors. card: model,
     settings and calibration. notes: what to know of them, one line each.
+
+    >>> import gazediffusion as gd
+    >>> gaze = gd.load("default").sample(2, task="reading", quality="fast")
+    >>> scores = gd.score(gaze, has_likelihood=False, n_noise=1)
+    >>> scores.order.tolist(), scores.to_frame().height  # the oddest window first
+    ([1, 0], 2)
     """
 
     windows: Windows

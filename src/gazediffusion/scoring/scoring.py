@@ -61,6 +61,13 @@ def score(
     between windows; None is their length. The last window of a segment ends with it, so that no
     valid segment of a window's length is left out. begin: called with the number of windows; what
     it returns is called with the number done.
+
+    >>> import gazediffusion as gd
+    >>> config = gd.SimulationConfig(n_participants=2, minutes=0.3, rate_hz=250)
+    >>> files = gd.write_simulation(config, "study", "csv")
+    >>> scores = gd.score("study", has_likelihood=False, n_noise=1)
+    >>> scores
+    Scores(4 windows, calibrated)
     """
     loaded = model if isinstance(model, Model) else load(model)
     scorer = Scorer(loaded.run, ScoreConfig(**settings), batch_size)
@@ -103,6 +110,16 @@ def calibrate_scores(
 
     windows: with training and held-out participants, as the run was trained on. n: windows of each
     task, at most, of either.
+
+    >>> import gazediffusion as gd
+    >>> windows = gd.Windows.load("windows.safetensors")  # doctest: +SKIP
+    >>> gd.calibrate_scores("run", windows)  # doctest: +SKIP
+    PosixPath('run/scores.json')
+    >>> try:
+    ...     gd.calibrate_scores("default", [])
+    ... except gd.GazeError as error:
+    ...     print(error)  # doctest: +ELLIPSIS
+    /...joint: a packaged model is not changed
     """
     loaded = model if isinstance(model, Model) else load(model)
     path = loaded.run.path / SCORES

@@ -57,6 +57,10 @@ class SimulationConfig:
     minutes are per participant and are cut into trials of about `trial_seconds`. With
     `binocular` both eyes are recorded, otherwise the right one. grid_px is the tracker's
     resolution (EyeLink files hold tenths of a pixel).
+
+    >>> config = SimulationConfig(n_participants=2, minutes=1, trial_seconds=20, rate_hz=500)
+    >>> config.n_trials, config.n_samples
+    (3, 10000)
     """
 
     n_participants: int = 10
@@ -161,6 +165,10 @@ def write_simulation(
     The truth is `events.csv` and `config.json` in `truth/`, or in `sourcedata/truth/` for BIDS,
     which validators pass over. `progress(done, total)` is called after each participant.
     overwrite: replace a simulation that is there.
+
+    >>> config = SimulationConfig(n_participants=1, minutes=0.1, rate_hz=250)
+    >>> [path.name for path in write_simulation(config, "study", "csv")]
+    ['recordings.csv', 'recordings.json', 'config.json', 'events.csv']
     """
     require_format(format)
     with written_whole(Path(folder), overwrite, "**/truth/config.json") as temporary:
