@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
+from gazediffusion.data.export.card import read_card
 from gazediffusion.data.export.npz import read_npz
 from gazediffusion.data.splits import split_participants
 from gazediffusion.data.windows import Windows
-from gazediffusion.device import choose_device
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.evaluation import evaluate, evaluate_windows, shown_windows
 from gazediffusion.evaluation.gaze_sets import MIN_WINDOWS, at_rate_of, require_windows
@@ -29,7 +29,6 @@ from gazediffusion.evaluation.generated import (
     is_model,
     matched_windows,
 )
-from gazediffusion.evaluation.membership import membership
 from gazediffusion.evaluation.recorded_sets import (
     RATE_HZ,
     SECONDS,
@@ -48,14 +47,13 @@ from gazediffusion.evaluation.summary import (
     find_summary,
     summary_tasks,
 )
-from gazediffusion.generation.sets import read_card
 from gazediffusion.geometry import Screen
-from gazediffusion.models.checkpoint import Run
 from gazediffusion.models.pretrained import load_model
 
 if TYPE_CHECKING:
     from gazediffusion.data.readers import ReadOptions
     from gazediffusion.data.reading import ReadSettings
+    from gazediffusion.models.checkpoint import Run
 
 Side = Literal["real", "reference", "synthetic"]
 MIN_PARTICIPANTS = 3
@@ -95,11 +93,7 @@ def evaluate_files(
     synthetic = synthetic if isinstance(synthetic, Mapping) else _named(synthetic)
     if n is not None and n < MIN_WINDOWS:
         raise GazeError(f"`n` must be {MIN_WINDOWS} or more for an evaluation, not {n}")
-    options = None
-    if any(one is not None and one is not False for one in settings.values()):
-        from gazediffusion.data.reading import read_options
-
-        options = read_options(settings)
+    options = _options_of(settings)
 
     def read_sets(like: Like, base: Windows | None) -> dict[str, Windows]:
         sets = {}
@@ -170,6 +164,8 @@ def _membership(
     synthetic: Mapping[str, Path | str], held_out: Windows, training: Windows | None
 ) -> dict[str, Any]:
     """Membership inference on the models among the sets."""
+    from gazediffusion.evaluation.membership import membership
+
     models = {name: _model(path) for name, path in synthetic.items() if is_model(path)}
     if training is None or not models:
         return {"not_computable": "membership needs a model and its training windows"}
@@ -305,6 +301,29 @@ def _known_tasks(path: Path, like: Like) -> list[str]:
     return [*of_real, *card.get("screens", ()), *trained_on.get("tasks", ())]
 
 
+def read_synthetic(
+    path: Path | str,
+    like: Like,
+    n: int | None = None,
+    settings: ReadSettings | None = None,
+    progress: Progress = lambda name: None,
+) -> Windows:
+    """Synthetic windows of a file, recordings or a model, at the rate of the real gaze `like`.
+
+    n: windows that a model generates. settings: of recordings, as in `read`.
+    """
+    return load_set(path, "synthetic", like, _options_of(settings or {}), n, progress=progress)
+
+
+def _options_of(settings: ReadSettings) -> ReadOptions | None:
+    """How recordings are read; None where nothing was said."""
+    if all(one is None or one is False for one in settings.values()):
+        return None
+    from gazediffusion.data.reading import read_options
+
+    return read_options(settings)
+
+
 def _named(given: Sequence[Path | str]) -> dict[str, Path | str]:
     sets: dict[str, Path | str] = {}
     for name, path in (name_of(str(one)) for one in given):
@@ -323,6 +342,8 @@ def name_of(given: str) -> tuple[str, str]:
 
 
 def _model(path: Path | str) -> Run:
+    from gazediffusion.device import choose_device
+
     return load_model(path, device=choose_device("auto"))
 
 
