@@ -1,9 +1,9 @@
 """The benchmark: any generator's file against held-out participants, in figures that stay the same.
 
 Every set has as many windows as the definition says, because histogram distances shrink with their
-number. Figures: ratios to the floor (`headline`), precision and coverage (`feature_balls`), the AUC
-of a fixed network (`fixed_network`), and with real windows that of networks trained for the set
-(`deep_test`). Intervals are over blocks of the set's windows; the held-out participants are fixed.
+number. Figures: ratios to the floor (`headline`), precision and coverage (`feature_balls`), and
+with real windows the AUC of networks trained for the set (`deep_test`). Intervals are over blocks
+of the set's windows; the held-out participants are fixed.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ from gazediffusion.evaluation.benchmark_definition import VERSION, Definition, f
 from gazediffusion.evaluation.benchmark_row import BenchmarkRow
 from gazediffusion.evaluation.deep_result import DeepConfig
 from gazediffusion.evaluation.distances import draw_weights, interval_around
-from gazediffusion.evaluation.fixed_network import shares_below
 from gazediffusion.evaluation.gaze_sets import GazeSet, at_rate_of, stream
 from gazediffusion.evaluation.headline import Counted, percentages, ratio, summarised_ratios
-from gazediffusion.evaluation.quantities import FEATURES, GroupMeans, Measured
+from gazediffusion.evaluation.quantities import FEATURES, Measured
 from gazediffusion.evaluation.set_tests import Progress
 from gazediffusion.evaluation.summary import UNLABELLED
 from gazediffusion.version import __version__
@@ -128,7 +127,6 @@ def figures_of(
         fixed = {key: np.full(len(weights), value) for key, value in reference.items()}
         cells |= percentages(counts.values, reference, own, fixed)
     cells |= _covered(definition, measured, one, weights)
-    cells |= _network_auc(definition, one, weights)
     return {
         **{key: _estimate(cell) if isinstance(cell, dict) else cell for key, cell in cells.items()},
         "distances": {
@@ -160,18 +158,6 @@ def _covered(
         key: {"value": value[key], "interval": _within(interval_around(value[key], np.array(rows)))}
         for key, rows in drawn.items()
     }
-
-
-def _network_auc(definition: Definition, one: GazeSet, weights: Floats | None) -> dict[str, Any]:
-    """AUC of the fixed network, with an interval over drawn groups of windows."""
-    scores = definition.network.scores(one.gaze)
-    rows = shares_below(scores, definition.content["network"]["real"])
-    value = float(rows.mean())
-    interval = None
-    if weights is not None:
-        drawn = GroupMeans.of(rows[:, None], one.group).mean(weights)[:, 0]
-        interval = _within(interval_around(value, drawn))
-    return {"network_auc": {"value": value, "interval": interval}}
 
 
 def _within(interval: list[float] | None) -> list[float] | None:

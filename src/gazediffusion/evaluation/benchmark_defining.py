@@ -1,15 +1,14 @@
 """Making a definition of the benchmark of recordings: histograms, curves, floors, balls; no rows.
 
 How it is used: benchmark_definition.py. The floor of the distances is of all training participants.
-Balls and network are fitted to half of them, and the other half gives these figures of the row of
-real windows. Its distances are of draws of half of the training participants.
+Balls are fitted to half of them, and the other half gives precision and coverage of the row of real
+windows. Its distances are of draws of half of the training participants.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,6 @@ from gazediffusion.evaluation.benchmark_definition import (
 )
 from gazediffusion.evaluation.distances import bins_of
 from gazediffusion.evaluation.feature_balls import NAMES, Balls
-from gazediffusion.evaluation.fixed_network import histogram_of, load_network
 from gazediffusion.evaluation.gaze_sets import GazeSet, stream
 from gazediffusion.evaluation.headline import FAMILIES, Counted
 from gazediffusion.evaluation.metrics import histogram_counts
@@ -37,7 +35,7 @@ from gazediffusion.version import __version__
 
 N_WINDOWS, N_BALLS, N_DRAWS = 300, 64, 40
 # Figures of what was fitted to half of the training participants.
-FITTED = ("precision", "coverage", "network_auc")
+FITTED = ("precision", "coverage")
 Floats = NDArray[np.float64]
 
 
@@ -45,7 +43,6 @@ def define(
     windows: Windows,
     task: str,
     citation: str,
-    network: Path,
     version: int = VERSION,
     n_windows: int = N_WINDOWS,
     n_balls: int = N_BALLS,
@@ -55,7 +52,6 @@ def define(
 ) -> dict[str, Any]:
     """The content of a definition: one task of a windows file as plain values.
 
-    network: the file of the version's network, trained on the first of `participant_halves`.
     n_draws: of n_windows windows of the training participants that floors are the mean of.
     """
     of_task = windows.of_task(task)
@@ -67,8 +63,7 @@ def define(
     progress("measuring real gaze")
     measured = {who: one.measure() for who, one in sets.items()}
     distances = _distances(measured["real"], measured["train"])
-    first, second = participant_halves(sets["train"], seed)
-    fixed = load_network(network)
+    first, second = _halves(sets["train"], seed)
     features = {who: _features(one) for who, one in measured.items()}
     balls = Balls.fit(
         features["train"][first], sets["train"].group[first], features["real"], n_balls, seed
@@ -96,17 +91,13 @@ def define(
         "counts": Counted.of(sets["train"]).values,
         "distances": distances,
         "balls": balls.to_plain(),
-        "network": {
-            "sha256": fixed.sha256,
-            "real": histogram_of(fixed.scores(sets["real"].gaze)),
-        },
         "training_row": {},
     }
     # What is drawn is compared with the numbers as they stand in the file.
     content = plain_values(content, digits=DIGITS)
-    definition = Definition(content, "", network.parent)
-    _add_floors(definition, sets["train"], n_draws, progress)
+    definition = Definition(content, "")
     held_back = sets["train"].select(second)
+    _add_floors(definition, sets["train"], n_draws, progress)
     content["training_row"] = _training_row(definition, sets["train"], held_back, n_draws, progress)
     found: dict[str, Any] = plain_values(content, digits=DIGITS)
     return found
@@ -160,7 +151,7 @@ def _training_row(
 ) -> dict[str, Any]:
     """Figures of draws of real windows: their median and central 95 %.
 
-    held_back: the participants whom balls and network were not fitted to.
+    held_back: the participants whom the balls were not fitted to.
     """
     drawn = []
     for number in range(n_draws):
@@ -185,9 +176,7 @@ def _features(measured: Measured) -> Floats:
     return measured.features[:, [list(FEATURES).index(name) for name in NAMES]]
 
 
-def participant_halves(
-    train: GazeSet, seed: int = 0
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _halves(train: GazeSet, seed: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Windows of the half of the participants to fit to, and of the other, as indices."""
     participants = stream(seed, "benchmark halves").permutation(np.unique(train.group))
     is_first = np.isin(train.group, participants[: len(participants) // 2])

@@ -2,8 +2,8 @@
 
 A definition is a file inside the package and never changes. It lists its distances, and holds all
 that they need: histograms and mean curves of the held-out participants, the floor at the number of
-windows that is compared, balls of features, and scores of a fixed network. Further distances are a
-further version, so rows of earlier versions stay as they are.
+windows that is compared, and balls of features. Further distances are a further version, so rows of
+earlier versions stay as they are.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.evaluation.distances import FARTHEST, drawn_counts
 from gazediffusion.evaluation.feature_balls import Balls
-from gazediffusion.evaluation.fixed_network import NETWORK, FixedNetwork, load_network
 from gazediffusion.evaluation.metrics import histogram_counts, js_from_counts
 from gazediffusion.evaluation.quantities import Measured
 from gazediffusion.evaluation.summary import Summary
@@ -37,14 +36,10 @@ VERSION = 1
 
 @dataclass(frozen=True, eq=False)
 class Definition:
-    """One version of the benchmark of one task; `content` is its file, `sha256` of its bytes.
-
-    folder: where the network of the version is.
-    """
+    """One version of the benchmark of one task; `content` is its file, `sha256` of its bytes."""
 
     content: Mapping[str, Any]
     sha256: str
-    folder: Path
 
     @property
     def version(self) -> int:
@@ -93,18 +88,6 @@ class Definition:
     def balls(self) -> Balls:
         """The balls of precision and coverage."""
         return Balls.of(self.content["balls"])
-
-    @cached_property
-    def network(self) -> FixedNetwork:
-        """The fixed network of the version."""
-        found = load_network(self.folder / NETWORK)
-        if found.sha256 != self.content["network"]["sha256"]:
-            raise GazeError(
-                "the network is not that of the definition",
-                path=self.folder / NETWORK,
-                remedy="install the package again",
-            )
-        return found
 
     def values(self, measured: Measured) -> dict[str, float]:
         """The distance of a set to the held-out participants, by distance."""
@@ -175,4 +158,4 @@ def read_definition(path: Path) -> Definition:
     """The definition in a file."""
     content = read_bytes(path)
     values = json.loads(decode_text(content, path))
-    return Definition(values, hashlib.sha256(content).hexdigest(), path.parent)
+    return Definition(values, hashlib.sha256(content).hexdigest())

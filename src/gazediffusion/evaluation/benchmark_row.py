@@ -26,11 +26,11 @@ class BenchmarkRow:
 
     ratio: median over the version's ratios to the floor, 1.0 is the best that is expected; n_above:
     how many of these exceed 1.5; worst, worst_ratio: the largest. precision: share of windows
-    among real ones; coverage: share of real windows that are reached. network_auc: of a fixed
-    network, 0.5 is chance. deep_auc: of networks trained for this set, by test, and deep_floor
-    between real participants; empty without real windows. Percentages are against the training
-    participants. distances: value, floor and ratio by distance. windows_sha256: of the windows that
-    were compared. trained_on: what the generator saw, in the submitter's words.
+    among real ones; coverage: share of real windows that are reached. deep_auc: of networks trained
+    for this set, by test, and deep_floor between real participants; empty without real windows.
+    Percentages are against the training participants. distances: value, floor and ratio by
+    distance. windows_sha256: of the windows that were compared. trained_on: what the generator saw,
+    in the submitter's words.
     """
 
     name: str
@@ -47,7 +47,6 @@ class BenchmarkRow:
     worst_ratio: Estimate
     precision: Estimate
     coverage: Estimate
-    network_auc: Estimate = _NOT_COMPUTED
     saccade_count_percent: Estimate = _NOT_COMPUTED
     fixation_count_percent: Estimate = _NOT_COMPUTED
     path_length_percent: Estimate = _NOT_COMPUTED
@@ -131,7 +130,6 @@ COLUMNS = {
     "worst": "worst_ratio",
     "precision": "precision",
     "coverage": "coverage",
-    "network AUC": "network_auc",
     "saccades": "saccade_count_percent",
 }
 
