@@ -117,6 +117,9 @@ def figures_of(
     known = {key: np.inf if one is None else one for key, one in ratios.items()}
     drawn = definition.replicates(measured, weights) if weights is not None else {}
     replicates = {key: rows / floors[key] for key, rows in drawn.items()}
+    if weights is not None:  # a quantity that some draw lacks does not vary
+        n = len(weights)
+        replicates |= {k: np.full(n, v) for k, v in known.items() if k not in replicates}
     found = summarised_ratios(known, replicates, definition.titles)
     found.pop("n_distances")
     counts = Counted.of(one)

@@ -160,11 +160,37 @@ def markdown_table(rows: Sequence[BenchmarkRow]) -> str:
     kinds = {(row.task, row.benchmark_version, row.definition_sha256) for row in rows}
     if len(kinds) != 1:
         raise GazeError("rows of several tasks or definitions cannot stand in one table")
-    columns = ["generator", *COLUMNS]
-    lines = [" | ".join(columns), "|".join(["---", *["---:"] * len(COLUMNS)])]
-    order = sorted(rows, key=lambda row: (row.name != TRAINING, row.ratio.value or float("inf")))
-    lines += [" | ".join([row.name, *row.figures().values()][: len(columns)]) for row in order]
-    return "\n".join(f"| {line} |" for line in lines)
+    cells = [[_linked(row), *row.figures().values()][: len(COLUMNS) + 1] for row in _ordered(rows)]
+    seen = [row.trained_on or NOTHING for row in _ordered(rows)]
+    lines = [[*one, data] for one, data in zip(cells, seen, strict=True)]
+    return _table(["generator", *COLUMNS, "saw"], lines)
+
+
+def deep_table(rows: Sequence[BenchmarkRow]) -> str:
+    """AUC of networks trained for each set, as a Markdown table; empty where no row has it."""
+    tested = [row for row in _ordered(rows) if row.deep_auc]
+    if not tested:
+        return ""
+    tests = list(tested[0].deep_auc)
+    floor = [_number("auc", tested[0].deep_floor[one]) for one in tests]
+    lines = [[row.name, *(_number("auc", row.deep_auc[one]) for one in tests)] for row in tested]
+    return _table(["deep test, AUC", *tests], [["floor, real participants", *floor], *lines])
+
+
+def _ordered(rows: Sequence[BenchmarkRow]) -> list[BenchmarkRow]:
+    """Real windows first, then the nearest to the floor."""
+    return sorted(rows, key=lambda row: (row.name != TRAINING, row.ratio.value or float("inf")))
+
+
+def _linked(row: BenchmarkRow) -> str:
+    return f"[{row.name}]({row.link})" if row.link else row.name
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    rule = "|".join(["---", *["---:"] * (len(columns) - 1)])
+    shown = [[one.replace("|", "\\|") for one in row] for row in rows]
+    lines = [" | ".join(columns), *(" | ".join(row) for row in shown)]
+    return "\n".join([f"| {lines[0]} |", f"|{rule}|", *(f"| {line} |" for line in lines[1:])])
 
 
 def _without_nothing(values: Mapping[str, Any]) -> dict[str, Any]:
