@@ -159,10 +159,10 @@ def test_the_citation_is_valid_and_of_this_version() -> None:
     assert set(cited) <= known
     assert (cited["cff-version"], cited["type"], cited["license"]) == ("1.2.0", "software", "MIT")
     assert cited["version"] == gd.__version__
-    entity, person = {"name"}, {"family-names", "given-names"}
+    entity, named = {"name"}, {"family-names", "given-names"}
     for one in (cited, *cited["references"]):
         assert one["authors"]
-        assert all(set(author) in (entity, person) for author in one["authors"])
+        assert all(set(author) in (entity, named) for author in one["authors"])
     for one in cited["references"]:
         assert {"type", "title", "authors"} <= set(one)
         assert one["type"] == "article"

@@ -1,4 +1,4 @@
-"""The command that judges a generator's file on the benchmark."""
+"""The command that evaluates a generator's file on the benchmark."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def benchmark(
     *,
     reading: dict[str, Any],
 ) -> None:
-    """Judge a generator's file against held-out participants, in figures that others can cite.
+    """Evaluate a generator's file against held-out participants, in figures that others can cite.
 
     Prints the row beside that of real windows and writes it as JSON. No recordings are needed. The
     benchmark compares 300 windows of 8 s at 250 Hz: of more a fixed draw is taken, fewer are

@@ -53,7 +53,7 @@ def benchmark(
     progress: Progress = lambda name: None,
     **settings: Unpack[ReadSettings],
 ) -> BenchmarkRow:
-    """Judge a generator's windows against held-out participants, with the real-vs-real floor.
+    """Evaluate a generator's windows against held-out participants, with the real-vs-real floor.
 
     synthetic: windows, a file as in `evaluate_files`, a run folder or a packaged model. Of more
         windows than the benchmark compares a fixed draw is taken; fewer are refused.
