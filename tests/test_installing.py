@@ -27,7 +27,7 @@ def succeeded(*command: object, **options: Any) -> str:
         list(map(str, command)), capture_output=True, text=True, check=False, **options
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return str(done.stdout)
 
 
 @pytest.fixture(scope="module")

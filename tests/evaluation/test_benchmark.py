@@ -14,7 +14,7 @@ from scipy.spatial.distance import jensenshannon
 import gazediffusion as gd
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.evaluation import benchmark_definition
+from gazediffusion.evaluation import benchmark, benchmark_definition
 from gazediffusion.evaluation.benchmark import row_of
 from gazediffusion.evaluation.benchmark_defining import define
 from gazediffusion.evaluation.benchmark_definition import (
@@ -24,7 +24,12 @@ from gazediffusion.evaluation.benchmark_definition import (
     find_definition,
     read_definition,
 )
-from gazediffusion.evaluation.benchmark_row import BenchmarkRow, markdown_table, training_row
+from gazediffusion.evaluation.benchmark_row import (
+    BenchmarkRow,
+    deep_table,
+    markdown_table,
+    training_row,
+)
 from gazediffusion.evaluation.gaze_sets import GazeSet
 from gazediffusion.evaluation.quantities import GroupMeans, Measured
 from gazediffusion.files import read_json
@@ -167,21 +172,23 @@ def test_a_row_is_written_read_and_put_into_a_table(
 
 
 def test_the_command_writes_the_row_and_refuses_in_one_line(
-    definition: Definition, windows: Windows, others: Windows, row: BenchmarkRow, tmp_path: Path,
-    run: RunCommand, monkeypatch: pytest.MonkeyPatch,
+    definition: Definition, windows: Windows, others: Windows, tmp_path: Path, run: RunCommand,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     folder = tmp_path / "v1"
     folder.mkdir()
     (folder / f"{TASK}.json").write_text(json.dumps(definition.content), encoding="utf-8")
     monkeypatch.setattr(benchmark_definition, "definitions_folder", lambda version=1: folder)
     monkeypatch.chdir(tmp_path)
-    others.save("gaze.safetensors")
+    # Gaze that leaves the screen: the same row of a file as of windows.
+    wide = Windows.from_array(others.cut() * 4, 250, SCREEN)
+    wide.save("gaze.safetensors")
     words = ("benchmark", "gaze.safetensors", "--task", TASK, "--name", "my own", "--link", "here")
     code, said, errors = run(*words)
     assert (code, "ratio to the floor" in said) == (0, True), errors
     assert "the task of the windows is not known" in errors
     written = read_json(tmp_path / f"my-own-{TASK}.json")
-    expected = row.to_json()
+    expected = gd.benchmark(wide, TASK).to_json()
     assert written["ratio"] == expected["ratio"]
     assert written["distances"] == expected["distances"]
     assert (written["name"], written["link"]) == ("my own", "here")
@@ -193,11 +200,22 @@ def test_the_command_writes_the_row_and_refuses_in_one_line(
         code, said, errors = run(*wrong)
         assert (code, said, len(errors.strip().splitlines())) == (2, "", 1), errors
         assert message in errors
-    # With recordings, networks are trained for the set.
+
+
+def test_with_recordings_networks_are_trained_for_the_set(
+    definition: Definition, windows: Windows, others: Windows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(benchmark, "find_definition", lambda task, version: definition)
     config = gd.DeepConfig(seconds=(0.5,), n_seeds=1, n_steps=2, batch_size=8, widths=(4,))
-    deep = gd.benchmark(with_noise(others, 0.01), TASK, real=windows, deep=config)
-    assert list(deep.deep_auc) == list(deep.deep_floor) == ["0.5 s", "0.5 s below 30 Hz"]
-    assert "deep test, 0.5 s" in deep.figures()
+    row = gd.benchmark(with_noise(others, 0.01), TASK, real=windows, deep=config)
+    assert list(row.deep_auc) == list(row.deep_floor) == ["0.5 s", "0.5 s below 30 Hz"]
+    assert "deep test, 0.5 s" in row.figures()
+    plain = row.to_json()
+    assert plain.pop("format") == "gazediffusion-benchmark"
+    assert BenchmarkRow.of(plain).to_json()["deep_auc"] == plain["deep_auc"]
+    assert "| deep test, AUC | 0.5 s |" in deep_table([row])
+    with pytest.raises(GazeError, match="needs recordings"):
+        gd.benchmark(others, TASK, deep=config)
 
 
 def test_version_1_is_as_it_was_published() -> None:

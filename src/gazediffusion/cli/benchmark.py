@@ -71,7 +71,6 @@ def benchmark(
     output = output or Path(f"{stem.replace(' ', '-').replace('/', '-')}-{task}.json")
     require_free(output, overwrite)
     require_writable(output)
-    newest = {} if version is None else {"version": version}
     with progress.steps_line() as step:
         row = gd.benchmark(
             file,
@@ -79,9 +78,9 @@ def benchmark(
             name=name,
             trained_on=trained_on,
             link=link,
+            version=version,
             real=real,
             progress=step,
-            **newest,
             **reading,
         )
     row.save(output, overwrite=overwrite)

@@ -26,6 +26,7 @@ from gazediffusion.evaluation.distances import draw_weights, interval_around
 from gazediffusion.evaluation.gaze_sets import GazeSet, at_rate_of, stream
 from gazediffusion.evaluation.headline import Counted, percentages, ratio, summarised_ratios
 from gazediffusion.evaluation.quantities import FEATURES, Measured
+from gazediffusion.evaluation.recorded_sets import whole_windows
 from gazediffusion.evaluation.set_tests import Progress
 from gazediffusion.evaluation.summary import UNLABELLED
 from gazediffusion.version import __version__
@@ -47,7 +48,7 @@ def benchmark(
     name: str | None = None,
     trained_on: str = "",
     link: str = "",
-    version: int = VERSION,
+    version: int | None = None,
     real: Windows | Path | str | None = None,
     deep: DeepConfig | None = None,
     progress: Progress = lambda name: None,
@@ -59,12 +60,12 @@ def benchmark(
         windows than the benchmark compares a fixed draw is taken; fewer are refused.
     task: reading, dots or movies; of windows with tasks those of this one.
     name, trained_on, link: how the row is named, which data the generator saw, where it is found.
-    version: of the definitions.
+    version: of the definitions; by default the newest.
     real: a windows file of recordings, for the deep two-sample test of networks trained for this
         set; deep: its settings.
     settings: of recordings, as in `read`.
     """
-    definition = find_definition(task, version)
+    definition = find_definition(task, VERSION if version is None else version)
     if deep is not None and real is None:
         raise GazeError("`deep` needs recordings", remedy="give them as `real`")
     windows = synthetic
@@ -182,10 +183,10 @@ def _chosen(definition: Definition, windows: Windows, name: str) -> tuple[Window
         )
     else:
         warnings.append(f"the task of the windows is not known: taken as {task}")
+    windows = at_rate_of(like, name, whole_windows(windows))
     left_out = windows.provenance.get("left_out")
     if left_out:
         warnings.append(f"{left_out['n']} windows were left out: {left_out['reasons']}")
-    windows = at_rate_of(like, name, windows)
     if windows.length != like.length:
         raise GazeError(
             f"{name} has windows of {windows.length / windows.rate_hz:g} s, and the benchmark "
