@@ -130,13 +130,21 @@ print(*sys.modules)
     )
 
 
+def test_modules_of_light_use_do_not_load_torch() -> None:
+    names = ("data.preparing", "evaluation.loading", "evaluation.benchmark", "data.simulation")
+    modules = ", ".join(f"gazediffusion.{name}" for name in names)
+    found = succeeded(sys.executable, "-c", f"import {modules}, sys; print(*sys.modules)").split()
+    assert "gazediffusion.evaluation.summary" in found
+    assert "torch" not in found
+
+
+@pytest.mark.slow
 def test_light_use_does_not_load_torch(tmp_path: Path) -> None:
     commands = [
         "simulate -o study --participants 4 --minutes 1.5",
         "inspect study",
         "prepare study -o windows.safetensors --stride 50",
         "evaluate --real windows.safetensors --synthetic windows.safetensors -o report --quick",
-        "evaluate --synthetic windows.safetensors --summary gazecom -o other --quick",
         "info windows.safetensors",
     ]
     modules = loaded(commands, tmp_path)
