@@ -23,7 +23,7 @@ PROGRAM = """
 import json, re, sys, time
 from pathlib import Path
 import gazediffusion as gd
-from gazediffusion.evaluation.loading import load_set
+from gazediffusion.evaluation.set_loading import load_set
 from gazediffusion.evaluation.summary import find_summary
 
 folder, n_sample, is_at_once, workers = json.loads(sys.argv[1])

@@ -25,8 +25,9 @@ from gazediffusion.document import Table, as_text
 from gazediffusion.evaluation.deep_report import auc_table, deep_blocks, deep_sets
 from gazediffusion.evaluation.deep_test import deep_tests
 from gazediffusion.evaluation.gaze_sets import GazeSet, at_rate_of, synthetic_sets
-from gazediffusion.evaluation.loading import load_set, split_again
+from gazediffusion.evaluation.loading import split_again
 from gazediffusion.evaluation.result import plain_values
+from gazediffusion.evaluation.set_loading import load_set
 from gazediffusion.evaluation.set_names import name_of
 from gazediffusion.files import write_json
 from gazediffusion.generation.baselines import BASELINES

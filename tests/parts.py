@@ -11,7 +11,7 @@ from gazediffusion.data.export.card import screen_fields
 from gazediffusion.data.export.windows import write_part
 from gazediffusion.data.windows import Windows
 from gazediffusion.files import write_json
-from gazediffusion.generation.partitions import FORMAT, MANIFEST
+from gazediffusion.generation.journal import FORMAT, MANIFEST
 
 
 def write_parts(

@@ -104,7 +104,7 @@ def test_what_does_not_go_together_is_refused(
 
 
 def test_evaluate_reads_the_folder(tmp_path: Path, steerable_folder: Path) -> None:
-    from gazediffusion.evaluation.loading import load_set
+    from gazediffusion.evaluation.set_loading import load_set
 
     model = gd.load(steerable_folder, device="cpu")
     how = {"batch_size": 2, "seed": 3}

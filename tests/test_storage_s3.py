@@ -14,8 +14,8 @@ import gazediffusion as gd
 from gazediffusion import storage
 from gazediffusion.errors import GazeError
 from gazediffusion.files import sha256_of
-from gazediffusion.generation.journal import OBJECTS
-from gazediffusion.generation.partitions import MANIFEST, Plan
+from gazediffusion.generation.journal import MANIFEST, OBJECTS
+from gazediffusion.generation.partitions import Plan
 from tests.conftest import RunCommand
 from tests.s3_server import KEYS, Proxy, s3_server
 

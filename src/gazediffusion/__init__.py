@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from gazediffusion.datasets import generate_dataset
     from gazediffusion.description import describe
     from gazediffusion.errors import GazeError, StoppedError
+    from gazediffusion.evaluation.benchmark import benchmark
+    from gazediffusion.evaluation.benchmark_row import BenchmarkRow
     from gazediffusion.evaluation.deep_result import DeepConfig, DeepTest
     from gazediffusion.evaluation.evaluation import evaluate
     from gazediffusion.evaluation.loading import evaluate_files
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Baseline": "generation.baselines",
+    "BenchmarkRow": "evaluation.benchmark_row",
     "CleaningConfig": "data.cleaning",
     "DeepConfig": "evaluation.deep_result",
     "DeepTest": "evaluation.deep_result",
@@ -84,6 +87,7 @@ _HOME = {
     "Targets": "data.targets",
     "Windows": "data.windows",
     "augment": "studies",
+    "benchmark": "evaluation.benchmark",
     "calibrate_scores": "scoring.scoring",
     "describe": "description",
     "evaluate": "evaluation.evaluation",
@@ -170,6 +174,8 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "evaluate_files",
     "Evaluation",
     "DeepTest",
+    "benchmark",
+    "BenchmarkRow",
     "plot_recording",
     "plot_windows",
     "describe",

@@ -55,7 +55,7 @@ def load(
 ) -> Model:
     """A packaged model by its name (`default`, `joint`, `position`, `velocity`), or a run folder.
 
-    A run folder may be a URL (`s3://bucket/run`), a model one of the hub (`hf:owner/name[@revision]`).
+    A run folder may be a URL (`s3://bucket/run`), a model one of the hub (`hf:owner/name`).
     weights: best or last are averaged (EMA), raw is not; packaged models have best only.
     device: auto (the GPU where there is one), cpu, cuda, cuda:1 ...
 

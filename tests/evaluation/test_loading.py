@@ -13,13 +13,9 @@ from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
 from gazediffusion.evaluation.generated import bottleneck_features, matched_windows
-from gazediffusion.evaluation.loading import (
-    Side,
-    evaluate_files,
-    load_set,
-    name_of,
-    split_again,
-)
+from gazediffusion.evaluation.loading import evaluate_files, split_again
+from gazediffusion.evaluation.set_loading import Side, load_set
+from gazediffusion.evaluation.set_names import name_of
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import load_run

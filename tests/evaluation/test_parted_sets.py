@@ -10,8 +10,8 @@ import pytest
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.gaze_sets import synthetic_sets
-from gazediffusion.evaluation.loading import load_set
 from gazediffusion.evaluation.parted_sets import Engine, PartedSet, PartReader, is_in_parts
+from gazediffusion.evaluation.set_loading import load_set
 from gazediffusion.geometry import Screen
 from tests.conftest import SCREEN
 from tests.parts import walks, write_parts

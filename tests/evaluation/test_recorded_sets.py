@@ -15,8 +15,9 @@ from gazediffusion.data.simulation import SimulationConfig, write_simulation
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
-from gazediffusion.evaluation.loading import evaluate_files, load_set
+from gazediffusion.evaluation.loading import evaluate_files
 from gazediffusion.evaluation.recorded_sets import in_one_order, real_windows
+from gazediffusion.evaluation.set_loading import load_set
 from gazediffusion.geometry import Screen
 from tests.conftest import SCREEN, RunCommand
 from tests.gaze import simulated_windows

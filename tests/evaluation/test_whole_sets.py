@@ -19,8 +19,9 @@ import gazediffusion as gd
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
-from gazediffusion.evaluation.loading import evaluate_files, load_set
+from gazediffusion.evaluation.loading import evaluate_files
 from gazediffusion.evaluation.metrics import histogram_counts, js_from_counts
+from gazediffusion.evaluation.set_loading import load_set
 from gazediffusion.evaluation.summary import find_summary
 from tests.conftest import SCREEN, RunCommand
 from tests.gaze import as_synthetic, simulated_windows
@@ -196,7 +197,8 @@ PEAKS = """
 import re, sys
 from pathlib import Path
 from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
-from gazediffusion.evaluation.loading import evaluate_files, load_set
+from gazediffusion.evaluation.loading import evaluate_files
+from gazediffusion.evaluation.set_loading import load_set
 from gazediffusion.evaluation.summary import find_summary
 
 quick = EvaluationConfig(quick=True)

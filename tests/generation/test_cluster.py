@@ -13,8 +13,7 @@ import pytest
 import gazediffusion as gd
 from gazediffusion.errors import GazeError
 from gazediffusion.generation import cluster as engine
-from gazediffusion.generation.journal import JOURNAL
-from gazediffusion.generation.partitions import MANIFEST
+from gazediffusion.generation.journal import JOURNAL, MANIFEST
 from tests.conftest import SCREEN, RunCommand
 from tests.parts import walks, write_parts
 

@@ -14,8 +14,8 @@ import torch
 import gazediffusion as gd
 from gazediffusion.errors import GazeError
 from gazediffusion.files import read_parquet_header, sha256_of
-from gazediffusion.generation.journal import JOURNAL, Part
-from gazediffusion.generation.partitions import MANIFEST, PartFolder, Plan
+from gazediffusion.generation.journal import JOURNAL, MANIFEST, Part
+from gazediffusion.generation.partitions import PartFolder, Plan
 
 N, PART = 7, 3
 

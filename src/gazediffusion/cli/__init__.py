@@ -14,6 +14,7 @@ import typer
 from gazediffusion.cli import (
     about,
     augmentation,
+    benchmark,
     evaluation,
     filling,
     labelling,
@@ -30,7 +31,6 @@ from gazediffusion.version import __version__
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
-    add_completion=False,
     pretty_exceptions_enable=False,
     help="Learn how human eyes move from eye-tracker recordings and generate new gaze.\n\n"
     "Typical order: [bold]inspect[/bold] your files, [bold]prepare[/bold] windows from them, "
@@ -66,6 +66,7 @@ for command in (
     scoring.score,
     evaluation.evaluate,
     evaluation.baseline,
+    benchmark.benchmark,
     reproduction.reproduce,
     web.serve,
     about.info,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gazediffusion.data.inspection import TaskSummary
     from gazediffusion.data.windows import Windows
     from gazediffusion.diffusion.likelihood import Bound
+    from gazediffusion.evaluation.benchmark_row import BenchmarkRow
     from gazediffusion.evaluation.result import Evaluation
     from gazediffusion.geometry import Screen
 
@@ -94,6 +95,22 @@ def print_bound(bound: Bound, representation: str) -> None:
 def print_evaluation(evaluation: Evaluation) -> None:
     """The headline of an evaluation, after its warnings."""
     out.print(plain(evaluation.headline()), soft_wrap=True)
+
+
+def print_benchmark(row: BenchmarkRow) -> None:
+    """A row of the benchmark beside that of real windows."""
+    out.print(
+        f"[bold]benchmark of {plain(row.task)}[/bold], version {row.benchmark_version}: "
+        f"{row.n_windows} windows of {row.n_given}, 95 % intervals"
+    )
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    real = row.of_real()
+    for title in ("", plain(row.name), plain(real.name)):
+        table.add_column(title)
+    of_real = real.figures()
+    for title, words in row.figures().items():
+        table.add_row(title, words, of_real.get(title, ""))
+    out.print(table)
 
 
 def inspection_table(one: TaskSummary, seconds: float) -> Table:

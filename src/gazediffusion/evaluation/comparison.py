@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -56,7 +55,7 @@ from gazediffusion.evaluation.quantities import (
     curves_of,
     main_sequence_of,
 )
-from gazediffusion.evaluation.result import FORMAT, EvaluationConfig
+from gazediffusion.evaluation.result import FORMAT, EvaluationConfig, installed_versions
 from gazediffusion.evaluation.set_tests import FeatureMap, Progress, compute_tests
 from gazediffusion.version import __version__
 
@@ -143,7 +142,7 @@ def assemble(
             "n_bootstrap": config.n_replicates,
             "bins": dict(BINS),
             "n_common": n_common,
-            "versions": {name: version(name) for name in _PACKAGES},
+            "versions": installed_versions(*_PACKAGES),
             "compared": _compared(sets, n_common, summary),
             "warnings": [],
             "notes": list(notes),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,11 @@ from gazediffusion.evaluation.gaze_sets import MIN_WINDOWS
 from gazediffusion.evaluation.recorded_sets import with_task_names
 from gazediffusion.evaluation.set_tests import FeatureMap, Progress
 from gazediffusion.evaluation.summary import Like
-from gazediffusion.generation.baselines import fit_baseline
-from gazediffusion.generation.generator import DiffusionGenerator
-from gazediffusion.models.checkpoint import Run
 from gazediffusion.models.pretrained import HUB_PREFIX, pretrained_models
+
+if TYPE_CHECKING:
+    from gazediffusion.generation.generator import DiffusionGenerator
+    from gazediffusion.models.checkpoint import Run
 
 MAX_GENERATED = 2500
 
@@ -42,6 +43,8 @@ def generated_windows(
         return matched_windows(run, reference, n, progress=progress)
     if isinstance(like, Windows):
         return matched_windows(run, like, n or len(like), progress=progress)
+    from gazediffusion.generation.generator import DiffusionGenerator
+
     task = getattr(like, "task", None)
     known = task if task in run.config.conditioning.tasks else None
     generator = DiffusionGenerator.of_quality(run, "default", task=known)
@@ -55,6 +58,8 @@ def fitted_windows(name: str, n: int | None, reference: Windows | None) -> Windo
             f"{name} is fitted to training participants, and there are none",
             remedy="give `reference`, or a windows file with held-out participants as `real`",
         )
+    from gazediffusion.generation.baselines import fit_baseline
+
     n = max(MIN_WINDOWS, min(n or MAX_GENERATED, len(reference) // 2))
     return fit_baseline(name, reference).sample(n)
 
@@ -72,6 +77,8 @@ def matched_windows(
 
     A model that does not know one of the tasks generates its own mixture of tasks.
     """
+    from gazediffusion.generation.generator import DiffusionGenerator
+
     known = run.config.conditioning.tasks
     reference = with_task_names(reference, known)
     n_task = np.bincount(reference.task, minlength=len(reference.tasks))

@@ -1,9 +1,7 @@
 """Evaluation of files and models: windows files, recordings, run folders and packaged models.
 
-Real recordings are cleaned and cut as for training. Synthetic ones are taken as they are, because
-cleaning would hide the defects that are looked for; windows with missing samples are left out, and
-said to be. A model generates its windows on the fly, with the training participants' shares of the
-tasks. How recordings of either side become windows: recorded_sets.py.
+A model generates its windows on the fly, with the training participants' shares of the tasks. How
+each set becomes windows: set_loading.py.
 """
 
 from __future__ import annotations
@@ -11,60 +9,46 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from gazediffusion import urls
-from gazediffusion.data.export.npz import read_npz
 from gazediffusion.data.splits import split_participants
 from gazediffusion.data.windows import Windows
-from gazediffusion.device import choose_device
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.evaluation import evaluate, evaluate_windows, shown_windows
-from gazediffusion.evaluation.gaze_sets import MIN_WINDOWS, at_rate_of, require_windows
+from gazediffusion.evaluation.gaze_sets import MIN_WINDOWS, require_windows
 from gazediffusion.evaluation.generated import (
     MAX_GENERATED,
     bottleneck_features,
-    fitted_windows,
-    generated_windows,
     is_model,
     matched_windows,
 )
-from gazediffusion.evaluation.membership import membership
 from gazediffusion.evaluation.parted_evaluation import PartedEvaluation
 from gazediffusion.evaluation.parted_sets import Engine
 from gazediffusion.evaluation.quantities import Measured
-from gazediffusion.evaluation.recorded_sets import (
-    RATE_HZ,
-    SECONDS,
-    in_one_order,
-    real_windows,
-    synthetic_windows,
-    whole_windows,
-    with_task_names,
-)
 from gazediffusion.evaluation.result import ALL, Evaluation, EvaluationConfig
+from gazediffusion.evaluation.set_loading import (
+    known_tasks,
+    load_set,
+    loaded_model,
+    options_of,
+    screen_of,
+)
 from gazediffusion.evaluation.set_names import local_copy, named_sets
 from gazediffusion.evaluation.set_tests import FeatureMap, Progress
 from gazediffusion.evaluation.summary import (
     DEFAULT,
-    UNLABELLED,
     Like,
     find_summary,
-    summary_tasks,
 )
-from gazediffusion.generation.baselines import is_baseline
-from gazediffusion.generation.sets import read_card
-from gazediffusion.geometry import Screen
-from gazediffusion.models.checkpoint import Run
-from gazediffusion.models.pretrained import load_model
 
 if TYPE_CHECKING:
     from gazediffusion.data.readers import ReadOptions
     from gazediffusion.data.reading import ReadSettings
+    from gazediffusion.models.checkpoint import Run
 
-Side = Literal["real", "reference", "synthetic"]
 MIN_PARTICIPANTS = 3
 
 
@@ -123,11 +107,7 @@ def evaluate_files(
     reference = None if reference is None else local_copy(reference)
     if n is not None and n < MIN_WINDOWS:
         raise GazeError(f"`n` must be {MIN_WINDOWS} or more for an evaluation, not {n}")
-    options = None
-    if any(one is not None and one is not False for one in settings.values()):
-        from gazediffusion.data.reading import read_options
-
-        options = read_options(settings)
+    options = options_of(settings)
 
     how = Engine(engine, n_workers, address)
     parted = PartedEvaluation.of(synthetic, config, how, n_sample, progress)
@@ -137,7 +117,7 @@ def evaluate_files(
         for name, path in synthetic.items():
             progress(f"reading {name}")
             if name in parted.paths:
-                known, screen = _known_tasks(Path(path), like), _screen_of(like)
+                known, screen = known_tasks(Path(path), like), screen_of(like)
                 opened = parted.open(name, like, known, screen)
                 of_task = None if task == ALL else task
                 sets[name] = parted.sample(opened, of_task, real is None and summary is None)
@@ -217,7 +197,9 @@ def _membership(
     synthetic: Mapping[str, Path | str], held_out: Windows, training: Windows | None
 ) -> dict[str, Any]:
     """Membership inference on the models among the sets."""
-    models = {name: _model(path) for name, path in synthetic.items() if is_model(path)}
+    from gazediffusion.evaluation.membership import membership
+
+    models = {name: loaded_model(path) for name, path in synthetic.items() if is_model(path)}
     if training is None or not models:
         return {"not_computable": "membership needs a model and its training windows"}
     if any(run.config.rate_hz != held_out.rate_hz for run in models.values()):
@@ -282,120 +264,19 @@ def split_again(windows: Windows, seed: int) -> Windows:
     return replace(windows, validation=frozenset(kept), provenance=provenance)
 
 
-def load_set(
-    path: Path | str,
-    side: Side,
-    like: Like | None = None,
-    read_options: ReadOptions | None = None,
-    n: int | None = None,
-    reference: Windows | None = None,
-    progress: Progress = lambda name: None,
-) -> Windows:
-    """Windows of a set; of a windows file the held-out participants are real, the others reference.
-
-    like: the real windows, or a summary of them, whose rate and length recordings are brought to.
-    n, reference: how many windows a model generates, and whose shares of tasks it follows; without
-    a reference as many as are real. read_options: a `ReadOptions` for recordings.
-    """
-    if is_model(path):
-        if like is None:
-            raise GazeError("a model cannot be the real set", path=Path(path))
-        generated = generated_windows(_model(path), like, n, reference, progress)
-        if isinstance(like, Windows):
-            generated = with_task_names(generated, like.tasks)
-        return at_rate_of(like, str(path), generated)
-    if side == "synthetic" and like is not None and is_baseline(path):
-        return at_rate_of(like, str(path), fitted_windows(str(path), n, reference))
-    path = Path(path)
-    if side == "synthetic":
-        if like is None:
-            raise GazeError("a synthetic set needs real windows to compare with", path=path)
-        return at_rate_of(like, path.name, _synthetic(path, like, read_options))
-    if path.suffix == ".safetensors":
-        return _part(Windows.load(path), side, path)
-    if path.suffix == ".npz":
-        return read_npz(path, _screen_of(like), like.rate_hz if like is not None else None)
-    from gazediffusion.data.readers import ReadOptions, find_sources
-
-    rate_hz, seconds = RATE_HZ, SECONDS
-    if like is not None:
-        rate_hz, seconds = like.rate_hz, like.length / like.rate_hz
-    return real_windows(find_sources([path], read_options or ReadOptions()), rate_hz, seconds)
-
-
-def _synthetic(path: Path, like: Like, read_options: ReadOptions | None) -> Windows:
-    """Windows of a synthetic file or folder at their own rate, the same in every format."""
-    if path.suffix == ".safetensors":
-        return _labelled(whole_windows(Windows.load(path)), path)
-    if path.suffix == ".npz":
-        found = whole_windows(read_npz(path, _screen_of(like), like.rate_hz))
-    else:
-        found = _synthetic_recordings(path, like, read_options)
-    named = with_task_names(_labelled(found, path), _known_tasks(path, like))
-    return in_one_order(named)
-
-
-def _synthetic_recordings(path: Path, like: Like, read_options: ReadOptions | None) -> Windows:
-    from gazediffusion.data.readers import ReadOptions, find_sources
-
-    options, card = read_options or ReadOptions(), read_card(path)
-    fallback = options.screen or _screen_of(like)
-    # A set of ours states columns, unit and screen itself: the settings are of the other files.
-    options = ReadOptions() if card else replace(options, participant_pattern=None)
-    options = replace(options, screen=None, override_screen=False, fallback_screen=fallback)
-    return synthetic_windows(find_sources([path], options), like, (card or {}).get("rate_hz"))
-
-
-def _known_tasks(path: Path, like: Like) -> list[str]:
-    """Names of tasks as the card, the real windows and the packaged summaries spell them."""
-    card = read_card(path) or {}
-    trained_on = card.get("model", {}).get("trained_on", {})
-    of_real = like.tasks if isinstance(like, Windows) else summary_tasks()
-    return [*of_real, *card.get("screens", ()), *trained_on.get("tasks", ())]
-
-
-def _model(path: Path | str) -> Run:
-    return load_model(path, device=choose_device("auto"))
-
-
 def _feature_model(
     given: Path | str | None, synthetic: Mapping[str, Path | str], rate_hz: float
 ) -> FeatureMap | None:
     """The network of the Frechet Gaze Distance: as given, or the first position model compared."""
     if given is not None:
-        run = _model(given)
+        run = loaded_model(given)
         if run.config.rate_hz != rate_hz:
             raise GazeError(
                 f"`feature_model` is of {run.config.rate_hz:g} Hz, the real gaze of {rate_hz:g} Hz",
                 remedy="leave `feature_model` out",
             )
         return bottleneck_features(run)
-    for run in map(_model, filter(is_model, synthetic.values())):
+    for run in map(loaded_model, filter(is_model, synthetic.values())):
         if run.config.recipe.representation == "position" and run.config.rate_hz == rate_hz:
             return bottleneck_features(run)
     return None
-
-
-def _part(windows: Windows, side: Side, path: Path) -> Windows:
-    if side == "synthetic" or not windows.validation:
-        return windows
-    part = windows.held_out if side == "real" else windows.train
-    if len(part) == 0:
-        raise GazeError(f"there are no {side} windows in this file", path=path)
-    return part
-
-
-def _labelled(windows: Windows, path: Path) -> Windows:
-    """Windows without a task have that of the set's card, if it names one."""
-    if not set(windows.tasks) <= set(UNLABELLED):
-        return windows
-    task = (read_card(path) or {}).get("sampling", {}).get("task")
-    return replace(windows, tasks=(task,) * len(windows.tasks)) if task else windows
-
-
-def _screen_of(like: Like | None) -> Screen | None:
-    """The one screen of the real windows; None where there are several or none."""
-    try:
-        return like.screen if like is not None else None
-    except GazeError:
-        return None

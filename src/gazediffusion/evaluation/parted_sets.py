@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gazediffusion.data.export.card import read_card
 from gazediffusion.data.quantization import GRIDS_PX, is_on_grid
 from gazediffusion.data.resampling import windows_at
 from gazediffusion.data.windows import Windows
@@ -32,8 +33,7 @@ from gazediffusion.evaluation.recorded_sets import (
 from gazediffusion.evaluation.set_tests import Progress
 from gazediffusion.evaluation.summary import UNLABELLED, Like
 from gazediffusion.files import read_json
-from gazediffusion.generation.partitions import FORMAT, MANIFEST
-from gazediffusion.generation.sets import read_card
+from gazediffusion.generation.journal import FORMAT, MANIFEST
 from gazediffusion.geometry import Screen
 from gazediffusion.parallel import in_order, is_in_this_process
 

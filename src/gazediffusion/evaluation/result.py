@@ -10,7 +10,9 @@ import json
 import math
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -236,6 +238,15 @@ class Evaluation:
                 (temporary / name).write_text(text, encoding="utf-8")
             pictures = [one.relative_to(temporary) for both in figures.values() for one in both]
         return [*(folder / name for name in texts), *(folder / picture for picture in pictures)]
+
+
+def installed_versions(*names: str) -> dict[str, str]:
+    """Versions of the libraries that are installed."""
+    found = {}
+    for name in names:
+        with suppress(PackageNotFoundError):  # torch is for models alone
+            found[name] = version(name)
+    return found
 
 
 def _written(text: str, path: Path | str | None, overwrite: bool) -> str:

@@ -18,6 +18,10 @@ from gazediffusion.files import naming_failure, written_whole
 from gazediffusion.storage import names_in, read_objects, remove, write_object
 from gazediffusion.urls import is_remote
 
+# Of a set in parts: its format, and the file that says it is whole.
+FORMAT = "gazediffusion-parts"
+MANIFEST = "manifest.json"
+
 JOURNAL = ".journal.jsonl"
 OBJECTS = ".journal"
 _PLAN = "plan.json"

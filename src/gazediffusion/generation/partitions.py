@@ -36,13 +36,11 @@ from gazediffusion.files import (
     written_whole,
 )
 from gazediffusion.generation.generator import DiffusionGenerator
-from gazediffusion.generation.journal import Part, journal_of
+from gazediffusion.generation.journal import FORMAT, MANIFEST, Part, journal_of
 from gazediffusion.generation.sets import SetConfig, make_card
 from gazediffusion.storage import is_file, names_in, remove, work_place
 
 Progress = Callable[[float], None]
-FORMAT = "gazediffusion-parts"
-MANIFEST = "manifest.json"
 _PARTS = "part-*.parquet"
 # A CPU core generates so many windows in about a minute; an interrupt loses no more.
 LEAST_PART_SIZE = 256

@@ -1,0 +1,233 @@
+"""The benchmark: any generator's file against held-out participants, in figures that stay the same.
+
+Every set has as many windows as the definition says, because histogram distances shrink with their
+number. Figures: ratios to the floor (`headline`), precision and coverage (`feature_balls`), and
+with real windows the AUC of networks trained for the set (`deep_test`). Intervals are over blocks
+of the set's windows; the held-out participants are fixed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazediffusion.data.windows import Windows
+from gazediffusion.document import Estimate
+from gazediffusion.errors import GazeError
+from gazediffusion.evaluation.benchmark_definition import VERSION, Definition, find_definition
+from gazediffusion.evaluation.benchmark_row import BenchmarkRow
+from gazediffusion.evaluation.deep_result import DeepConfig
+from gazediffusion.evaluation.distances import draw_weights, interval_around
+from gazediffusion.evaluation.gaze_sets import GazeSet, at_rate_of, stream
+from gazediffusion.evaluation.headline import Counted, percentages, ratio, summarised_ratios
+from gazediffusion.evaluation.quantities import FEATURES, Measured
+from gazediffusion.evaluation.recorded_sets import whole_windows
+from gazediffusion.evaluation.set_tests import Progress
+from gazediffusion.evaluation.summary import UNLABELLED
+from gazediffusion.version import __version__
+
+if TYPE_CHECKING:
+    from gazediffusion.data.reading import ReadSettings
+
+Floats = NDArray[np.float64]
+
+N_REPLICATES = 500
+# The draw of windows and of replicates; a part of every definition, never chosen.
+_SEED = 0
+
+
+def benchmark(
+    synthetic: Windows | Path | str,
+    task: str,
+    *,
+    name: str | None = None,
+    trained_on: str = "",
+    link: str = "",
+    version: int | None = None,
+    real: Windows | Path | str | None = None,
+    deep: DeepConfig | None = None,
+    progress: Progress = lambda name: None,
+    **settings: Unpack[ReadSettings],
+) -> BenchmarkRow:
+    """Evaluate a generator's windows against held-out participants, with the real-vs-real floor.
+
+    synthetic: windows, a file as in `evaluate_files`, a run folder or a packaged model. Of more
+        windows than the benchmark compares a fixed draw is taken; fewer are refused.
+    task: reading, dots or movies; of windows with tasks those of this one.
+    name, trained_on, link: how the row is named, which data the generator saw, where it is found.
+    version: of the definitions; by default the newest.
+    real: a windows file of recordings, for the deep two-sample test of networks trained for this
+        set; deep: its settings.
+    settings: of recordings, as in `read`.
+    """
+    definition = find_definition(task, VERSION if version is None else version)
+    if deep is not None and real is None:
+        raise GazeError("`deep` needs recordings", remedy="give them as `real`")
+    windows = synthetic
+    if not isinstance(windows, Windows):
+        from gazediffusion.evaluation.set_loading import read_synthetic
+
+        name = name or Path(windows).stem
+        progress(f"reading {windows}")
+        windows = read_synthetic(windows, definition.like, definition.n_windows, settings, progress)
+    row = row_of(definition, windows, name or "synthetic", progress)
+    row = replace(row, trained_on=trained_on, link=link)
+    if real is None:
+        return row
+    recorded = real if isinstance(real, Windows) else Windows.load(real)
+    return _with_deep_test(row, definition, windows, recorded, deep or DeepConfig(), progress)
+
+
+def row_of(
+    definition: Definition, windows: Windows, name: str, progress: Progress = lambda name: None
+) -> BenchmarkRow:
+    """The row of windows under a definition."""
+    chosen, warnings = _chosen(definition, windows, name)
+    one = GazeSet.of(name, chosen, True, definition.like.screen)
+    progress(f"measuring {name}")
+    measured = one.measure()
+    progress("distances")
+    weights = draw_weights(int(one.group.max()) + 1, N_REPLICATES, stream(_SEED, "benchmark"))
+    figures = figures_of(definition, measured, one, weights)
+    return BenchmarkRow(
+        name=name,
+        task=definition.task,
+        benchmark_version=definition.version,
+        definition_sha256=definition.sha256,
+        n_windows=len(chosen),
+        n_given=len(windows),
+        windows_sha256=hashlib.sha256(np.ascontiguousarray(chosen.cut()).tobytes()).hexdigest(),
+        gazediffusion_version=__version__,
+        warnings=warnings,
+        **figures,
+    )
+
+
+def figures_of(
+    definition: Definition, measured: Measured, one: GazeSet, weights: Floats | None = None
+) -> dict[str, Any]:
+    """Every figure of a row; weights (replicate, group): without them there are no intervals."""
+    floors, values = definition.floors, definition.values(measured)
+    ratios = {key: ratio(value, floors[key]) for key, value in values.items()}
+    # A set in which a quantity does not exist is as far as can be.
+    known = {key: np.inf if one is None else one for key, one in ratios.items()}
+    drawn = definition.replicates(measured, weights) if weights is not None else {}
+    replicates = {key: rows / floors[key] for key, rows in drawn.items()}
+    if weights is not None:  # a quantity that some draw lacks does not vary
+        n = len(weights)
+        replicates |= {k: np.full(n, v) for k, v in known.items() if k not in replicates}
+    found = summarised_ratios(known, replicates, definition.titles)
+    found.pop("n_distances")
+    counts = Counted.of(one)
+    reference = definition.content["counts"]
+    cells = found | percentages(counts.values, reference)
+    if weights is not None:
+        own = counts.drawn(len(weights), stream(_SEED, "benchmark counts"))
+        fixed = {key: np.full(len(weights), value) for key, value in reference.items()}
+        cells |= percentages(counts.values, reference, own, fixed)
+    cells |= _covered(definition, measured, one, weights)
+    return {
+        **{key: _estimate(cell) if isinstance(cell, dict) else cell for key, cell in cells.items()},
+        "distances": {
+            key: {"value": values[key], "floor": floors[key], "ratio": ratios[key]}
+            for key in values
+        },
+    }
+
+
+def _estimate(cell: dict[str, Any]) -> Estimate:
+    interval = cell["interval"]
+    return Estimate(cell["value"], None if interval is None else [float(one) for one in interval])
+
+
+def _covered(
+    definition: Definition, measured: Measured, one: GazeSet, weights: Floats | None
+) -> dict[str, Any]:
+    """Precision and coverage, with intervals over drawn groups of windows."""
+    balls = definition.balls
+    columns = [list(FEATURES).index(name) for name in balls.names]
+    _, ball = balls.counted(measured.features[:, columns])
+    value = {"precision": balls.precision(ball), "coverage": balls.coverage(ball)}
+    drawn: dict[str, list[float]] = {key: [] for key in value}
+    for weight in weights if weights is not None else ():
+        rows = np.repeat(ball, weight[one.group].astype(int))
+        drawn["precision"].append(balls.precision(rows))
+        drawn["coverage"].append(balls.coverage(rows))
+    return {
+        key: {"value": value[key], "interval": _within(interval_around(value[key], np.array(rows)))}
+        for key, rows in drawn.items()
+    }
+
+
+def _within(interval: list[float] | None) -> list[float] | None:
+    """An interval of a share."""
+    return None if interval is None else [min(1.0, max(0.0, one)) for one in interval]
+
+
+def _chosen(definition: Definition, windows: Windows, name: str) -> tuple[Windows, list[str]]:
+    """The windows that are compared, and warnings."""
+    like, n, task = definition.like, definition.n_windows, definition.task
+    warnings = []
+    has_task = np.array([one not in UNLABELLED for one in windows.tasks])
+    if task in windows.tasks:
+        windows = windows.of_task(task)
+    elif len(windows) and has_task[windows.task].any():
+        raise GazeError(
+            f"{name} holds no windows of the task {task!r} but of {', '.join(windows.tasks)}",
+            remedy="give the `task` of its windows",
+        )
+    else:
+        warnings.append(f"the task of the windows is not known: taken as {task}")
+    windows = at_rate_of(like, name, whole_windows(windows))
+    left_out = windows.provenance.get("left_out")
+    if left_out:
+        warnings.append(f"{left_out['n']} windows were left out: {left_out['reasons']}")
+    if windows.length != like.length:
+        raise GazeError(
+            f"{name} has windows of {windows.length / windows.rate_hz:g} s, and the benchmark "
+            f"compares {like.length / like.rate_hz:g} s",
+            remedy="generate windows of that length",
+        )
+    if len(windows) < n:
+        raise GazeError(
+            f"{name} has {len(windows)} windows of the task {task!r}, and the benchmark compares "
+            f"exactly {n}: distances of other numbers of windows are not comparable",
+            remedy="generate more windows",
+        )
+    rows = np.sort(stream(_SEED, "benchmark windows").permutation(len(windows))[:n])
+    return windows.select(rows) if len(windows) > n else windows, warnings
+
+
+def _with_deep_test(
+    row: BenchmarkRow,
+    definition: Definition,
+    windows: Windows,
+    real: Windows,
+    config: DeepConfig,
+    progress: Progress,
+) -> BenchmarkRow:
+    """The row with the AUC of networks trained for this set."""
+    from gazediffusion.evaluation.deep_test import deep_tests
+
+    if definition.task not in real.tasks:
+        raise GazeError(f"`real` holds no windows of the task {definition.task!r}")
+    recorded = real.of_task(definition.task)
+    if not len(recorded.held_out) or not len(recorded.train):
+        raise GazeError("`real` has no held-out participants", remedy="give a file of `prepare`")
+    one = GazeSet.of(row.name, _chosen(definition, windows, row.name)[0], True)
+    one = replace(one, tasks=(definition.task,) * len(one.tasks))
+    sides = [GazeSet.of("train", recorded.train), GazeSet.of("real", recorded.held_out)]
+    config = replace(config, with_occlusion=False)
+    found = deep_tests(sides[0], sides[1], {row.name: one}, config, _SEED, progress)
+    auc, floor = found["synthetic"][row.name]["auc"], found["floor"]["auc"]
+    return replace(
+        row,
+        deep_auc={test: Estimate(**cell) for test, cell in auc.items()},
+        deep_floor={test: Estimate(**cell) for test, cell in floor.items()},
+        deep_real_sha256=real.provenance.get("data_sha256") or "",
+    )
