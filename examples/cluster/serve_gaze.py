@@ -5,7 +5,7 @@
 
 The replica has the queue, its limits, the jobs and the kept comparisons, so all of them hold for
 the whole deployment, and every request finds its job. Another actor takes the place of one that is
-lost, on another node if need be, and the piece that it had is generated again. Ray gives an actor as many threads
+lost, on another node if need be, and generates its piece again. Ray gives an actor as many threads
 as cores, here one, so answers are those of `OMP_NUM_THREADS=1 gazediffusion serve`.
 
 GAZE_WORKERS: number of actors. GAZE_GPU=1: each takes a GPU, and the replica a tenth of one, since

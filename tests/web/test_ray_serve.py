@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from fastapi.testclient import TestClient
 
 pytest.importorskip("ray.serve", reason="ray[serve] is not installed", exc_type=ImportError)
@@ -64,6 +65,17 @@ print("FOUND", json.dumps(found))
 serve.shutdown()
 ray.shutdown()
 """
+
+
+def test_the_deployment_keeps_to_the_schema_of_ray_serve() -> None:
+    from ray.serve.schema import ServeDeploySchema
+
+    found = yaml.safe_load((FOLDER / "serve_gaze.yaml").read_text())
+    (application,) = ServeDeploySchema.model_validate(found).applications
+    module, _, name = application.import_path.partition(":")
+    assert f"\n{name} = " in (FOLDER / f"{module}.py").read_text()
+    for variable in application.runtime_env["env_vars"]:
+        assert variable in (FOLDER / f"{module}.py").read_text()
 
 
 @pytest.mark.slow
