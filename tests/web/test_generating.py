@@ -117,6 +117,14 @@ def test_a_piece_whose_process_ends_is_generated_again(
         assert answers(client, SHORT) == expected[:1], "others go on"
 
 
+def test_an_order_carries_no_weights(labelling_run: Path) -> None:
+    model = gd.load(labelling_run, device="cpu")
+    sampling = model.sampling(1, quality="fast", precision="bf16", labels=True)
+    list(sampling.pieces())  # leaves a copy of the network behind
+    n_weights = sum(one.nbytes for one in model.run.network.parameters())
+    assert len(generating._packed(sampling)) < n_weights / 10
+
+
 def test_changed_weights_are_noticed(labelling_run: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     shutil.copytree(labelling_run, folder)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import pickle
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -165,7 +165,9 @@ class _Unpickler(pickle.Unpickler):
 
 def _packed(sampling: Sampling) -> bytes:
     stream = io.BytesIO()
-    _Pickler(stream, _run(sampling)).dump(sampling)
+    # A new generator has no copies of the network, which one that was used keeps.
+    generator = replace(sampling.generator)  # type: ignore[type-var]
+    _Pickler(stream, _run(sampling)).dump(replace(sampling, generator=generator))
     return stream.getvalue()
 
 
