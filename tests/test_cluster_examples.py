@@ -117,12 +117,12 @@ def test_the_commands_of_a_slurm_script_are_understood(name: str, tmp_path: Path
             known = {word for word in options if word[2:].partition("=")[0] in SRUN}
             assert words[: len(known)] == [word for word in options if word in known]
     (found,) = settings
-    expected = {
+    settings_of: dict[str, dict[str, Any]] = {
         "slurm_train.sh": {"output": Path("run")},
         "slurm_generate.sh": {"n": 1_000_000, "seed": 12, "output": Path("gaze/seed-12")},
         "slurm_ray.sh": {"n": 10**9, "address": "node-1:6379", "output": Path("gaze")},
-    }[name]
-    assert {key: found[key] for key in expected} == expected
+    }
+    assert {key: found[key] for key in settings_of[name]} == settings_of[name]
 
 
 def test_the_programs_would_refuse_an_unknown_option() -> None:

@@ -26,7 +26,7 @@ from ray import serve
 
 from gazediffusion.errors import GazeError
 from gazediffusion.web.app import create_app
-from gazediffusion.web.pieces import Followed
+from gazediffusion.web.jobs import Followed
 from gazediffusion.web.settings import Settings
 from gazediffusion.web.worker import WorkerEndedError
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import gazediffusion as gd
+from gazediffusion.generation.generator import DiffusionGenerator
 from tests.test_documents import from_folder
 
 scale = from_folder("runs", "scale_arithmetic")
@@ -26,6 +27,7 @@ def test_writing_is_measured_on_windows_that_are_at_hand(
     model = gd.load(str(steerable_folder), device="cpu")
     sampling = model.sampling(3, batch_size=2, quality="fast")
     gaze = np.concatenate(list(sampling.pieces()))
+    assert isinstance(sampling.generator, DiffusionGenerator)
     own = {one.name: getattr(sampling.generator, one.name) for one in fields(sampling.generator)}
     replayed = scale.Replayed(**own, gaze=gaze)
     assert [len(one) for one in replayed.pieces(0, 3, 0)] == [2, 1]

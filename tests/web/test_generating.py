@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 import pytest
@@ -129,7 +129,8 @@ def test_changed_weights_are_noticed(labelling_run: Path, tmp_path: Path) -> Non
     folder = tmp_path / "run"
     shutil.copytree(labelling_run, folder)
     with served(folder, Here()) as client:
-        client.app.state.playground.models.load(client.app.state.playground.models.find(None))
+        play: Playground = cast(Any, client.app).state.playground
+        play.models.load(play.models.find(None))
         tensors, header = load_tensors(folder / "best.safetensors")
         (folder / "best.safetensors").unlink()
         save_tensors(folder / "best.safetensors", {k: v * 2 for k, v in tensors.items()}, header)
@@ -162,7 +163,7 @@ def test_two_processes_answer_as_one_within_the_limits_and_a_killed_one_is_repla
     settings = Settings(model=str(labelling_run), limits=limits, n_workers=2)
     app = create_app(settings)
     play: Playground = app.state.playground
-    endless = {"n": 5000, "quality": "best"}
+    endless: dict[str, str | int] = {"n": 5000, "quality": "best"}
     with live_app(app, settings) as url, httpx2.Client(base_url=url, timeout=PATIENCE_S) as client:
         assert answers(client, *requests) == expected
         streams = [client.stream("GET", "/api/generate/stream", params=endless) for _ in range(2)]

@@ -18,8 +18,16 @@ import numpy as np
 
 import gazediffusion as gd
 from gazediffusion.errors import GazeError
-from gazediffusion.web.jobs import INTERNAL, InternalError, Job, JobQueue, Steps, log
-from gazediffusion.web.pieces import Followed, Piece, pieces
+from gazediffusion.web.jobs import (
+    INTERNAL,
+    Followed,
+    InternalError,
+    Job,
+    JobQueue,
+    Steps,
+    log,
+)
+from gazediffusion.web.pieces import Piece, pieces
 from gazediffusion.web.worker import Report, WorkerEndedError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import secrets
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from gazediffusion.errors import GazeError
 
@@ -38,6 +38,18 @@ class QueueFullError(Exception):
 
 class JobCancelledError(Exception):
     """Raised inside a job that was cancelled."""
+
+
+class Followed(Protocol):
+    """What work is done for: a job of the queue, or what stands for it elsewhere."""
+
+    def report(self, kind: str, value: Any, /) -> None:
+        """Receive a message, as `progress`."""
+        ...
+
+    def require_active(self) -> None:
+        """Raise where the work is to end."""
+        ...
 
 
 class Job:

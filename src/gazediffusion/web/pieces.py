@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.web.jobs import Steps, in_turns
+from gazediffusion.web.jobs import Followed, Steps, in_turns
 
 if TYPE_CHECKING:
     from gazediffusion.generation.sets import Sampling
@@ -19,18 +19,6 @@ if TYPE_CHECKING:
 Piece = tuple[NDArray[np.float32], NDArray[np.uint8] | None]
 _PROGRESS_EVERY_S = 0.1
 _ROUNDING = 1e-6  # of a share of windows done
-
-
-class Followed(Protocol):
-    """What pieces are generated for: a job of the queue, or what stands for it elsewhere."""
-
-    def report(self, kind: str, value: Any, /) -> None:
-        """Receive `progress`: the number of windows done."""
-        ...
-
-    def require_active(self) -> None:
-        """Raise where the work is to end."""
-        ...
 
 
 def windows_each(sampling: Sampling) -> int:

@@ -89,7 +89,8 @@ class Playground:
 
     def close(self) -> None:
         """End all work."""
-        for worker in (*self.workers, *self.model_workers, self.generators):
+        self.generators.close()
+        for worker in (*self.workers, *self.model_workers):
             worker.close()
         self.generation.close()
         self.comparison.close()

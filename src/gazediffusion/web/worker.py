@@ -29,7 +29,7 @@ from typing import Any
 
 import gazediffusion
 from gazediffusion.errors import GazeError
-from gazediffusion.web.jobs import INTERNAL, InternalError, Job, JobCancelledError
+from gazediffusion.web.jobs import INTERNAL, Followed, InternalError, JobCancelledError
 from gazediffusion.web.settings import Limits
 
 log = logging.getLogger("gazediffusion.web")
@@ -84,7 +84,7 @@ class Worker:
             return self._connection
 
     def call(
-        self, job: Job, is_limited: bool, function: Callable[..., bytes], *arguments: Any
+        self, job: Followed, is_limited: bool, function: Callable[..., bytes], *arguments: Any
     ) -> bytes:
         """What a function of a module returns for these arguments; its progress is the job's.
 
@@ -115,7 +115,7 @@ class Worker:
             self._is_closed = True
             self._end()
 
-    def _answer(self, connection: Connection, job: Job, is_limited: bool) -> tuple[str, bytes]:
+    def _answer(self, connection: Connection, job: Followed, is_limited: bool) -> tuple[str, bytes]:
         """The last message of a call; raises where the call is to be ended.
 
         The limit of time begins anew while windows are generated, whose number is limited.
