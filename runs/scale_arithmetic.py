@@ -1,6 +1,6 @@
 """From measured rates to a billion windows: GPU hours, bytes, and what limits them next.
 
-    python runs/scale_arithmetic.py -n 64 --rate 'H200, default=0.00044' --rate 'H200, fast=0.00030'
+    python runs/scale_arithmetic.py -n 64 --rate 'H200, default=0.00042' --rate 'H200, fast=0.00030'
 
 Generates n windows, measures seconds per window, and the bytes and seconds per window of writing
 them as a part of a set (`generate --engine`). A worker generates a part and then writes it, so its
