@@ -3,15 +3,16 @@
     python runs/scale_arithmetic.py -n 64 --rate 'H200, default=0.00042' --rate 'H200, fast=0.00030'
 
 Generates n windows, measures seconds per window, and the bytes and seconds per window of writing
-them as a part of a set (`generate --engine`). A worker generates a part and then writes it, so its
-seconds per window are the sum. Writing is measured in CPU time, which other work on the machine
-hardly changes. Further rates, measured elsewhere, are given as --rate NAME=SECONDS. The last
-table is the arithmetic.
+them as a part of a set (`generate --engine`) and as JSON of the service. A worker generates a part
+and then writes it, so its seconds per window are the sum. Writing is measured in CPU time, which
+other work on the machine changes less than wall time. Further rates, measured elsewhere, are given
+as --rate NAME=SECONDS. The last table is the arithmetic.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 import gazediffusion as gd
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.partitions import Plan
+from gazediffusion.generation.sets import Sampling
 
 N = 1_000_000_000
 SECONDS_EACH = 8.0  # of a window of the packaged model
@@ -50,10 +52,14 @@ class Replayed(DiffusionGenerator):
 
 @dataclass(frozen=True)
 class Writing:
-    """What one window of a part costs: bytes on disk, and CPU seconds of its worker."""
+    """What one window of a part costs: bytes on disk, and CPU seconds of its worker.
+
+    json_s: CPU seconds of one window as the service streams it.
+    """
 
     n_bytes: float
     cpu_s: float
+    json_s: float = 0.0
 
 
 def measured(model: gd.Model, n: int, quality: str, batch_size: int) -> tuple[float, Writing]:
@@ -73,7 +79,19 @@ def measured(model: gd.Model, n: int, quality: str, batch_size: int) -> tuple[fl
         part = plan.write(Path(name), 0)
         written_s = (time.process_time() - started) / n
         n_bytes = (Path(name) / part.name).stat().st_size / n
-    return generated_s, Writing(n_bytes, written_s)
+    return generated_s, Writing(n_bytes, written_s, _streamed_s(sampling, gaze))
+
+
+def _streamed_s(sampling: Sampling, gaze: NDArray[np.float32]) -> float:
+    from gazediffusion.web.requests import windows_with_events_json
+
+    def text() -> str:
+        return "".join(map(json.dumps, windows_with_events_json(sampling.windows(gaze))))
+
+    text()
+    started = time.process_time()
+    text()
+    return (time.process_time() - started) / len(gaze)
 
 
 def hours(n: int, seconds_each: float) -> float:
@@ -123,7 +141,8 @@ def main(arguments: list[str] | None = None) -> None:
         rates[name] = float(seconds)
     years = N * SECONDS_EACH / 3600 / 24 / 365.25
     print(
-        f"a window: {writing.n_bytes:,.0f} bytes, {1e3 * writing.cpu_s:.2f} ms of CPU to write\n"
+        f"a window: {writing.n_bytes:,.0f} bytes, {1e3 * writing.cpu_s:.2f} ms of CPU to write, "
+        f"{1e3 * writing.json_s:.2f} ms as JSON of the service\n"
         f"{N:,} windows: {years:,.0f} years of gaze, {N * writing.n_bytes / 1e12:.1f} TB\n"
     )
     print(table(rates, writing))
