@@ -1,11 +1,12 @@
-"""Fifty concurrent clients of a server for a minute: lost and wrong responses, memory.
+"""Fifty concurrent clients of a server for a minute: lost and wrong responses, rate, memory.
 
-    python benchmarks/serve.py [--seconds 60] [--clients 50] [--model RUN]
+    python benchmarks/serve.py [--seconds 60] [--clients 50] [--model RUN] [--workers 1 2]
 
 Each client repeatedly requests the models, windows as JSON, as a stream or as Parquet, or sends a
 recording, as soon as its last response is complete. Every response is compared with the library's.
 A response 429 is counted, and its request repeated after the time it states. Without --model a
-tiny joint model is trained first.
+tiny joint model is trained first. --workers: of `serve`; the same load for each number. On a CPU,
+`OMP_NUM_THREADS` is of the server and its workers alike, and of the expected responses.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import asyncio
 import hashlib
 import json
+import os
 import random
 import re
 import subprocess
@@ -87,6 +89,7 @@ class Tally:
     lost: list[str] = field(default_factory=list)
     n_busy: int = 0
     latency_s: dict[str, list[float]] = field(default_factory=dict)
+    n_windows: int = 0
 
 
 async def send(client: httpx2.AsyncClient, kind: str, seed: int, n: int, expected: Expected) -> Any:
@@ -144,6 +147,7 @@ async def one_client(url: str, number: int, until: float, expected: Expected, ta
                     tally.lost.append(f"{kind}: {response.status_code} {response.text[:200]}")
                 elif is_correct():
                     tally.done[kind] += 1
+                    tally.n_windows += {"json": n, "stream": n, "parquet": 3}.get(kind, 0)
                     tally.latency_s.setdefault(kind, []).append(time.monotonic() - started)
                 else:
                     tally.wrong.append(f"{kind} of seed {seed}, n {n}")
@@ -158,12 +162,65 @@ async def load(url: str, n_clients: int, seconds: float, expected: Expected, tal
     )
 
 
-def memory_mb(pid: int, what: str) -> float:
-    """VmRSS (now) or VmHWM (peak) of a process."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    found = re.search(rf"{what}:\s+(\d+) kB", status)
-    assert found is not None
-    return int(found[1]) / 1024
+def memory_mb(pid: int) -> float:
+    """Resident memory of a process and of those that it has started (Linux)."""
+    total = 0.0
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+            status = (path / "status").read_text()
+        except OSError:  # it has ended
+            continue
+        found = re.search(r"VmRSS:\s+(\d+) kB", status)
+        if found is not None and pid in (int(path.name), parent):
+            total += int(found[1]) / 1024
+    return total
+
+
+def measure(model: str, n_workers: int, n_clients: int, seconds: float, expected: Expected) -> None:
+    """Print what the clients of a server with so many workers find."""
+    started = time.monotonic()
+    command = ["gazediffusion", "serve", "--port", "0", "--no-open", "--model", model]
+    server = subprocess.Popen(
+        [sys.executable, "-u", "-m", *command, "--workers", str(n_workers)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert server.stdout is not None
+        found = re.search(r"http://\S+:\d+", server.stdout.readline())
+        assert found is not None
+        assert httpx2.get(found[0]).status_code == 200
+        print(f"\nworkers {n_workers}: page available after {time.monotonic() - started:.2f} s")
+        started = time.monotonic()
+        httpx2.get(f"{found[0]}/api/generate/stream?n=1&quality=fast", timeout=60)
+        print(f"first window {time.monotonic() - started:.2f} s later")
+        # Two halves: the second must not add to what the first has loaded and cached.
+        memory = [memory_mb(server.pid)]
+        tally = Tally()
+        started = time.monotonic()
+        for _ in range(2):
+            asyncio.run(load(found[0], n_clients, seconds / 2, expected, tally))
+            memory.append(memory_mb(server.pid))
+        taken_s = time.monotonic() - started
+    finally:
+        server.terminate()
+        server.wait()
+    total = sum(tally.done.values())
+    print(f"{n_clients} clients, {taken_s:.0f} s: {total} correct responses")
+    print(f"{tally.n_windows} windows, {tally.n_windows / taken_s:.2f} per second")
+    print(f"wrong {len(tally.wrong)}, lost {len(tally.lost)}, refused with 429 {tally.n_busy}")
+    for line in (tally.wrong + tally.lost)[:10]:
+        print(" ", line)
+    before, between, after = memory
+    print(f"memory: {before:.0f} MB before, {between:.0f} MB at half, {after:.0f} MB at the end")
+    for kind, latency_s in sorted(tally.latency_s.items()):
+        middle, high, worst = np.percentile(latency_s, [50, 95, 100])
+        print(
+            f"{kind:8} {tally.done[kind]:5} responses, "
+            f"median {middle:.2f} s, 95 % {high:.2f} s, worst {worst:.2f} s"
+        )
+    print(f"load {', '.join(f'{one:.1f}' for one in os.getloadavg())}", flush=True)
 
 
 def main() -> None:
@@ -171,52 +228,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--clients", type=int, default=50)
     parser.add_argument("--model")
-    arguments = parser.parse_args()
+    parser.add_argument("--workers", type=int, nargs="+", default=[1])
+    given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        model = arguments.model or tiny_model(folder)
+        model = given.model or tiny_model(folder)
         expected = Expected(model, folder)
-        started = time.monotonic()
-        command = ["gazediffusion", "serve", "--port", "0", "--no-open", "--model", str(model)]
-        server = subprocess.Popen(
-            [sys.executable, "-u", "-m", *command], stdout=subprocess.PIPE, text=True
-        )
-        try:
-            assert server.stdout is not None
-            found = re.search(r"http://\S+:\d+", server.stdout.readline())
-            assert found is not None
-            assert httpx2.get(found[0]).status_code == 200
-            print(f"page available after {time.monotonic() - started:.2f} s")
-            started = time.monotonic()
-            httpx2.get(f"{found[0]}/api/generate/stream?n=1&quality=fast", timeout=60)
-            print(f"first window {time.monotonic() - started:.2f} s later")
-            # Two halves: the second must not add to what the first has loaded and cached.
-            memory = [memory_mb(server.pid, "VmRSS")]
-            tally = Tally()
-            for _ in range(2):
-                half = arguments.seconds / 2
-                asyncio.run(load(found[0], arguments.clients, half, expected, tally))
-                memory.append(memory_mb(server.pid, "VmRSS"))
-            peak = memory_mb(server.pid, "VmHWM")
-        finally:
-            server.terminate()
-            server.wait()
-    total = sum(tally.done.values())
-    print(f"{arguments.clients} clients, {arguments.seconds:g} s: {total} correct responses")
-    print(f"wrong {len(tally.wrong)}, lost {len(tally.lost)}, refused with 429 {tally.n_busy}")
-    for line in (tally.wrong + tally.lost)[:10]:
-        print(" ", line)
-    before, between, after = memory
-    print(
-        f"memory: {before:.0f} MB before, {between:.0f} MB at half, {after:.0f} MB at the end, "
-        f"{peak:.0f} MB peak"
-    )
-    for kind, seconds in sorted(tally.latency_s.items()):
-        middle, high, worst = np.percentile(seconds, [50, 95, 100])
-        print(
-            f"{kind:8} {tally.done[kind]:5} responses, "
-            f"median {middle:.2f} s, 95 % {high:.2f} s, worst {worst:.2f} s"
-        )
+        for n_workers in given.workers:
+            measure(str(model), n_workers, given.clients, given.seconds, expected)
 
 
 if __name__ == "__main__":

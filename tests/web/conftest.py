@@ -124,7 +124,7 @@ def created(settings: Settings) -> FastAPI:
 def client(run_folder: Path) -> Iterator[TestClient]:
     """The application with its default limits."""
     app = created(Settings(model=str(run_folder)))
-    app.state.playground.worker.start()
+    app.state.playground.workers[0].start()
     with TestClient(app, base_url="http://127.0.0.1:8000") as found:
         yield found
 

@@ -233,7 +233,7 @@ def test_cancelling_and_leaving_end_the_work_of_the_worker(
             assert next(lines) == "event: queued"
             job = json.loads(next(lines).removeprefix("data: "))["job"]
             assert any("reading" in line for line in lines)
-            pid = play.worker.pid
+            pid = play.workers[0].pid
             assert (
                 httpx2.post(f"{url}/api/jobs/{job}/cancel", timeout=PATIENCE_S).status_code == 204
             )
@@ -244,7 +244,7 @@ def test_cancelling_and_leaving_end_the_work_of_the_worker(
 
         with httpx2.stream("POST", f"{url}/api/evaluate/stream", timeout=PATIENCE_S) as stream:
             assert any("reading" in line for line in stream.iter_lines())
-            pid = play.worker.pid
+            pid = play.workers[0].pid
         wait_for(lambda: not Path(f"/proc/{pid}").exists())
         wait_for(lambda: play.comparison.n_active == 0 and not play.streams)
         sent = httpx2.post(f"{url}/api/real", files=sent_files(study), timeout=PATIENCE_S)

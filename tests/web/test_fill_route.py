@@ -29,7 +29,7 @@ from tests.web.test_same_bytes import files_of
 def steerable(steerable_folder: Path) -> Iterator[TestClient]:
     """The application with a steerable model, and its worker that fills."""
     app = created(Settings(model=str(steerable_folder), limits=Limits(max_windows=5)))
-    app.state.playground.model_worker.start()
+    app.state.playground.model_workers[0].start()
     with TestClient(app, base_url="http://127.0.0.1:8000") as found:
         yield found
 

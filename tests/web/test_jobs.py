@@ -105,6 +105,42 @@ def test_a_step_that_ends_its_turns_lets_others_go_on(queue: JobQueue) -> None:
     assert sorted(log[:4]) == ["long", "long", "short", "short"]
 
 
+def test_two_threads_work_for_two_jobs_at_once_and_a_bound_job_keeps_its_thread() -> None:
+    both = threading.Barrier(2, timeout=10)
+    threads: list[int] = []
+
+    def meeting(job: Job) -> Steps:
+        both.wait()  # passed only where both jobs are worked for at the same time
+        yield job.thread
+
+    def bound(job: Job) -> Steps:
+        for _ in range(20):
+            threads.append(job.thread)
+            job.is_bound = True
+            yield None
+
+    queue = JobQueue(max_jobs=3, n_threads=2)
+    received = [Received() for _ in range(3)]
+    try:
+        jobs = [queue.submit(meeting, one) for one in received[:2]]
+        assert {one.wait()[1] for one in received[:2]} == {("result", 0), ("result", 1)}
+        for job in jobs:
+            queue.release(job)
+        log: list[str] = []
+        queue.submit(bound, received[2])
+        others = [Received() for _ in range(2)]
+        for one in others:
+            queue.submit(counting(20, log, "other"), one)
+        for one in (received[2], *others):
+            one.wait()
+        with pytest.raises(QueueFullError):
+            queue.submit(meeting, Received())
+    finally:
+        queue.close()
+    assert len(threads) == 20
+    assert len(set(threads)) == 1
+
+
 def test_work_in_turns_ends_where_it_is_closed_and_raises_its_own_errors() -> None:
     ended: list[str] = []
 

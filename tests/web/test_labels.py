@@ -40,7 +40,7 @@ DOTS: dict[str, Any] = {"seed": 2, "task": "dots", "quality": "fast"}
 def labelling(labelling_run: Path) -> Iterator[TestClient]:
     """The application with a model that has labels, and its worker that labels recordings."""
     app = created(Settings(model=str(labelling_run), limits=Limits(max_windows=15)))
-    app.state.playground.model_worker.start()
+    app.state.playground.model_workers[0].start()
     with TestClient(app, base_url="http://127.0.0.1:8000") as found:
         yield found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import httpx2
@@ -32,11 +34,27 @@ def refusal(*arguments: str) -> str:
     return in_flags(str(result.exception))
 
 
-def test_the_server_answers_and_ends_with_ctrl_c(run_folder: Path) -> None:
+def children(pid: int) -> list[Path]:
+    """The processes that a process has started, as their folders of /proc."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if int((path / "stat").read_text().rpartition(")")[2].split()[1]) == pid:
+                found.append(path)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("ending", "n_workers"),
+    [(signal.SIGINT, 1), pytest.param(signal.SIGTERM, 2, marks=pytest.mark.slow)],
+)
+def test_the_server_answers_and_ends_with_its_processes(
+    run_folder: Path, ending: signal.Signals, n_workers: int
+) -> None:
     command = [sys.executable, "-m", "gazediffusion", "serve", "--port", "0", "--no-open"]
     process = subprocess.Popen(
-        [*command, "--model", str(run_folder)], stdout=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        [*command, "--model", str(run_folder), "--workers", str(n_workers)],
+        stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )  # fmt: skip
     try:
         assert process.stdout is not None
@@ -48,8 +66,14 @@ def test_the_server_answers_and_ends_with_ctrl_c(run_folder: Path) -> None:
         long = f"{found[0]}api/generate/stream?n=500&quality=best"
         with httpx2.stream("GET", long, timeout=PATIENCE_S) as stream:
             assert next(stream.iter_lines()) == "event: queued"
-            process.send_signal(signal.SIGINT)
+            started = children(process.pid)
+            assert len(started) == (1 if n_workers == 1 else 1 + n_workers)
+            process.send_signal(ending)
             process.wait(timeout=PATIENCE_S)
+        until = time.monotonic() + PATIENCE_S
+        while any(path.exists() for path in started):
+            assert time.monotonic() < until, "a process is left"
+            time.sleep(0.05)
     finally:
         process.kill()
         process.communicate()

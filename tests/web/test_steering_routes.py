@@ -36,7 +36,7 @@ POINTS = {"at": ["2.0:900,200", "3:100.5,50"], "start": "640,360"}
 def steerable(steerable_folder: Path) -> Iterator[TestClient]:
     """The application with a steerable model."""
     app = created(Settings(model=str(steerable_folder), limits=Limits(max_windows=20)))
-    app.state.playground.worker.start()
+    app.state.playground.workers[0].start()
     with TestClient(app, base_url="http://127.0.0.1:8000") as found:
         yield found
 

@@ -52,6 +52,10 @@ def serve(
             show_default=False,
         ),
     ] = None,
+    workers: Annotated[
+        int,
+        typer.Option(help="Processes for each kind of work; 1 generates in the server itself."),
+    ] = 1,
     max_windows: Annotated[int, typer.Option(help="Most windows of one request.")] = 500,
     max_jobs: Annotated[int, typer.Option(help="Most jobs, running and waiting.")] = 16,
     max_upload_mb: Annotated[
@@ -98,6 +102,7 @@ def serve(
         token=token,
         allowed_hosts=tuple(allowed_host or ()),
         limits=Limits(max_windows, max_jobs, max_upload_mb, max_memory_mb, max_work_s),
+        n_workers=workers,
     )
     from gazediffusion.web.server import serve as serve_page
 

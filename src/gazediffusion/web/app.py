@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.resources import files
 from importlib.util import find_spec
@@ -25,6 +25,7 @@ from gazediffusion.web import (
     steering_routes,
 )
 from gazediffusion.web.descriptions import DOCS_POLICY, add_names, docs_page
+from gazediffusion.web.generating import Generating
 from gazediffusion.web.jobs import INTERNAL, InternalError, QueueFullError
 from gazediffusion.web.playground import DisconnectedError, Playground
 from gazediffusion.web.schemas import HealthResponse, failures
@@ -39,9 +40,14 @@ at the centre of the screen, y down. Every window carries its task and its scree
 `Authorization: Bearer TOKEN`."""
 
 
-def create_app(settings: Settings | None = None) -> FastAPI:
-    """The application of one server."""
-    play = Playground(settings or Settings())
+def create_app(
+    settings: Settings | None = None, processes: Sequence[Generating] | None = None
+) -> FastAPI:
+    """The application of one server.
+
+    processes: that generate its windows instead of those that the settings say.
+    """
+    play = Playground(settings or Settings(), processes)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

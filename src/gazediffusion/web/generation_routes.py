@@ -77,7 +77,7 @@ async def stream(
 
     def work(job: Job) -> Steps:
         first = 0
-        for piece in requested.pieces(job):
+        for piece in play.pieces(requested, job):
             if piece is None:  # the end of a turn within a long window
                 yield None
                 continue

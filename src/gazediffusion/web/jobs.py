@@ -1,8 +1,9 @@
-"""A fair queue: one thread works for all jobs in turn, a small batch at a time.
+"""A fair queue: threads work for all jobs in turn, a small batch at a time.
 
 After a batch, a job goes to the end of the queue. A short job beside a long one therefore waits
 for batches, not for the end of the long one. The number of jobs is bounded. A job keeps its place
-until it is released, so that the memory of waiting results is bounded too.
+until it is released, so that the memory of waiting results is bounded too. With several threads, as
+many jobs are worked for at the same time, each by one thread.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import secrets
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from gazediffusion.errors import GazeError
 
@@ -39,10 +40,23 @@ class JobCancelledError(Exception):
     """Raised inside a job that was cancelled."""
 
 
+class Followed(Protocol):
+    """What work is done for: a job of the queue, or what stands for it elsewhere."""
+
+    def report(self, kind: str, value: Any, /) -> None:
+        """Receive a message, as `progress`."""
+        ...
+
+    def require_active(self) -> None:
+        """Raise where the work is to end."""
+        ...
+
+
 class Job:
     """Work done step by step. `report` calls its listener, in the worker's thread.
 
-    ahead: how many jobs were in the queue before it.
+    ahead: how many jobs were in the queue before it. thread: the number of the one that works for
+    it; is_bound: whether no other may.
     """
 
     def __init__(self, work: Callable[[Job], Steps], listener: Listener, ahead: int) -> None:
@@ -50,6 +64,8 @@ class Job:
         self.steps = work(self)
         self.report = listener
         self.ahead = ahead
+        self.thread = 0
+        self.is_bound = False
         self.is_started = False
         self.is_cancelled = False
         self.is_over = False
@@ -61,15 +77,21 @@ class Job:
 
 
 class JobQueue:
-    """At most `max_jobs` jobs, worked for in turn by one thread."""
+    """At most `max_jobs` jobs, worked for in turn by `n_threads` threads."""
 
-    def __init__(self, max_jobs: int) -> None:
+    def __init__(self, max_jobs: int, n_threads: int = 1) -> None:
         self.max_jobs = max_jobs
+        self.n_threads = n_threads
         self._held: dict[str, Job] = {}
         self._waiting: deque[Job] = deque()
         self._changed = threading.Condition()
-        self._worker: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
         self._is_closed = False
+
+    @property
+    def ids(self) -> list[str]:
+        """Of all jobs that have a place."""
+        return list(self._held)
 
     @property
     def n_active(self) -> int:
@@ -84,10 +106,14 @@ class JobQueue:
             job = Job(work, listener, self.n_active)
             self._held[job.id] = job
             self._waiting.append(job)
-            if self._worker is None:
-                self._worker = threading.Thread(target=self._work, name="jobs", daemon=True)
-                self._worker.start()
-            self._changed.notify()
+            if not self._threads:
+                self._threads = [
+                    threading.Thread(target=self._work, args=(number,), name="jobs", daemon=True)
+                    for number in range(self.n_threads)
+                ]
+                for thread in self._threads:
+                    thread.start()
+            self._changed.notify_all()
         return job
 
     def cancel(self, job_id: str) -> bool:
@@ -111,25 +137,34 @@ class JobQueue:
             self._held.pop(job.id, None)
 
     def close(self) -> None:
-        """Cancel all jobs and end the worker."""
+        """Cancel all jobs and end the threads."""
         for job_id in list(self._held):
             self.cancel(job_id)
         with self._changed:
             self._is_closed = True
-            self._changed.notify()
-        if self._worker is not None:
-            self._worker.join(timeout=10)
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join(timeout=10)
 
-    def _work(self) -> None:
+    def _work(self, thread: int) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._waiting or self._is_closed)
-                if self._is_closed:
+                self._changed.wait_for(lambda: self._is_closed or self._next(thread) is not None)
+                job = self._next(thread)
+                if self._is_closed or job is None:
                     return
-                job = self._waiting.popleft()
+                self._waiting.remove(job)
+                job.thread = thread
             if self._advance(job):
                 with self._changed:
                     self._waiting.append(job)
+                    self._changed.notify_all()
+
+    def _next(self, thread: int) -> Job | None:
+        """The first job that waits and that this thread may work for."""
+        return next(
+            (job for job in self._waiting if not job.is_bound or job.thread == thread), None
+        )
 
     def _advance(self, job: Job) -> bool:
         """One step of a job; whether there may be more."""

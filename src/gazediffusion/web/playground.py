@@ -1,8 +1,9 @@
 """The state that the routes share: settings, models, queues, workers, recordings of `serve`.
 
-Windows are generated in one queue, in the server. Recordings are read and compared in another, by
-the worker process, so that a long evaluation does not delay generation. In a third they are filled
-and labelled, by a worker with a model.
+Windows are generated in one queue, in the server or by processes beside it. Recordings are read and
+compared in another, by worker processes, so that a long evaluation does not delay generation. In a
+third they are filled and labelled, by workers with a model. Queues, limits and results are those of
+this one process, however many work for it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import asyncio
 import contextlib
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,8 +21,9 @@ from fastapi import Depends, Request
 
 import gazediffusion as gd
 from gazediffusion.errors import GazeError
-from gazediffusion.web import comparison, recordings, steering
+from gazediffusion.web import comparison, generating, recordings, steering
 from gazediffusion.web.bounds import MAX_EXPANSION
+from gazediffusion.web.generating import Generating, Generators
 from gazediffusion.web.jobs import Job, JobQueue, Listener, Steps
 from gazediffusion.web.kept import KeptComparisons
 from gazediffusion.web.models import Models, ServedModel
@@ -42,22 +45,38 @@ class DisconnectedError(Exception):
 
 
 class Playground:
-    """The state of one server."""
+    """The state of one server.
 
-    def __init__(self, settings: Settings) -> None:
+    processes: that generate windows; None is those of the settings.
+    """
+
+    def __init__(self, settings: Settings, processes: Sequence[Generating] | None = None) -> None:
         self.settings = settings
         self.models = Models(settings.model)
-        self.generation = JobQueue(settings.limits.max_jobs)
-        self.comparison = JobQueue(settings.limits.max_jobs)
-        self.recordings = JobQueue(settings.limits.max_jobs)
-        self.worker = Worker(settings.limits)
-        # It holds torch and models; started at its first call.
-        self.model_worker = Worker(settings.limits, recordings.MODULES, recordings.OWN_MB)
+        limits, n = settings.limits, settings.n_workers
+        if processes is None:
+            # One is the server itself.
+            made = n if n > 1 else 0
+            processes = [Worker(limits, generating.MODULES, None) for _ in range(made)]
+        self.generation = JobQueue(limits.max_jobs, len(processes) or 1)
+        self.generators = Generators(self.generation, processes)
+        self.comparison = JobQueue(limits.max_jobs, n)
+        self.recordings = JobQueue(limits.max_jobs, n)
+        # One for each thread of a queue; started at its first call.
+        self.workers = [Worker(limits) for _ in range(n)]
+        self.model_workers = [
+            Worker(limits, recordings.MODULES, recordings.OWN_MB) for _ in range(n)
+        ]
         self.comparisons = KeptComparisons()
         self.streams: dict[str, asyncio.Task[None]] = {}
         self._real: dict[str, Path] = {}
         self._reading = asyncio.Lock()
         self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def start_processes(self) -> None:
+        """Start the processes that nearly every use needs, while the page is opened."""
+        self.workers[0].start()
+        self.generators.start()
 
     def warm_up(self) -> None:
         """Load the default model in the background, so that the first request need not wait."""
@@ -70,8 +89,9 @@ class Playground:
 
     def close(self) -> None:
         """End all work."""
-        self.worker.close()
-        self.model_worker.close()
+        self.generators.close()
+        for worker in (*self.workers, *self.model_workers):
+            worker.close()
         self.generation.close()
         self.comparison.close()
         self.recordings.close()
@@ -135,6 +155,12 @@ class Playground:
                 self._real[key] = kept
             return self._real[key]
 
+    def pieces(self, requested: GenerationRequest, job: Job) -> Steps:
+        """The pieces of a request, generated in the server or by its processes."""
+        if not self.generators.processes:
+            return requested.pieces(job)
+        return self.generators.pieces(requested.served.about.source, requested.sampling, job)
+
     async def generate(
         self,
         requested: GenerationRequest,
@@ -143,7 +169,8 @@ class Playground:
     ) -> gd.Windows:
         """All windows of a request, generated in turn with those of others."""
         pieces = []
-        async for kind, value in self._followed(self.generation, requested.pieces, request):
+        work = partial(self.pieces, requested)
+        async for kind, value in self._followed(self.generation, work, request):
             if kind == "progress":
                 report({"stage": "generating", "done": value, "n": requested.n})
             elif kind == "result":
@@ -175,7 +202,7 @@ class Playground:
         """The result of a function of the worker, called in turn with those of others."""
 
         def work(job: Job) -> Steps:
-            yield self.worker.call(job, is_limited, function, *arguments)
+            yield self.workers[job.thread].call(job, is_limited, function, *arguments)
 
         return await self._computed(self.comparison, work, request, report)
 
@@ -187,7 +214,7 @@ class Playground:
         limits = (self.settings.limits.max_windows, self.max_bytes)
 
         def work(job: Job) -> Steps:
-            yield self.model_worker.call(job, True, function, *given, *limits)
+            yield self.model_workers[job.thread].call(job, True, function, *given, *limits)
 
         with upload.naming_errors():
             return await self._computed(self.recordings, work, request, _nothing)

@@ -9,10 +9,8 @@ from __future__ import annotations
 import json
 import math
 import shlex
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +19,9 @@ from numpy.typing import NDArray
 
 import gazediffusion as gd
 from gazediffusion.errors import GazeError
-from gazediffusion.web.jobs import Job, Steps, in_turns
+from gazediffusion.web.jobs import Job, Steps
 from gazediffusion.web.models import BATCH_CPU, BATCH_GPU, Models, ServedModel
+from gazediffusion.web.pieces import Piece, pieces, windows_each
 from gazediffusion.web.schemas import GenerationFields
 from gazediffusion.web.settings import Limits
 from gazediffusion.web.steering import Steering
@@ -31,10 +30,6 @@ if TYPE_CHECKING:
     from gazediffusion.data.export import Event
     from gazediffusion.generation.sets import Sampling
 
-# Gaze (window, 2, time), and its labels (window, time) where they are asked for.
-Piece = tuple[NDArray[np.float32], NDArray[np.uint8] | None]
-_PROGRESS_EVERY_S = 0.1
-_ROUNDING = 1e-6  # of a share of windows done
 _LIMIT = "the limit is `max_windows` of the server"
 _DECIMALS = 5  # of normalized positions: less than a hundredth of a pixel
 
@@ -103,47 +98,11 @@ class GenerationRequest:
     @property
     def windows_each(self) -> int:
         """How many windows of the model's length one window is generated in."""
-        return int(self.sampling.generator.describe()["windows_each"])
+        return windows_each(self.sampling)
 
     def pieces(self, job: Job) -> Steps:
-        """Pieces of gaze with their labels; reports progress, ends when the job is cancelled.
-
-        Within a window that is longer than the model's, other jobs have their turns as well.
-        """
-        reported = 0.0
-
-        def progress(done: float) -> None:
-            nonlocal reported
-            job.require_active()
-            if time.monotonic() - reported > _PROGRESS_EVERY_S or done >= self.n:
-                reported = time.monotonic()
-                job.report("progress", done)
-
-        if self.windows_each == 1:
-            for gaze in self.sampling.pieces(progress):
-                yield gaze, self.sampling.labels(gaze)
-        else:
-            yield from in_turns(partial(self._long_pieces, progress, job))
-
-    def _long_pieces(
-        self, progress: Callable[[float], None], job: Job, end_turn: Callable[[], None]
-    ) -> Iterator[Piece]:
-        """The same; a turn ends with every window of the model's length."""
-        each, ended = self.windows_each, 0
-
-        def paced(done: float) -> None:
-            nonlocal ended
-            progress(done)
-            if int(done * each + _ROUNDING) > ended:
-                ended = int(done * each + _ROUNDING)
-                end_turn()
-
-        def labelled(done: float) -> None:
-            job.require_active()
-            end_turn()
-
-        for gaze in self.sampling.pieces(paced):
-            yield gaze, self.sampling.labels(gaze, labelled)
+        """All pieces of gaze with their labels; ends when the job is cancelled."""
+        return pieces(self.sampling, job)
 
     def windows(self, pieces: Sequence[Piece], first: int = 0) -> gd.Windows:
         """Pieces that follow one another as windows first.. of the request."""

@@ -1,4 +1,4 @@
-"""The server: one address, one process, until Ctrl-C."""
+"""The server: one address, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def serve(settings: Settings, say: Callable[[str], None], opens: bool = False) -
             server_header=False,
             timeout_graceful_shutdown=_SHUTDOWN_S,
         )
-        app.state.playground.worker.start()
+        app.state.playground.start_processes()
         say(url)
         if opens:
             threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
