@@ -4,7 +4,7 @@ PYTHON ?= python3
 RUN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test quick lint style types tests docs bench clean
+.PHONY: demo test slow lint style types tests docs bench clean
 .DEFAULT_GOAL := demo
 
 $(STAMP): pyproject.toml constraints.txt
@@ -15,11 +15,11 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)  ## generate with the packaged model, evaluate, draw a figure
 	$(RUN)/python examples/demo.py demo
 
-test: $(STAMP) style  ## lint, types and all tests; types are checked while the tests run
-	@$(MAKE) --no-print-directory -j 2 types tests
-
-quick: $(STAMP) style  ## the same without the slowest tests
+test: $(STAMP) style  ## lint, types and tests; types are checked while the tests run
 	@$(MAKE) --no-print-directory -j 2 types tests CHOSEN='-m "not slow"'
+
+slow: $(STAMP)  ## the longest tests: clusters, several processes, kills, packaged weights, the site
+	@$(MAKE) --no-print-directory tests CHOSEN='-m slow'
 
 lint: style types
 

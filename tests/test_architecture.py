@@ -104,6 +104,7 @@ def test_training_and_sampling_need_nothing_the_gpu_machine_lacks() -> None:
     assert not {"polars", "pymovements", "pydantic", "diffusers"} & reproduction
 
 
+@pytest.mark.slow
 def test_windows_files_are_generated_and_evaluated_without_polars(tmp_path: Path) -> None:
     gaze, report = tmp_path / "gaze.safetensors", tmp_path / "report"
     commands = [

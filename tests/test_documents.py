@@ -232,6 +232,7 @@ def test_the_demo_runs(tmp_path: Path) -> None:
     assert "reading" in (tmp_path / "demo" / "report-reading" / "report.md").read_text()
 
 
+@pytest.mark.slow
 def test_detectors_are_trained_on_synthetic_labels(capsys: pytest.CaptureFixture[str]) -> None:
     from_folder("examples", "train_detector").main(n=3, steps=2, participants=3)
     rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines()[-6:]]
@@ -246,6 +247,7 @@ def test_detectors_are_trained_on_synthetic_labels(capsys: pytest.CaptureFixture
     assert float(rows[3][1]) > 0.9
 
 
+@pytest.mark.slow
 def test_the_way_from_own_recordings_runs(tmp_path: Path) -> None:
     from_folder("examples", "own_recordings").main(
         tmp_path / "own", n_epochs=1, n_windows=2, minutes=0.4

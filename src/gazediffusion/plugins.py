@@ -104,7 +104,11 @@ _MUST_HAVE: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Plugin:
-    """An object of a group by its name; package: which brought it, with its version."""
+    """An object of a group by its name; package: which brought it, with its version.
+
+    >>> Plugin("metrics", "length", "example 1.0", len).call(len, [1, 2, 3])
+    3
+    """
 
     group: Group
     name: str

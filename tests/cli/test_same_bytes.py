@@ -67,6 +67,7 @@ def test_inspect(run: RunCommand, study: Path) -> None:
         assert f" {fact} " in said
 
 
+@pytest.mark.slow
 def test_train_fine_tune_and_calibrate(run: RunCommand, model: gd.Model, tmp_path: Path) -> None:
     windows = saved_windows(tmp_path / "w.safetensors")
     words = f"train {tmp_path / 'w.safetensors'} --epochs 1 --device cpu -o"

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import gazediffusion as gd
 from tests.conftest import SCREEN
 from tests.evaluation.test_trials import RATE_HZ, walks
@@ -22,6 +24,7 @@ def windows_file(path: Path, n: int, seed: int, held_out: frozenset[str]) -> Non
     replace(windows, validation=held_out, provenance={"config": config}).save(path)
 
 
+@pytest.mark.slow
 def test_the_table_has_every_set_and_split(tmp_path: Path) -> None:
     real, other = tmp_path / "walks.safetensors", tmp_path / "other.safetensors"
     windows_file(real, 400, 0, frozenset({"p0", "p1"}))

@@ -261,6 +261,7 @@ def test_nothing_to_evaluate_is_refused(windows: Windows) -> None:
         evaluate(windows.held_out, {}, windows.train)
 
 
+@pytest.mark.slow
 def test_gaze_that_does_not_move_is_evaluated_without_a_crash(
     windows: Windows, tmp_path: Path
 ) -> None:

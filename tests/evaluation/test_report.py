@@ -260,6 +260,7 @@ def test_numbers_have_three_significant_digits(value: Any, text: str) -> None:
     assert as_text(value) == text
 
 
+@pytest.mark.slow
 def test_a_real_browser_opens_the_page_and_sorts_its_tables(written: Path, tmp_path: Path) -> None:
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     if not Path(CHROMIUM).exists():

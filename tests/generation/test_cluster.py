@@ -21,7 +21,7 @@ N, PART = 40, 2
 NODE = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": 80 * 2**20}
 HOW: dict[str, Any] = {"part_size": PART, "batch_size": 2, "steps": 5}
 # Of Ray and of what it starts, not of this package.
-pytestmark = pytest.mark.filterwarnings("default")
+pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.slow]
 
 
 def files(folder: Path) -> dict[str, bytes]:

@@ -87,6 +87,7 @@ def test_shares_of_losses_are_the_time_between_segments() -> None:
     assert script.loss_shares(two) == {"a": pytest.approx(0.5)}
 
 
+@pytest.mark.slow
 def test_the_table_has_every_score(
     steerable_folder: Path,
     tmp_path: Path,

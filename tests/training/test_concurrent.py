@@ -33,6 +33,7 @@ def alone(job: Job, folder: Path) -> bytes:
     return (folder / "state.safetensors").read_bytes()
 
 
+@pytest.mark.slow
 def test_processes_give_the_bytes_of_training_alone(tmp_path: Path) -> None:
     jobs = jobs_in(tmp_path)
     received: list[tuple[Job, Epoch]] = []

@@ -119,6 +119,7 @@ def assert_same_run(one: Path, other: Path) -> None:
 
 @pytest.mark.parametrize("n", [2, 3])
 @pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.slow
 def test_several_processes_train_the_run_of_one(done: Done, name: str, n: int) -> None:
     assert_same_run(done.folder / f"{name}-1", done.folder / f"{name}-{n}")
     one, several = ((done.folder / f"{name}-{k}" / "config.json").read_bytes() for k in (1, n))
@@ -126,10 +127,12 @@ def test_several_processes_train_the_run_of_one(done: Done, name: str, n: int) -
     assert load_run(done.folder / f"{name}-{n}").config.conditioning.is_calibrated
 
 
+@pytest.mark.slow
 def test_a_run_of_one_process_is_resumed_by_two(done: Done) -> None:
     assert_same_run(done.folder / "position-1", done.folder / "resumed")
 
 
+@pytest.mark.slow
 def test_torchrun_restarts_after_a_kill_and_the_run_ends_as_the_straight_one(done: Done) -> None:
     code, _, errors = done.two
     assert code == 0, errors
@@ -141,6 +144,7 @@ def test_torchrun_restarts_after_a_kill_and_the_run_ends_as_the_straight_one(don
     assert_same_run(done.folder / "position-1", done.folder / "killed")
 
 
+@pytest.mark.slow
 def test_the_first_process_alone_writes(done: Done) -> None:
     for n in (2, 3):
         assert [bool(done.report(n, rank)["written"]) for rank in range(n)] == [
@@ -148,6 +152,7 @@ def test_the_first_process_alone_writes(done: Done) -> None:
         ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_an_interrupt_stops_every_process_at_one_step(done: Done) -> None:
     _, said, errors = done.three
     assert [done.report(3, rank)["code"] for rank in range(3)] == [130] * 3, errors
@@ -157,6 +162,7 @@ def test_an_interrupt_stops_every_process_at_one_step(done: Done) -> None:
     assert len(read_metrics(done.folder / "stopped")) == step // 3 > 0
 
 
+@pytest.mark.slow
 def test_more_processes_than_windows_in_a_batch_are_refused(done: Done) -> None:
     for rank in range(3):
         assert done.report(3, rank)["error"] == (

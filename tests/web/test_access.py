@@ -159,6 +159,7 @@ def test_the_description_asks_for_the_token_as_a_browser_can_give_it(start: Star
     assert answer.status_code == 401
 
 
+@pytest.mark.slow
 def test_wrong_tokens_wait_longer_each_time_and_others_do_not(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -58,6 +58,7 @@ def test_the_held_out_participants_of_a_windows_file_are_real(
     assert found["warnings"][-1].startswith("synthetic has 25 windows"), "tasks match"
 
 
+@pytest.mark.slow
 def test_synthetic_windows_are_of_the_recorded_tasks(
     client: TestClient, windows_file: Path, tmp_path: Path
 ) -> None:
@@ -148,6 +149,7 @@ def test_nothing_is_left_of_an_unreadable_file(client: TestClient) -> None:
     assert client.post("/api/real", files={"files": ("a.csv", b"no")}).status_code == 422
 
 
+@pytest.mark.slow
 def test_a_stream_tells_the_stages_and_its_report_repeats_nothing(
     client: TestClient, study: Path
 ) -> None:
@@ -218,6 +220,7 @@ def test_columns_are_named_in_the_form(client: TestClient) -> None:
     assert answer.status_code in (200, 422)
 
 
+@pytest.mark.slow
 def test_cancelling_and_leaving_end_the_work_of_the_worker(
     run_folder: Path, study: Path, tmp_path: Path
 ) -> None:

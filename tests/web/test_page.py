@@ -237,6 +237,7 @@ def test_windows_arrive_and_the_replay_moves_pauses_and_scrubs(open_page: OpenPa
     assert 0 < seconds(page) < 0.3
 
 
+@pytest.mark.slow
 def test_every_window_of_a_mixture_is_shown_on_its_own_screen(open_page: OpenPage) -> None:
     page = open_page()
     generate(page, 5, seed=1)
@@ -283,6 +284,7 @@ def test_traces_are_in_pixels_and_degrees_of_the_window_s_screen(open_page: Open
         np.testing.assert_allclose(drawn[:2], expected[unit], atol=0.01)
 
 
+@pytest.mark.slow
 def test_losses_are_asked_for_and_drawn_as_gaps(open_page: OpenPage, lossy_run: Path) -> None:
     plain = open_page()
     plain.locator("#start:enabled").wait_for()
@@ -316,6 +318,7 @@ def test_losses_are_asked_for_and_drawn_as_gaps(open_page: OpenPage, lossy_run: 
 
 
 @pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+@pytest.mark.slow
 def test_labels_are_drawn_with_a_legend_and_move_nothing(
     open_page: OpenPage, labelling_run: Path, viewport: dict[str, int]
 ) -> None:
@@ -402,6 +405,7 @@ def test_pursuits_are_a_layer_of_the_replay(open_page: OpenPage) -> None:
     assert strokes == [[[25, 50], [50, 50]], [[25, 50], [50, 50], [75, 50]]]
 
 
+@pytest.mark.slow
 def test_zoom_of_the_traces_is_the_loop_of_the_replay(open_page: OpenPage) -> None:
     page = open_page()
     generate(page, 1)
@@ -480,6 +484,7 @@ def red_png() -> bytes:
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*part) for part in parts)
 
 
+@pytest.mark.slow
 def test_a_recording_is_compared_with_a_named_floor_and_an_interval(
     open_page: OpenPage, long_study: Path
 ) -> None:
@@ -541,6 +546,7 @@ def test_a_recording_is_compared_with_a_named_floor_and_an_interval(
     page.locator("#evaluate:disabled").wait_for()
 
 
+@pytest.mark.slow
 def test_few_windows_get_no_ratio_and_fewer_are_refused(open_page: OpenPage, study: Path) -> None:
     page = open_page()
     open_compare(page, 6)
@@ -563,6 +569,7 @@ def test_few_windows_get_no_ratio_and_fewer_are_refused(open_page: OpenPage, stu
     assert page.locator("#evaluate").is_enabled()
 
 
+@pytest.mark.slow
 def test_an_unknown_task_is_asked_for_in_both_tabs(
     open_page: OpenPage, study: Path, tmp_path: Path
 ) -> None:
@@ -968,6 +975,7 @@ def test_everything_can_be_done_with_the_keyboard(open_page: OpenPage) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.slow
 def test_colours_follow_the_system_until_the_button_is_used(
     open_page: OpenPage, scheme: str
 ) -> None:
@@ -1006,6 +1014,7 @@ def test_nothing_jumps_and_nothing_is_wider_than_the_screen(
         assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
 
 
+@pytest.mark.slow
 def test_reduced_motion_is_respected(open_page: OpenPage) -> None:
     page = open_page(reduced_motion="reduce")
     generate(page, 1)
@@ -1036,6 +1045,7 @@ def test_a_lost_connection_is_reported_and_restored(open_page: OpenPage) -> None
     generate(page, 1)
 
 
+@pytest.mark.slow
 def test_the_token_of_the_address_goes_with_every_request_in_a_header(
     open_page: OpenPage, servers: list[str]
 ) -> None:

@@ -88,6 +88,7 @@ def test_generate_gives_the_same_bytes(
 
 
 @pytest.mark.parametrize("settings", [MIXTURE, READING], ids=["mixture", "reading"])
+@pytest.mark.slow
 def test_the_command_and_the_program_of_a_stream_write_its_bytes_and_card(
     client: TestClient,
     run: RunCommand,
@@ -162,6 +163,7 @@ def rounded(value: Any) -> Any:
 
 # One figure of the command; those of the page are drawn by the worker.
 @pytest.mark.usefixtures("temporary_folder", "one_figure")
+@pytest.mark.slow
 def test_evaluate_gives_the_same_numbers_and_report(
     client: TestClient, run: RunCommand, study: Path, model: gd.Model, tmp_path: Path
 ) -> None:

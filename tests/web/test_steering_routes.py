@@ -161,6 +161,7 @@ def test_positions_are_of_the_screen_and_unit_that_the_form_states(
 
 
 @pytest.mark.usefixtures("temporary_folder")
+@pytest.mark.slow
 def test_windows_like_a_recording_have_the_bytes_of_the_command_line(
     run: RunCommand, tmp_path: Path, make_recording: MakeRecording
 ) -> None:

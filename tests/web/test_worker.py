@@ -115,6 +115,7 @@ def test_it_gives_results_and_progress(worker: Worker, functions: Any) -> None:
     assert worker.pid == pid, "one process for all"
 
 
+@pytest.mark.slow
 def test_it_is_ended_when_it_takes_too_long(
     worker: Worker, functions: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gazediffusion.data.windows import Windows
 from gazediffusion.seeds import quantile_draw
@@ -24,7 +25,10 @@ _LEAST_WINDOWS, _LEAST_PARTICIPANTS = 20, 5
 
 @dataclass(frozen=True)
 class Beginning:
-    """Quantiles at equal levels of x and y at each of TIMES_S, normalized and independent."""
+    """Quantiles at equal levels of x and y at each of TIMES_S, normalized and independent.
+
+    Windows that are too short for the second time have the first alone.
+    """
 
     x: tuple[tuple[float, ...], ...]
     y: tuple[tuple[float, ...], ...]
@@ -32,7 +36,8 @@ class Beginning:
     @classmethod
     def fit(cls, parts: Sequence[Windows], task: str) -> Beginning | None:
         """From the training participants of windows files; None where too few begin."""
-        places, n_participants = [np.empty((0, 2, len(TIMES_S)))], 0
+        places: list[NDArray[np.float64]] = []
+        n_participants = 0
         for part in parts:
             if task not in part.tasks:
                 continue
@@ -40,11 +45,11 @@ class Beginning:
             windows = windows.select(windows.elapsed_s < BEGINNING_S)
             n_participants += len(np.unique(windows.participant))
             n_samples = max(1, round(POSITION_S * part.rate_hz))
-            firsts = [round(seconds * part.rate_hz) for seconds in TIMES_S]
             gaze = windows.cut()
-            spans = [gaze[:, :, first : first + n_samples] for first in firsts]
+            firsts = [round(seconds * part.rate_hz) for seconds in TIMES_S]
+            spans = [gaze[:, :, a : a + n_samples] for a in firsts if a + n_samples <= part.length]
             places.append(np.stack([np.median(span, axis=2) for span in spans], axis=2))
-        values = np.concatenate(places)
+        values = np.concatenate(places) if places else np.empty(0)
         if len(values) < _LEAST_WINDOWS or n_participants < _LEAST_PARTICIPANTS:
             return None
         x, y = np.quantile(values, _LEVELS, axis=0).round(6).transpose(1, 2, 0).tolist()

@@ -34,7 +34,7 @@ class DeepConfig:
 
     >>> import torch
     >>> DeepConfig(seconds=(2.0,)).on(torch.device("cpu")).n_steps
-    150
+    300
     """
 
     seconds: tuple[float, ...] = (0.5, 2.0, 8.0)
