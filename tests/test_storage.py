@@ -341,16 +341,18 @@ def test_a_run_is_trained_at_a_url_and_resumed_from_it(tmp_path: Path) -> None:
     assert repr(gd.load("memory://run")) == repr(gd.load(tmp_path / "run"))
 
 
-def test_what_needs_a_local_folder_says_so(
-    tmp_path: Path, run: RunCommand, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    windows = saved_windows(tmp_path / "windows.safetensors")
-    with pytest.raises(GazeError, match=r"^memory://a: the experiments are run in a local folder"):
-        gd.reproduce("memory://a", tiny=True)
+def test_experiments_at_a_url_are_resumed_from_it(tmp_path: Path) -> None:
+    assert gd.reproduce("memory://try", tiny=True, until="windows") is None
+    names = storage.names_in(Path("memory://try"))
+    assert "data.json" in names
+    before = sha256_of(Path("memory://try/data.json"))
+    gd.reproduce("memory://try", tiny=True, until="windows")  # it knows its recordings
+    assert sha256_of(Path("memory://try/data.json")) == before
+
+
+def test_a_log_of_tensorboard_needs_a_local_folder(tmp_path: Path, run: RunCommand) -> None:
+    saved_windows(tmp_path / "windows.safetensors")
     code, _, errors = run(
         "train", tmp_path / "windows.safetensors", "-o", "memory://a", "--tensorboard"
     )
     assert (code, errors) == (2, "error: memory://a: --tensorboard needs a local run folder\n")
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(GazeError, match=r"^memory://a: several processes need a local run folder"):
-        gd.train(windows, "memory://a", TINY)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ from gazediffusion.files import sha256_of
 from gazediffusion.generation.journal import MANIFEST, OBJECTS
 from gazediffusion.generation.partitions import Plan
 from tests.conftest import RunCommand
+from tests.runs import saved_windows
 from tests.s3_server import KEYS, Proxy, s3_server
 
 for package in ("s3fs", "moto"):
@@ -228,3 +232,27 @@ def test_workers_of_a_cluster_write_to_a_url(
     gd.generate_dataset(model, url, N, engine="ray", n_workers=1, device="cpu", **HOW)
     assert objects(url) == expected
     shutil.rmtree(tmp_path / "cache", ignore_errors=True)
+
+
+@pytest.mark.slow
+def test_several_processes_train_a_run_at_a_url(tmp_path: Path) -> None:
+    """The first process of two uploads the run, and its weights are those of a local folder."""
+    saved_windows(tmp_path / "windows.safetensors")
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    options = ["--recipe", "position-tiny", "--epochs", "1", "--batch-size", "4", "--device", "cpu"]
+    program = [
+        "-m",
+        "gazediffusion",
+        "train",
+        str(tmp_path / "windows.safetensors"),
+        *options,
+        "-o",
+    ]
+    for output in ("s3://bucket/several", str(tmp_path / "local")):
+        command = [*torchrun, "--nproc-per-node=2", *program, output]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=180)
+        assert done.returncode == 0, done.stderr
+    there = objects("s3://bucket/several")
+    assert there["last.safetensors"] == (tmp_path / "local" / "last.safetensors").read_bytes()
+    assert gd.load("s3://bucket/several").config.recipe.name == "position-tiny"

@@ -44,7 +44,7 @@ from gazediffusion.models.recipes import Recipe
 from gazediffusion.models.unet import n_parameters
 from gazediffusion.storage import upload_changes, working_copy
 from gazediffusion.training import calibration
-from gazediffusion.training.distributed import require_run_folder
+from gazediffusion.training.distributed import is_first, wait_for_all
 from gazediffusion.training.loop import held_out_bound
 from gazediffusion.training.settings import TrainingSettings
 from gazediffusion.training.training import train as train_run
@@ -88,12 +88,12 @@ def train(
     >>> gd.train(windows, "run", "position-tiny", epochs=1)
     Model(position-tiny: 0.4 M parameters, 250 Hz, tasks: none)
     """
-    require_run_folder(folder)
     run = None if initial is None else initial.run
-    with working_copy(folder) as (local, uploading):
+    with working_copy(folder, is_first()) as (local, uploading):
         settings["on_epoch"] = uploading(settings.get("on_epoch"))
-        trained = train_run(windows, local, recipe, initial=run, **settings)
-    return load(trained, device=settings.get("device", "auto"))
+        train_run(windows, local, recipe, initial=run, **settings)
+    wait_for_all()  # until the first process has uploaded the folder
+    return load(folder, device=settings.get("device", "auto"))
 
 
 class Model(Shared):

@@ -191,15 +191,18 @@ def fetched_matches(pattern: str, beside: Callable[[str], Sequence[str]]) -> lis
 
 @contextlib.contextmanager
 def working_copy(
-    folder: Path | str,
+    folder: Path | str, is_writer: bool = True
 ) -> Iterator[tuple[Path, Callable[[Callable[..., None] | None], Callable[..., None]]]]:
     """A local folder to work in, and what makes a callback upload what has changed in it.
 
     Changes are uploaded at the end too, whatever happens. A local folder is worked in itself.
+    is_writer: False for processes beside the one that writes, which have an empty folder.
     """
     path = Path(folder)
-    if not is_remote(path):
-        yield path, lambda callback: callback or (lambda *given: None)
+    if not is_remote(path) or not is_writer:
+        with tempfile.TemporaryDirectory() as empty:
+            place = Path(empty) if is_remote(path) else path
+            yield place, lambda callback: callback or (lambda *given: None)
         return
     copy = _copy_of(path)
     if names_in(path):

@@ -15,6 +15,7 @@ from gazediffusion.reproduction.evidence import PACKAGED, disagreements, feature
 from gazediffusion.reproduction.page import FIGURES, render
 from gazediffusion.reproduction.plan import PAPER, TINY, Plan
 from gazediffusion.reproduction.tables import TABLES, make_results, requirements
+from gazediffusion.storage import working_copy
 from gazediffusion.urls import is_remote
 from gazediffusion.version import __version__
 
@@ -54,14 +55,18 @@ def reproduce(
         with so_far all that follows from them is built. published: a results.json to compare
         with; GazeError if a number of the same runs and windows differs.
     command: as the page shows it. watcher: is notified of progress, and may ask for a stop.
+    folder: at a URL it is worked on in a local copy, and uploaded when the call ends or is stopped.
     Raises StoppedError when the watcher asks for a stop; the same call resumes.
 
     >>> reproduce("try", tiny=True, until="windows")  # prepares, and returns no folder of results
     """
+    given = locals()
     folder, plan = Path(folder), TINY if tiny else PAPER
     watcher = watcher or Silent()
     if is_remote(folder):
-        raise GazeError("the experiments are run in a local folder", path=folder)
+        with working_copy(folder) as (local, _):
+            written = reproduce(**{**given, "folder": local})
+        return None if written is None else folder / written.relative_to(local)
     _require_known(only, until)
     for name in runs:
         if name not in plan.runs:

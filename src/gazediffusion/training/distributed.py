@@ -16,7 +16,6 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -27,7 +26,6 @@ from torch.distributed.rendezvous import rendezvous
 from gazediffusion.device import choose_device
 from gazediffusion.errors import GazeError, StoppedError
 from gazediffusion.training.batches import Batch
-from gazediffusion.urls import is_remote
 
 T = TypeVar("T")
 _STEP_LIMIT = timedelta(minutes=30)  # a first step includes compilation
@@ -53,11 +51,15 @@ def joined(device: str) -> Processes | None:
     return Processes(_own_device(device))
 
 
-def require_run_folder(folder: Path | str) -> None:
-    """Refuse a run folder at a URL, of which each process would have a copy, for several."""
-    if is_remote(folder) and "WORLD_SIZE" in os.environ:
-        remedy = "name a local one, and upload it afterwards"
-        raise GazeError("several processes need a local run folder", path=folder, remedy=remedy)
+def is_first() -> bool:
+    """Whether this process writes: the first one that torchrun has started, or the only one."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def wait_for_all() -> None:
+    """Return when every process has come here; at once without torchrun."""
+    if dist.is_initialized():
+        dist.barrier()
 
 
 def by_first(processes: Processes | None, work: Callable[[], T]) -> T:
