@@ -6,6 +6,7 @@ are imported inside the commands, so that `--help` is fast.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -77,6 +78,9 @@ for command in (
 
 def main() -> None:
     """Run the command line; a `GazeError` becomes one line and exit code 2."""
+    # Threads that spin for long while they wait take the cores of other work (benchmarks/shared.py).
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", "2000")
     try:
         app()
     except GazeError as error:
