@@ -78,7 +78,7 @@ for command in (
 
 def main() -> None:
     """Run the command line; a `GazeError` becomes one line and exit code 2."""
-    # Threads that spin for long while they wait take the cores of other work (benchmarks/shared.py).
+    # Threads that spin long while they wait take the cores of other work: benchmarks/shared.py.
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "2000")
     try:
