@@ -4,9 +4,9 @@
 
 Each measurement is a process of its own that loads the packaged model, generates a few windows and
 then times n. Busy processes compute in one thread each. Threads that wait for each other spin
-before they sleep: long by default in GNU's OpenMP, briefly (`GOMP_SPINCOUNT=2000`, which the command
-sets), or not at all (`OMP_WAIT_POLICY=PASSIVE`). Prints the median of the rounds in seconds, and
-its ratio to the default on idle cores.
+before they sleep: long by default in GNU's OpenMP, briefly (`GOMP_SPINCOUNT=2000`, which the
+command sets), or not at all (`OMP_WAIT_POLICY=PASSIVE`). Prints the median of the rounds in
+seconds, and its ratio to the default on idle cores.
 """
 
 from __future__ import annotations
