@@ -350,9 +350,9 @@ def test_experiments_at_a_url_are_resumed_from_it(tmp_path: Path) -> None:
     assert sha256_of(Path("memory://try/data.json")) == before
 
 
-def test_a_log_of_tensorboard_needs_a_local_folder(tmp_path: Path, run: RunCommand) -> None:
+def test_a_log_of_tensorboard_is_uploaded_with_its_run(tmp_path: Path, run: RunCommand) -> None:
     saved_windows(tmp_path / "windows.safetensors")
-    code, _, errors = run(
-        "train", tmp_path / "windows.safetensors", "-o", "memory://a", "--tensorboard"
-    )
-    assert (code, errors) == (2, "error: memory://a: --tensorboard needs a local run folder\n")
+    options = ("--recipe", "position-tiny", "--epochs", "1", "--device", "cpu", "--tensorboard")
+    code, _, errors = run("train", tmp_path / "windows.safetensors", "-o", "memory://a", *options)
+    assert code == 0, errors
+    assert any(name.startswith("/a/tensorboard/events.out.tfevents.") for name in names())

@@ -225,6 +225,11 @@ def working_copy(
         upload_changes(copy)
 
 
+def place_of(folder: Path) -> Path:
+    """Where a folder is worked on: the local copy of one at a URL, or the folder itself."""
+    return _copy_of(folder) if is_remote(folder) else folder
+
+
 def upload_changes(copy: Path) -> None:
     """Upload what has changed in a fetched folder since, oldest first; other folders are left."""
     url = Path(shown(copy))

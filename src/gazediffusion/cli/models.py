@@ -34,8 +34,9 @@ from gazediffusion.cli.options import (
     screen_of,
     windows_or_recordings,
 )
-from gazediffusion.errors import GazeError, StoppedError
-from gazediffusion.urls import is_remote, shown
+from gazediffusion.errors import StoppedError
+from gazediffusion.storage import place_of
+from gazediffusion.urls import shown
 
 if TYPE_CHECKING:
     from gazediffusion.training.loop import Epoch
@@ -117,11 +118,9 @@ def train(
     import gazediffusion as gd
 
     mute_other_processes()
-    if tensorboard and is_remote(output):
-        raise GazeError("`tensorboard` needs a local run folder", path=output)
     loaded = [gd.Windows.load(path) for path in windows]
     source = None if initial is None else gd.load(initial, device="cpu")
-    log = progress.scalar_log(output / "tensorboard" if tensorboard else None)
+    log = progress.scalar_log(place_of(output) / "tensorboard" if tensorboard else None)
     with progress.stop_on_interrupt() as stopped, progress.TrainingBars() as bars:
 
         def on_epoch(epoch: Epoch) -> None:
