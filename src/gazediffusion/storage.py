@@ -199,10 +199,12 @@ def working_copy(
     is_writer: False for processes beside the one that writes, which have an empty folder.
     """
     path = Path(folder)
-    if not is_remote(path) or not is_writer:
+    if not is_remote(path):
+        yield path, _as_it_is
+        return
+    if not is_writer:
         with tempfile.TemporaryDirectory() as empty:
-            place = Path(empty) if is_remote(path) else path
-            yield place, lambda callback: callback or (lambda *given: None)
+            yield Path(empty), _as_it_is
         return
     copy = _copy_of(path)
     if names_in(path):
@@ -223,6 +225,10 @@ def working_copy(
         yield copy, uploading
     finally:
         upload_changes(copy)
+
+
+def _as_it_is(callback: Callable[..., None] | None) -> Callable[..., None]:
+    return callback or (lambda *given: None)
 
 
 def place_of(folder: Path) -> Path:

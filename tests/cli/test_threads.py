@@ -10,18 +10,22 @@ from gazediffusion import cli
 
 
 @pytest.mark.parametrize(
-    ("given", "spin"),
-    [({}, "2000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "ACTIVE"}, None)],
+    ("command", "given", "spin"),
+    [
+        ("plugins", {}, "2000"),
+        ("plugins", {"GOMP_SPINCOUNT": "7"}, "7"),
+        ("plugins", {"OMP_WAIT_POLICY": "ACTIVE"}, None),
+        ("serve", {}, None),  # its threads sleep at once
+        ("serve", {"GOMP_SPINCOUNT": "7"}, "7"),
+    ],
 )
 def test_threads_spin_briefly_unless_the_user_says_otherwise(
-    given: dict[str, str], spin: str | None, monkeypatch: pytest.MonkeyPatch
+    command: str, given: dict[str, str], spin: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[str | None] = []
     for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
-        monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv(name, "")  # so that what is set here is taken back
+        monkeypatch.delenv(name)
     for name, value in given.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(cli, "app", lambda: seen.append(os.environ.get("GOMP_SPINCOUNT")))
-    cli.main()
-    assert seen == [spin]
-    monkeypatch.delenv("GOMP_SPINCOUNT", raising=False)
+    cli.app([command, "--help"], standalone_mode=False)
+    assert os.environ.get("GOMP_SPINCOUNT") == spin

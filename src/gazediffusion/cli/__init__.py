@@ -48,10 +48,15 @@ def _version(is_requested: bool) -> None:
 
 @app.callback()
 def _common(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
-) -> None: ...
+) -> None:
+    # Threads that spin long while they wait take the cores of other work: benchmarks/shared.py.
+    # The service lets them sleep at once (web/server.py), which a count of spins would overrule.
+    if context.invoked_subcommand != "serve" and "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
 
 for command in (
@@ -78,9 +83,6 @@ for command in (
 
 def main() -> None:
     """Run the command line; a `GazeError` becomes one line and exit code 2."""
-    # Threads that spin long while they wait take the cores of other work: benchmarks/shared.py.
-    if "OMP_WAIT_POLICY" not in os.environ:
-        os.environ.setdefault("GOMP_SPINCOUNT", "2000")
     try:
         app()
     except GazeError as error:

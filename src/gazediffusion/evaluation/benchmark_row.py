@@ -11,13 +11,13 @@ from typing import Any
 from gazediffusion.document import NOTHING, Estimate
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.benchmark_definition import Definition, find_definition
+from gazediffusion.evaluation.headline import NOT_COMPUTED
 from gazediffusion.evaluation.result import plain_values
 from gazediffusion.files import read_json, written_whole
 
 ROW_FORMAT = "gazediffusion-benchmark"
 TRAINING = "real, training participants"
 _DIGITS = 5
-_NOT_COMPUTED = Estimate(None)
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,10 +53,10 @@ class BenchmarkRow:
     worst_ratio: Estimate
     precision: Estimate
     coverage: Estimate
-    saccade_count_percent: Estimate = _NOT_COMPUTED
-    fixation_count_percent: Estimate = _NOT_COMPUTED
-    path_length_percent: Estimate = _NOT_COMPUTED
-    main_sequence_percent: Estimate = _NOT_COMPUTED
+    saccade_count_percent: Estimate = NOT_COMPUTED
+    fixation_count_percent: Estimate = NOT_COMPUTED
+    path_length_percent: Estimate = NOT_COMPUTED
+    main_sequence_percent: Estimate = NOT_COMPUTED
     distances: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     deep_auc: Mapping[str, Estimate] = field(default_factory=dict)
     deep_floor: Mapping[str, Estimate] = field(default_factory=dict)

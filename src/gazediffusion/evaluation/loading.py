@@ -36,13 +36,14 @@ from gazediffusion.evaluation.set_loading import (
     options_of,
     screen_of,
 )
-from gazediffusion.evaluation.set_names import local_copy, named_sets
+from gazediffusion.evaluation.set_names import named_sets
 from gazediffusion.evaluation.set_tests import FeatureMap, Progress
 from gazediffusion.evaluation.summary import (
     DEFAULT,
     Like,
     find_summary,
 )
+from gazediffusion.storage import fetched
 
 if TYPE_CHECKING:
     from gazediffusion.data.readers import ReadOptions
@@ -102,9 +103,9 @@ def evaluate_files(
     """
     config = config or EvaluationConfig()
     synthetic = synthetic if isinstance(synthetic, Mapping) else named_sets(synthetic)
-    synthetic = {name: local_copy(path) for name, path in synthetic.items()}
-    real = None if real is None else local_copy(real)
-    reference = None if reference is None else local_copy(reference)
+    synthetic = {name: _local_copy(path) for name, path in synthetic.items()}
+    real = None if real is None else _local_copy(real)
+    reference = None if reference is None else _local_copy(reference)
     if n is not None and n < MIN_WINDOWS:
         raise GazeError(f"`n` must be {MIN_WINDOWS} or more for an evaluation, not {n}")
     options = options_of(settings)
@@ -280,3 +281,8 @@ def _feature_model(
         if run.config.recipe.representation == "position" and run.config.rate_hz == rate_hz:
             return bottleneck_features(run)
     return None
+
+
+def _local_copy(path: Path | str) -> Path | str:
+    """A local copy of a URL, with the card beside it; anything else as it is."""
+    return fetched(path, (f"{Path(path).stem}.json",)) if urls.is_remote(path) else path

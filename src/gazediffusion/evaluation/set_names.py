@@ -7,7 +7,6 @@ from pathlib import Path
 
 from gazediffusion import urls
 from gazediffusion.errors import GazeError
-from gazediffusion.storage import fetched
 
 
 def named_sets(given: Sequence[Path | str]) -> dict[str, Path | str]:
@@ -18,11 +17,6 @@ def named_sets(given: Sequence[Path | str]) -> dict[str, Path | str]:
             raise GazeError(f"two sets are named {name!r}", remedy="name one as NAME=PATH")
         sets[name] = path
     return sets
-
-
-def local_copy(path: Path | str) -> Path | str:
-    """A local copy of a URL, with the card beside it; anything else as it is."""
-    return fetched(path, (f"{Path(path).stem}.json",)) if urls.is_remote(path) else path
 
 
 def name_of(given: str) -> tuple[str, str]:

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.errors import GazeError
+from gazediffusion.models.representations import DECAY_S
 
 Floats = NDArray[np.float32]
 OVERLAP_S = 1.5  # of successive windows of long gaze
-_DECAY_S = 2.0  # of the offset of generated gaze beyond a known end: slower than drift
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ def joined(generated: Floats, known: Floats, rate_hz: float) -> Floats:
         if not len(at):
             continue
         beyond = np.maximum(at[0] - time, 0) + np.maximum(time - at[-1], 0)
-        offset = np.interp(time, at, (given - row)[at]) * np.exp(-beyond / (_DECAY_S * rate_hz))
+        offset = np.interp(time, at, (given - row)[at]) * np.exp(-beyond / (DECAY_S * rate_hz))
         row += offset.astype(np.float32)
         row[at] = given[at]
     return result

@@ -32,7 +32,7 @@ JOINT_STD = 0.5  # of every channel
 ASINH_SCALE = 0.02  # share of c_v above which velocities are compressed
 SLOW_S = 0.1  # standard deviation of the Gaussian low-pass filter
 JUMP_S = 0.1  # over which the difference after known samples is averaged
-DECAY_S = 2.0  # of that difference beyond them: slower than drift
+DECAY_S = 2.0  # of any offset of generated gaze beyond them: slower than drift
 
 
 @dataclass(frozen=True)
