@@ -7,7 +7,8 @@
 A row is a file docs/benchmark/TASK/NAME.json, as `gazediffusion benchmark` writes it. `--sets`: a
 folder with windows that were generated before, TASK-NAME.safetensors. `--models` generates those
 of the packaged models that are missing: seconds on a GPU, many minutes on two cores, the paper's
-networks hours. `--real` adds the deep two-sample test: a minute for each row on a GPU.
+networks hours. `--real` adds the deep two-sample test; runs/benchmark_deep.py does so for all rows
+that are there, several at a time.
 """
 
 from __future__ import annotations
@@ -91,6 +92,11 @@ def stem_of(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
+def of_task(made: gd.Windows, task: str) -> gd.Windows:
+    """The windows as of a task; the paper's models know one, films."""
+    return replace(made, tasks=(task,)) if len(made.tasks) == 1 else made
+
+
 def measure(given: argparse.Namespace) -> None:
     """Write the rows that are asked for."""
     windows = None if given.windows is None else gd.Windows.load(given.windows)
@@ -101,9 +107,7 @@ def measure(given: argparse.Namespace) -> None:
         if given.only and stem_of(name) not in given.only:
             continue
         print(f"{given.task}: {name}", flush=True)
-        made = make()
-        if len(made.tasks) == 1:  # the paper's models know one task, films
-            made = replace(made, tasks=(given.task,))
+        made = of_task(make(), given.task)
         show = partial(print, end="   \r", flush=True)
         row = gd.benchmark(
             made, given.task, name=name, trained_on=data, link=link, real=real, progress=show

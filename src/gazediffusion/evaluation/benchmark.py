@@ -9,6 +9,7 @@ of the set's windows; the held-out participants are fixed.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -20,7 +21,7 @@ from gazediffusion.data.windows import Windows
 from gazediffusion.document import Estimate
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.benchmark_definition import VERSION, Definition, find_definition
-from gazediffusion.evaluation.benchmark_row import BenchmarkRow
+from gazediffusion.evaluation.benchmark_row import DEEP_SETTINGS, BenchmarkRow
 from gazediffusion.evaluation.deep_result import DeepConfig
 from gazediffusion.evaluation.distances import draw_weights, interval_around
 from gazediffusion.evaluation.gaze_sets import GazeSet, at_rate_of, stream
@@ -39,6 +40,16 @@ Floats = NDArray[np.float64]
 N_REPLICATES = 500
 # The draw of windows and of replicates; a part of every definition, never chosen.
 _SEED = 0
+# The deep test of version 1, the same on every device. Of 300 windows 165 are trained on; so many
+# of real participants are compared in the floor.
+DEEP = DeepConfig(
+    seconds=(0.5, 8.0),
+    n_windows=165,
+    n_seeds=3,
+    n_steps=400,
+    batch_size=128,
+    with_occlusion=False,
+)
 
 
 def benchmark(
@@ -62,7 +73,7 @@ def benchmark(
     name, trained_on, link: how the row is named, which data the generator saw, where it is found.
     version: of the definitions; by default the newest.
     real: a windows file of recordings, for the deep two-sample test of networks trained for this
-        set; deep: its settings.
+        set; deep: other settings than `DEEP`, which rows of one table share.
     settings: of recordings, as in `read`.
 
     >>> import gazediffusion as gd
@@ -86,7 +97,9 @@ def benchmark(
     if real is None:
         return row
     recorded = real if isinstance(real, Windows) else Windows.load(real)
-    return _with_deep_test(row, definition, windows, recorded, deep or DeepConfig(), progress)
+    deep = deep or DEEP
+    floor = deep_floor(definition, recorded, deep, progress)
+    return with_deep_test(row, definition, windows, recorded, floor, deep, progress)
 
 
 def row_of(
@@ -107,7 +120,7 @@ def row_of(
         definition_sha256=definition.sha256,
         n_windows=len(chosen),
         n_given=len(windows),
-        windows_sha256=hashlib.sha256(np.ascontiguousarray(chosen.cut()).tobytes()).hexdigest(),
+        windows_sha256=_sha256(chosen),
         gazediffusion_version=__version__,
         warnings=warnings,
         **figures,
@@ -209,31 +222,64 @@ def _chosen(definition: Definition, windows: Windows, name: str) -> tuple[Window
     return windows.select(rows) if len(windows) > n else windows, warnings
 
 
-def _with_deep_test(
+def _sha256(windows: Windows) -> str:
+    return hashlib.sha256(np.ascontiguousarray(windows.cut()).tobytes()).hexdigest()
+
+
+def with_deep_test(
     row: BenchmarkRow,
     definition: Definition,
     windows: Windows,
     real: Windows,
-    config: DeepConfig,
-    progress: Progress,
+    floor: Mapping[str, Estimate],
+    config: DeepConfig = DEEP,
+    progress: Progress = lambda name: None,
 ) -> BenchmarkRow:
-    """The row with the AUC of networks trained for this set."""
+    """The row with the AUC of networks trained for its windows; nothing else of it changes.
+
+    floor: of `deep_floor`, the same for all rows of a task.
+    """
     from gazediffusion.evaluation.deep_test import deep_tests
 
+    training, held_out = _sides(definition, real)
+    chosen, _ = _chosen(definition, windows, row.name)
+    one = GazeSet.of(row.name, chosen, True)
+    one = replace(one, tasks=(definition.task,) * len(one.tasks))
+    config = replace(config, with_occlusion=False)
+    found = deep_tests(training, held_out, {row.name: one}, config, _SEED, progress, False)
+    return replace(
+        row,
+        deep_auc=_aucs(found["synthetic"][row.name]),
+        deep_floor=dict(floor),
+        deep_real_sha256=real.provenance.get("data_sha256") or "",
+        deep_windows_sha256=_sha256(chosen),
+        deep_settings={key: found["settings"][key] for key in DEEP_SETTINGS},
+    )
+
+
+def deep_floor(
+    definition: Definition,
+    real: Windows,
+    config: DeepConfig = DEEP,
+    progress: Progress = lambda name: None,
+) -> dict[str, Estimate]:
+    """The AUC between two groups of real participants, by test."""
+    from gazediffusion.evaluation.deep_test import deep_tests
+
+    config = replace(config, with_occlusion=False)
+    sides = _sides(definition, real)
+    return _aucs(deep_tests(*sides, {}, config, _SEED, progress, defects={})["floor"])
+
+
+def _aucs(found: Mapping[str, Any]) -> dict[str, Estimate]:
+    return {test: Estimate(**cell) for test, cell in found["auc"].items()}
+
+
+def _sides(definition: Definition, real: Windows) -> tuple[GazeSet, GazeSet]:
+    """Training and held-out participants of the task."""
     if definition.task not in real.tasks:
         raise GazeError(f"`real` holds no windows of the task {definition.task!r}")
     recorded = real.of_task(definition.task)
     if not len(recorded.held_out) or not len(recorded.train):
         raise GazeError("`real` has no held-out participants", remedy="give a file of `prepare`")
-    one = GazeSet.of(row.name, _chosen(definition, windows, row.name)[0], True)
-    one = replace(one, tasks=(definition.task,) * len(one.tasks))
-    sides = [GazeSet.of("train", recorded.train), GazeSet.of("real", recorded.held_out)]
-    config = replace(config, with_occlusion=False)
-    found = deep_tests(sides[0], sides[1], {row.name: one}, config, _SEED, progress)
-    auc, floor = found["synthetic"][row.name]["auc"], found["floor"]["auc"]
-    return replace(
-        row,
-        deep_auc={test: Estimate(**cell) for test, cell in auc.items()},
-        deep_floor={test: Estimate(**cell) for test, cell in floor.items()},
-        deep_real_sha256=real.provenance.get("data_sha256") or "",
-    )
+    return GazeSet.of("train", recorded.train), GazeSet.of("real", recorded.held_out)

@@ -18,6 +18,16 @@ from gazediffusion.files import read_json, written_whole
 ROW_FORMAT = "gazediffusion-benchmark"
 TRAINING = "real, training participants"
 _DIGITS = 5
+# What of a `DeepConfig` decides the figures of the deep test.
+DEEP_SETTINGS = (
+    "seconds",
+    "low_pass_hz",
+    "n_windows",
+    "n_seeds",
+    "n_steps",
+    "batch_size",
+    "widths",
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,6 +38,7 @@ class BenchmarkRow:
     how many of these exceed 1.5; worst, worst_ratio: the largest. precision: share of windows
     among real ones; coverage: share of real windows that are reached. deep_auc: of networks trained
     for this set, by test, and deep_floor between real participants; empty without real windows.
+    deep_settings: of that test (`DeepConfig`); deep_windows_sha256: of the windows it had.
     Percentages are against the training participants. distances: value, floor and ratio by
     distance. windows_sha256: of the windows that were compared. trained_on: what the generator saw,
     in the submitter's words. `gd.benchmark` gives one:
@@ -61,6 +72,8 @@ class BenchmarkRow:
     deep_auc: Mapping[str, Estimate] = field(default_factory=dict)
     deep_floor: Mapping[str, Estimate] = field(default_factory=dict)
     deep_real_sha256: str = ""
+    deep_windows_sha256: str = ""
+    deep_settings: Mapping[str, Any] = field(default_factory=dict)
     trained_on: str = ""
     link: str = ""
     warnings: Sequence[str] = ()
@@ -180,10 +193,15 @@ def markdown_table(rows: Sequence[BenchmarkRow]) -> str:
 
 
 def deep_table(rows: Sequence[BenchmarkRow]) -> str:
-    """AUC of networks trained for each set, as a Markdown table; empty where no row has it."""
+    """AUC of networks trained for each set, as a Markdown table; empty where no row has it.
+
+    Rows of several settings are refused: longer training recognises more.
+    """
     tested = [row for row in _ordered(rows) if row.deep_auc]
     if not tested:
         return ""
+    if len({json.dumps(plain_values(dict(row.deep_settings))) for row in tested}) != 1:
+        raise GazeError("deep tests of several settings cannot stand in one table")
     tests = list(tested[0].deep_auc)
     floor = [_number("auc", tested[0].deep_floor[one]) for one in tests]
     lines = [[row.name, *(_number("auc", row.deep_auc[one]) for one in tests)] for row in tested]

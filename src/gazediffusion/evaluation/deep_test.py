@@ -67,7 +67,8 @@ def deep_tests(
     """The test of every synthetic set, the floor and the planted defects, as plain values.
 
     training, held_out: real participants to train on and to test. with_references: False leaves
-    out the floor and the planted defects. defects: other ones than jitter and speed, by name.
+    out the floor and the planted defects. defects: other ones than jitter and speed, by name; none
+    of an empty mapping.
     """
     from gazediffusion.device import choose_device
 
@@ -75,17 +76,18 @@ def deep_tests(
     config = config.on(device)
     real = RealSets(training, held_out, config.n_windows, seed)
     step = median_step(training.gaze[evenly_spaced(len(training.gaze), _FITTED)])
-    planted = defects or {
-        f"planted: jitter of {JITTER:g} median step": jitter(JITTER, step),
-        f"planted: all speeds times {SCALE:g}": scaled(SCALE),
-    }
+    if defects is None:
+        defects = {
+            f"planted: jitter of {JITTER:g} median step": jitter(JITTER, step),
+            f"planted: all speeds times {SCALE:g}": scaled(SCALE),
+        }
     trials: dict[str, Callable[[int], Trial]] = {
         name: lambda k, one=one: real.against(one, k)  # type: ignore[misc]
         for name, one in synthetic.items()
     }
     if with_references:
         trials["floor"] = real.between_participants
-        for name, defect in planted.items():
+        for name, defect in defects.items():
             trials[name] = lambda k, name=name, defect=defect: (  # type: ignore[misc]
                 real.with_defect(name, defect, k)
             )
@@ -100,7 +102,7 @@ def deep_tests(
     return {
         "settings": {**asdict(config), "seed": seed, "tests": list(cells), "jitter": JITTER * step},
         "floor": found.get("floor"),
-        "planted": {name: found[name] for name in planted if name in found},
+        "planted": {name: found[name] for name in defects if name in found},
         "synthetic": {name: found[name] for name in synthetic},
     }
 

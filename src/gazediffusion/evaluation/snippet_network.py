@@ -12,12 +12,10 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim.swa_utils import AveragedModel
 
 from gazediffusion.device import has_fast_bf16
 from gazediffusion.models.representations import JOINT_STD
@@ -27,6 +25,8 @@ N_CHANNELS = 4
 Pair = tuple[Tensor, Tensor]
 # A loss below which two sets are separated in every case.
 _SEPARATED = 0.01
+# Lengths of snippets that are trained on.
+_N_LENGTHS = 9
 # Scored at once; a network of this size fills a GPU with fewer.
 _SCORED = 512
 
@@ -153,13 +153,13 @@ def _fit(
     n_half = fitting.batch_size // 2
     labels = torch.arange(2 * n_half, device=device).ge(n_half).float()
     n_crops = n_crops_of(training[0].shape[-1], length)
-    averaged: Any = AveragedModel(
-        network, multi_avg_fn=partial(_average, fitting.average), use_buffers=True
-    )
+    averaged = copy.deepcopy(network)
+    averages, values = _weights(averaged, network)
+    lengths = _shortened(length, fitting.shortest, fitting.n_steps, generator)
     lowest, n_worse, best = math.inf, 0, network.state_dict()
     for step in range(1, fitting.n_steps + 1):
         network.train()
-        here = _shortened(length, fitting.shortest, generator)
+        here = lengths[step - 1]
         batch = torch.cat([drawn_snippets(one, n_half, here, generator) for one in training])
         batch = augmented(batch, fitting, generator)
         optimizer.zero_grad(set_to_none=True)
@@ -169,29 +169,28 @@ def _fit(
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         schedule.step()
-        averaged.update_parameters(network)
+        _average(averages, values, fitting.average, step)
         if step % fitting.n_check == 0 or step == fitting.n_steps:
             on_step(step)
-            found = _loss(averaged.module, stopping, length, n_crops)
+            found = _loss(averaged, stopping, length, n_crops)
             n_worse = 0 if found < lowest else n_worse + 1
             if found < lowest:
-                lowest, best = found, copy.deepcopy(averaged.module.state_dict())
+                lowest, best = found, copy.deepcopy(averaged.state_dict())
             if n_worse >= fitting.patience or lowest < _SEPARATED:
                 break
     network.load_state_dict(best)
     return network.eval()
 
 
-def _average(decay: float, averages: list[Tensor], values: list[Tensor], n: Tensor | int) -> None:
-    """Move averages towards values of the n-th step; faster in the first steps."""
-    if not averages[0].is_floating_point():
-        for average, value in zip(averages, values, strict=True):
-            average.copy_(value)
-        return
-    n_steps = float(n)
-    weight = 1.0 - min(decay, (1.0 + n_steps) / (10.0 + n_steps))
-    for average, value in zip(averages, values, strict=True):
-        average.lerp_(value, weight)
+def _weights(*networks: SnippetNetwork) -> list[list[Tensor]]:
+    """Weights and running means of each network, which in-place changes of them change."""
+    return [[t for t in one.state_dict().values() if t.is_floating_point()] for one in networks]
+
+
+def _average(averages: list[Tensor], values: list[Tensor], decay: float, step: int) -> None:
+    """Move averages towards values of a step, from 1 on; faster in the first steps."""
+    weight = 1.0 if step == 1 else 1.0 - min(decay, step / (9.0 + step))
+    torch._foreach_lerp_(averages, values, weight)
 
 
 def _learning_rate(share: float) -> float:
@@ -228,10 +227,15 @@ def augmented(snippets: Tensor, fitting: Fitting, generator: torch.Generator) ->
     return snippets
 
 
-def _shortened(length: int, shortest: float, generator: torch.Generator) -> int:
-    """A random length between `shortest` of a length and all of it."""
-    share = torch.rand((), generator=generator, device=generator.device)
-    return max(1, round(length * (shortest + (1.0 - shortest) * float(share))))
+def _shortened(length: int, shortest: float, n: int, generator: torch.Generator) -> list[int]:
+    """n random lengths between `shortest` of a length and all of it, of nine that are possible.
+
+    Of few lengths, because a GPU chooses its convolutions anew for each; all at once, because a
+    number that is read in each step makes the processor wait for the device.
+    """
+    drawn = torch.randint(_N_LENGTHS, (n,), generator=generator, device=generator.device)
+    shares = (shortest + (1.0 - shortest) * k / (_N_LENGTHS - 1) for k in drawn.tolist())
+    return [max(1, round(length * one)) for one in shares]
 
 
 def n_crops_of(n_samples: int, length: int) -> int:
