@@ -77,11 +77,11 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
                     ((2, -12), "right") if row["sampler"] == "multistep" else ((2, 6), "left")
                 )
                 place = {"xytext": shift, "textcoords": "offset points", "ha": side}
-                axes.annotate(text, (row["seconds"], row[key]), fontsize=8, **place)
+                axes.annotate(text, (row["seconds"], row[key]), fontsize="small", **place)
             axes.axhline(1, color=GREY, linewidth=0.8)
             axes.set(xlabel="seconds per window", ylabel=label, yscale="log", xlim=(0, None))
             axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        all_axes[0].set_title("numbers: network evaluations per window", loc="left", fontsize=9)
+        all_axes[0].set_title("numbers: network evaluations per window", loc="left")
         all_axes[1].legend()
         save_figure(figure, path)
 

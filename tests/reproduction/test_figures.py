@@ -329,7 +329,7 @@ def test_feature_marginals_print_the_distances_of_the_reference_run(artefacts: A
             one["distances"][kind]["synthetic"][PLAN.reference]["value"] for kind in ("ks", "js")
         )
         floors = [one["distances"][kind]["floor"] for kind in ("ks", "js")]
-        assert f"KS {ks:.3f} (floor {floors[0]:.3f})   JS {js:.4f} (floor {floors[1]:.4f})" in said
+        assert f"KS {ks:.3f} (floor {floors[0]:.3f})\nJS {js:.4f} (floor {floors[1]:.4f})" in said
         assert f"mean {one['mean'][PLAN.reference] / one['mean']['real']:.2f} of held-out" in said
     assert f"every other set: n = {results['about']['n_common']:,} windows" in said
 
@@ -372,7 +372,7 @@ def test_temporal_diagnostics_say_how_slow_the_model_is_and_what_power_it_lacks(
 
 
 def test_every_axis_has_a_unit(artefacts: Artefacts) -> None:
-    without = ("autocorrelation", "epoch", "share of fixational motion left unexplained")
+    without = ("autocorrelation", "epoch", "share of fixational motion\nleft unexplained")
     for name, draw in FIGURES.items():
         if name == "architecture":
             continue

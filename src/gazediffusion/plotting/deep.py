@@ -82,10 +82,10 @@ def deep_figure(test: Results, colours: Mapping[str, str]) -> Figure | None:
     figure, grid = plt.subplots(n_rows, 1, figsize=(9.0, 2.6 * n_rows + 0.6), squeeze=False)
     axes_of = [axes for (axes,) in grid]
     for axes, (title, sets) in zip(axes_of, panels, strict=False):
-        draw_auc(sets, colours, axes).set_title(title, fontsize=9)
+        draw_auc(sets, colours, axes).set_title(title)
     if profiles:
         key, sets_in_time = next(iter(profiles.items()))
-        draw_saliency(sets_in_time, colours, axes_of[-1]).set_title(key, fontsize=9)
+        draw_saliency(sets_in_time, colours, axes_of[-1]).set_title(key)
     handles, labels = axes_of[0].get_legend_handles_labels()
     shown = [label.replace("$", r"\$") for label in labels]
     figure.legend(handles, shown, loc="outside lower center", ncols=2)

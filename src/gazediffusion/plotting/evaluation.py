@@ -44,6 +44,8 @@ SYNTHETIC_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, "#56B4E9", "#E69F00")
 _LINES: tuple[Any, ...] = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1, 1, 1, 1, 1)))
 _MARKERS = "osD^vP"
 _LABEL_LENGTH = 34
+# A longer label of an axis has its unit in a second line.
+_LINE_LENGTH = 30
 _DENSITY = "density (per unit of x)"
 _PAIRS = 5
 # Where densities span decades, a linear axis would show the fixations' peak and nothing else.
@@ -122,7 +124,10 @@ def draw_histogram(quantity: Results, styles: Styles, axes: Axes, is_log: bool =
         # A set that is one spike may leave the picture; the real one must stay readable.
         axes.set_ylim(0, 1.05 * min(max(peaks.values()), 3.0 * peaks["real"]))
     unit = f" ({quantity['unit']})" if quantity.get("unit") else ""
-    axes.set(xlabel=f"{quantity['title']}{unit}", ylabel=_DENSITY, xlim=edges[[0, -1]])
+    label = f"{quantity['title']}{unit}"
+    if len(label) > _LINE_LENGTH:
+        label = f"{quantity['title']}\n{unit.strip()}"
+    axes.set(xlabel=label, ylabel=_DENSITY, xlim=edges[[0, -1]])
     axes.set_axisbelow(True)
     axes.locator_params(axis="x", nbins=5)
     return axes
@@ -201,7 +206,7 @@ def draw_pair(pair: Results, colour: str, axes: Axes) -> Axes:
     reach = 1.08 * max(np.abs(training).max(), np.abs(synthetic).max(), 1e-9)
     axes.set(xlim=(-reach, reach), ylim=(reach, -reach), aspect="equal", xticks=[], yticks=[])
     axes.spines[:].set_visible(False)
-    axes.set_title(f"{pair['distance']:.3g}", fontsize=8)
+    axes.set_title(f"{pair['distance']:.3g}", fontsize="small")
     return axes
 
 
@@ -249,7 +254,7 @@ def _panels(
 def _draw_panel(data: Results, styles: Styles, axes: Axes) -> None:
     """A histogram or a curve."""
     if "sets" in data:
-        draw_curve(data, styles, axes).set_title(data["title"], fontsize=9)
+        draw_curve(data, styles, axes).set_title(data["title"], fontsize="medium")
         low, high = _span(data["sets"].values()) or (1.0, 1.0)
         if "autocorrelation" not in data["title"] and high > 30 * low:
             axes.set_yscale("log")
@@ -302,7 +307,7 @@ def memorisation(results: Results) -> Figure | None:
             draw_pair(pair, styles[name].colour, axes)
         for axes in row[len(found) :]:
             axes.set_visible(False)
-        row[0].set_ylabel(styles[name].label, fontsize=8)
+        row[0].set_ylabel(styles[name].label, fontsize="small")
     figure.suptitle("closest pairs: training (grey), synthetic (colour), distance above")
     return figure
 

@@ -79,5 +79,5 @@ def _draw_windows(grid: Any, windows: Windows, name: str) -> None:
             path_axes.tick_params(labelleft=False)
             trace_axes.tick_params(labelleft=False)
     grid[1, 0].set_ylabel("normalized units")
-    grid[1, 0].legend(loc="lower right", bbox_to_anchor=(1, 0.98), ncols=2)
+    grid[1, 0].legend(loc="lower right", bbox_to_anchor=(1, 0.98), ncols=2, handlelength=1.2)
     draw_time_scale(seconds[-1], list(grid[0]), shrink=0.6, pad=0.01)

@@ -51,7 +51,7 @@ def panels(n_rows: int, n_columns: int, width: float, height: float, **shared: A
 
 def add_title(figure: Figure, title: str, has_legend: bool = False) -> Figure:
     """A title in one or two lines; below, the sets of the first panel, which are those of all."""
-    figure.suptitle(title, fontsize=10)
+    figure.suptitle(title)
     if has_legend:
         handles, labels = figure.axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))

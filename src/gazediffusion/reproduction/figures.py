@@ -115,7 +115,7 @@ def generated_trajectories(artefacts: Artefacts) -> Figure | None:
         return None
     screen, plan = _screen(artefacts), artefacts.plan
     shape = screen.height_px / screen.width_px
-    figure, grid = panels(2, _N_SHOWN // 2, 10.0, 4.4 * shape + 1.2, sharex=True, sharey=True)
+    figure, grid = panels(2, _N_SHOWN // 2, 10.0, 4.8 * shape + 1.4, sharex=True, sharey=True)
     for number, axes in enumerate(grid.flat):
         axes.set_visible(number < len(shown))
         if number < len(shown):
@@ -146,7 +146,7 @@ def four_metrics(plan: Plan, compared: Comparison) -> Figure:
         _panel_title(axes, f"({letter}) {quantity['title']}", "JS", js, plan.reference)
         if "whole_histogram" in quantity:
             said = "JS in the bins up to the 99.5th percentile (dotted)"
-            look: Any = {"fontsize": 7.5, "color": "#444444", "backgroundcolor": "white"}
+            look: Any = {"fontsize": "small", "color": "#444444", "backgroundcolor": "white"}
             axes.text(0.98, 0.96, said, transform=axes.transAxes, ha="right", va="top", **look)
         if quantity["unit"] == "rad":
             ticks = ["$-π$", "$-π/2$", "0", "$π/2$", "$π$"]
@@ -182,16 +182,16 @@ def feature_marginals(plan: Plan, compared: Comparison) -> Figure:
     """The nine features of a window, with KS and JS of the reference run."""
     reference = plan.reference
     styles = _with_seeds(compared, plan.position_sets, reference, "position model", BLUE)
-    figure, grid = panels(3, 3, 10.5, 9.0)
+    figure, grid = panels(3, 3, 10.5, 10.2)
     for name, axes in zip(FEATURES, grid.flat, strict=True):
         quantity = _quantity(compared, "features", name)
         plots.draw_histogram(quantity, styles, axes)
         ks, js = (compared.distance("features", name, kind) for kind in ("ks", "js"))
         share = _over_held_out(quantity["mean"], reference)
-        said = f"KS {_value(ks, reference):.3f} (floor {ks.floor:.3f})   "
+        said = f"KS {_value(ks, reference):.3f} (floor {ks.floor:.3f})\n"
         said += f"JS {_value(js, reference):.4f} (floor {js.floor:.4f})"
         mean = "" if share is None else f"mean {share:.2f} of held-out participants"
-        axes.set_title(f"{said}\n{mean}", fontsize=7.5)
+        axes.set_title(f"{said}\n{mean}", fontsize="small")
         axes.set_ylabel("" if axes not in grid[:, 0] else axes.get_ylabel())
     title = "nine features of a window in the bins of JS, whose end bins hold the tails"
     return add_title(figure, f"{title}; numbers of seed {plan.reference_seed}", has_legend=True)
@@ -312,8 +312,8 @@ def _panel_title(axes: Axes, name: str, kind: str, measure: Measure, model: str)
 
 def _set_titles(axes: Axes, name: str, said: str) -> None:
     """A panel's name and, below it, what is said of it."""
-    axes.set_title(f"{name}\n", loc="left", fontsize=9)
-    axes.set_title(said, loc="right", fontsize=8, color="#444444")
+    axes.set_title(f"{name}\n", loc="left")
+    axes.set_title(said, loc="right", fontsize="small", color="#444444")
 
 
 def _over_held_out(values: Values, name: str) -> float | None:

@@ -37,7 +37,7 @@ def noise_levels(artefacts: Artefacts) -> Figure | None:
     runs = {kind: [name for name in names if name in levels] for kind, names in sets.items()}
     if not any(runs.values()):
         return None
-    figure, ((loss_axes, share_axes),) = panels(1, 2, 10.0, 4.4)
+    figure, ((loss_axes, share_axes),) = panels(1, 2, 10.0, 4.8)
     counts, smallest = [], float(np.sqrt(plan.position.beta_first))
     for kind, names in runs.items():
         found = [levels[name] for name in names]
@@ -56,17 +56,17 @@ def noise_levels(artefacts: Artefacts) -> Figure | None:
     recovered = "dotted: nothing recovered"
     if found := [levels[name] for name in runs["position"]]:
         first = np.mean([_at_smallest_noise(one)["unexplained_fixation"] for one in found])
-        recovered += f"; position model at smallest noise: {first:.3g}"
+        recovered += f"; position model, smallest noise: {first:.3g}"
     for axes, letter, right, label in (
-        (loss_axes, "(a)", dashed, "squared error of predicted noise (variance 1)"),
-        (share_axes, "(b)", recovered, "share of fixational motion left unexplained"),
+        (loss_axes, "(a)", dashed, "squared error of predicted noise\n(variance 1)"),
+        (share_axes, "(b)", recovered, "share of fixational motion\nleft unexplained"),
     ):
         axes.axvline(smallest, color=GREY, linewidth=0.9, linestyle="--")
         noise = "noise $\\sigma = \\sqrt{(1 - \\bar\\alpha_t) / \\bar\\alpha_t}$"
-        noise += " (position: normalized units; velocity: $c_v$)"
+        noise += "\n(position: normalized units; velocity: $c_v$)"
         axes.set(xscale="log", yscale="log", xlabel=noise, ylabel=label)
-        axes.set_title(letter, loc="left")
-        axes.set_title(right, loc="right", fontsize=8)
+        axes.set_title(f"{letter}\n", loc="left")
+        axes.set_title(right, loc="right", fontsize="small")
     share_axes.axhline(1.0, color="black", linewidth=0.9, linestyle=":")
     title = "what the networks learn at each noise level"
     return add_title(figure, f"{title}\n{'; '.join(counts)}", has_legend=True)
@@ -120,7 +120,7 @@ def training_curves(artefacts: Artefacts) -> Figure | None:
         axes.set(yscale="log", xlabel="epoch", ylabel=loss, title=title)
         _show_plateau(found, best, axes)
         figure_parts.set_plain_ticks(axes.yaxis, (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0))
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), fontsize=7.5)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14))
     return add_title(figure, "validation loss (circle: best epoch), training loss faint")
 
 
