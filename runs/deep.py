@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,25 +58,17 @@ def tested(
     config: gd.DeepConfig,
     seed: int,
     with_references: bool,
-) -> Iterator[dict[str, Any]]:
-    """The plain results of one windows file, again after each set, so that a limit loses one."""
+    on_set: Callable[[dict[str, Any]], None],
+) -> None:
+    """Give on_set the plain results of one windows file after each set: a limit loses one."""
     synthetic: dict[str, gd.Windows] = {}
     for name, what in sets.items():
         show(f"generating {name}")
         synthetic[name] = synthetic_of(windows, what, n)
     show("reading the real windows")
-    training, held_out = GazeSet.of("train", windows.train), GazeSet.of("real", windows.held_out)
+    real = GazeSet.of("train", windows.train), GazeSet.of("real", windows.held_out)
     of_name = {one.name: one for one in synthetic_sets(synthetic, seed, None)}
-    found: dict[str, Any] = {}
-    for name, one in of_name.items():
-        further = deep_tests(training, held_out, {name: one}, config, seed, show, False)
-        found = further | {"synthetic": found.get("synthetic", {}) | further["synthetic"]}
-        yield found
-    if with_references:
-        found = deep_tests(training, held_out, {}, config, seed, show) | {
-            "synthetic": found["synthetic"]
-        }
-        yield found
+    deep_tests(*real, of_name, config, seed, show, with_references, on_set=on_set)
 
 
 def markdown(table: Table) -> Iterator[str]:
@@ -122,13 +114,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         windows = gd.Windows.load(path)
         if given.split_seed is not None:
             windows = split_again(windows, given.split_seed)
-        references = not given.no_references
-        for so_far in tested(windows, sets, given.n, config, given.seed, references):
-            found[path.stem] = so_far
-            rows = {f"{path.stem}: {row}": one for row, one in deep_sets(so_far).items()}
+
+        def keep(so_far: dict[str, Any], name: str = path.stem) -> None:
+            found[name] = so_far
+            rows = {f"{name}: {row}": one for row, one in deep_sets(so_far).items()}
             print(*markdown(auc_table(rows)), sep="\n", flush=True)
             if given.output is not None:
                 write_json(given.output, plain_values(found))
+
+        references = not given.no_references
+        tested(windows, sets, given.n, config, given.seed, references, keep)
     show(f"done in {time.monotonic() - BEGUN:.0f} s\n")
     rows = {}
     for name, test in found.items():

@@ -114,8 +114,15 @@ def test_progress_names_set_rate_and_time_left() -> None:
     lines: list[str] = []
     config = DeepConfig(seconds=(0.25,), n_seeds=1, n_steps=3, batch_size=16, widths=(4,))
     synthetic = {"ours": gaze_set(150, 1, 2, is_synthetic=True)}
-    deep_test.deep_tests(*real_sides(), synthetic, config, 0, lines.append, False)
-    assert lines[0].startswith("deep test: ours, 0.248 s, seed 1 of 1, training 1 of 2, step 3, ")
+    so_far: list[list[str]] = []
+
+    def on_set(found: dict[str, Any]) -> None:
+        so_far.append([*found["synthetic"], *(["floor"] if found["floor"] else [])])
+
+    real = real_sides()
+    deep_test.deep_tests(*real, synthetic, config, 0, lines.append, defects={}, on_set=on_set)
+    assert so_far == [["ours"], ["ours", "floor"]]
+    assert lines[0].startswith("deep test: ours, 0.248 s, seed 1 of 1, training 1 of 4, step 3, ")
     assert "steps/s" in lines[0]
     assert lines[-1].endswith("at most 0:00 left")
 

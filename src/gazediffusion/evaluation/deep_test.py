@@ -63,12 +63,13 @@ def deep_tests(
     progress: Progress = lambda name: None,
     with_references: bool = True,
     defects: Mapping[str, Defect] | None = None,
+    on_set: Callable[[Results], None] = lambda so_far: None,
 ) -> Results:
     """The test of every synthetic set, the floor and the planted defects, as plain values.
 
     training, held_out: real participants to train on and to test. with_references: False leaves
     out the floor and the planted defects. defects: other ones than jitter and speed, by name; none
-    of an empty mapping.
+    of an empty mapping. on_set: called with the results so far when a set is done.
     """
     from gazediffusion.device import choose_device
 
@@ -95,16 +96,23 @@ def deep_tests(
     # Refuse what cannot be done before hours of training.
     first = {name: of(0) for name, of in trials.items()}
     work = _Work(config, cells, seed, device, progress, len(trials))
-    found = {}
+    results: Results = {
+        "settings": {**asdict(config), "seed": seed, "tests": list(cells), "jitter": JITTER * step},
+        "floor": None,
+        "planted": {},
+        "synthetic": {},
+    }
     for name, of in trials.items():
         tested = [first[name] if k == 0 else of(k) for k in range(config.n_seeds or 1)]
-        found[name] = work.test(name, tested).to_plain()
-    return {
-        "settings": {**asdict(config), "seed": seed, "tests": list(cells), "jitter": JITTER * step},
-        "floor": found.get("floor"),
-        "planted": {name: found[name] for name in defects if name in found},
-        "synthetic": {name: found[name] for name in synthetic},
-    }
+        found = work.test(name, tested).to_plain()
+        if name in synthetic:
+            results["synthetic"][name] = found
+        elif name in defects:
+            results["planted"][name] = found
+        else:
+            results["floor"] = found
+        on_set(results)
+    return results
 
 
 class _Work:
