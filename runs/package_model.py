@@ -2,10 +2,10 @@
 
     python runs/package_model.py RUN NAME [--levels 31] [--evaluation REPORT/results.json ...]
 
-writes src/gazediffusion/models/pretrained/NAME. The headlines of `gazediffusion evaluate ... -o
-REPORT` go into the card. How many levels a model needs: runs/rounding.py, and docs/results,
-"Rounded weights". Sampling settings are those of the recipe today, which may have been chosen after
-training (docs/log.md).
+writes src/gazediffusion/models/pretrained/NAME. RUN is a run folder, or a packaged model, which is
+rounded again. The headlines of `gazediffusion evaluate ... -o REPORT` go into the card. How many
+levels a model needs: runs/rounding.py, and docs/results, "Rounded weights". Sampling settings are
+those of the recipe today, which may have been chosen after training (docs/log.md).
 """
 
 from __future__ import annotations
@@ -17,8 +17,13 @@ from typing import Any
 
 from gazediffusion.document import Estimate, Table, to_markdown
 from gazediffusion.files import read_json
-from gazediffusion.models.checkpoint import Run, load_run
-from gazediffusion.models.pretrained import WEIGHTS, pretrained_folder, save_pretrained
+from gazediffusion.models.checkpoint import Run
+from gazediffusion.models.pretrained import (
+    WEIGHTS,
+    load_model,
+    pretrained_folder,
+    save_pretrained,
+)
 from gazediffusion.models.recipes import Recipe, find_recipe
 
 # The terms of the data, by the name of the file.
@@ -105,13 +110,13 @@ def with_present_sampling(recipe: Recipe) -> Recipe:
 def main() -> None:
     """Package the run named on the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("run", type=Path)
+    parser.add_argument("run", help="a run folder or a packaged model")
     parser.add_argument("name")
     parser.add_argument("--levels", type=int, default=31)
     parser.add_argument("--evaluation", type=Path, nargs="*", default=[])
     given = parser.parse_args()
     folder = pretrained_folder() / given.name
-    run = load_run(given.run)
+    run = load_model(given.run)
     run = replace(run, config=replace(run.config, recipe=with_present_sampling(run.config.recipe)))
     save_pretrained(run, folder, given.levels)
     megabytes = (folder / WEIGHTS).stat().st_size / 1e6
