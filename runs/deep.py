@@ -125,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         references = not given.no_references
         tested(windows, sets, given.n, config, given.seed, references, keep)
     show(f"done in {time.monotonic() - BEGUN:.0f} s\n")
-    rows = {}
+    rows: dict[str, Any] = {}
     for name, test in found.items():
         print(f"\n## {name}")
         for block in deep_blocks(test):
