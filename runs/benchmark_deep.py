@@ -7,7 +7,8 @@
 Of every row ROWS/TASK/NAME.json the set is generated again (our qualities, baselines) or read (the
 peers' files; the paper's recipes from FOLDER/TASK-NAME.safetensors). Rows whose set is missing are
 left. The floor of a task is computed once. A row is written as soon as it is done, and rows of
-OUTPUT that are done are not computed again. Settings: `gazediffusion.evaluation.benchmark: DEEP`.
+OUTPUT that are done with the same settings are not computed again. Settings: `DEEP` of
+`gazediffusion.evaluation.benchmark`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from benchmark import PAPER, ROWS, candidates, of_task, stem_of, tables
 from gazediffusion.document import Estimate
 from gazediffusion.evaluation.benchmark import DEEP, deep_floor, with_deep_test
 from gazediffusion.evaluation.benchmark_definition import find_definition
+from gazediffusion.evaluation.benchmark_row import DEEP_SETTINGS
+from gazediffusion.evaluation.result import plain_values
 
 FLOOR = "floor"
 Floor = Mapping[str, Estimate]
@@ -66,7 +69,8 @@ def jobs_of(given: argparse.Namespace, deep: gd.DeepConfig) -> Iterator[Job]:
     found = []
     for task, real in (one.split("=", 1) for one in given.windows):
         shared = (given.peers, given.sets, deep)
-        if floor_of(given.output, task) is None:
+        done = done_rows(given.output, task, deep)
+        if not done:
             found.append(Job(task, FLOOR, Path(real), None, *shared))
         can_be_made = {
             stem_of(name)
@@ -77,8 +81,7 @@ def jobs_of(given: argparse.Namespace, deep: gd.DeepConfig) -> Iterator[Job]:
             if path.stem not in can_be_made:
                 print(f"{task}: {path.stem}: its set is not there, left as it is", flush=True)
                 continue
-            done = given.output / task / path.name
-            if not (done.exists() and gd.BenchmarkRow.load(done).deep_auc):
+            if path.stem not in done:
                 found.append(Job(task, path.stem, Path(real), path, *shared))
     order = {FLOOR: 0, "gazediffusion": 1}
     yield from sorted(found, key=lambda job: order.get(job.stem.split("-")[0], 2))
@@ -90,10 +93,11 @@ def stored(sets: Path | None, task: str, name: str) -> Path:
     return (sets or Path("-")) / f"{task}-{of_name[name]}.safetensors"
 
 
-def floor_of(output: Path, task: str) -> Floor | None:
-    """The floor of a task from a row that is done."""
-    rows = (gd.BenchmarkRow.load(path) for path in sorted((output / task).glob("*.json")))
-    return next((row.deep_floor for row in rows if row.deep_floor), None)
+def done_rows(output: Path, task: str, deep: gd.DeepConfig) -> dict[str, gd.BenchmarkRow]:
+    """The rows of a task that have been tested with these settings, by the name of the file."""
+    settings = plain_values({key: getattr(deep, key) for key in DEEP_SETTINGS})
+    rows = {path.stem: gd.BenchmarkRow.load(path) for path in (output / task).glob("*.json")}
+    return {stem: row for stem, row in rows.items() if row.deep_settings == settings}
 
 
 def add(job: Job, found: dict[str, Any], floor: Floor, output: Path) -> None:
@@ -114,7 +118,10 @@ def show(job: Job, auc: Floor, more: str = "") -> None:
 
 def work(jobs: Sequence[Job], output: Path, n_workers: int, limit: float | None) -> int:
     """Do the jobs; how many failed or were not done within the limit."""
-    floors = {job.task: floor_of(output, job.task) for job in jobs}
+    floors: dict[str, Floor] = {}
+    for job in jobs:
+        if done := done_rows(output, job.task, job.deep):
+            floors[job.task] = next(iter(done.values())).deep_floor
     n_left, waiting = len(jobs), list[tuple[Job, dict[str, Any]]]()
     pool = ProcessPoolExecutor(n_workers, get_context("spawn"))
     running = {pool.submit(test, job): job for job in jobs}
@@ -132,9 +139,9 @@ def work(jobs: Sequence[Job], output: Path, n_workers: int, limit: float | None)
                 show(job, found["deep_floor"])
             else:
                 waiting.append((job, found))
-            for one in [one for one in waiting if floors[one[0].task]]:
+            for one in [one for one in waiting if one[0].task in floors]:
                 waiting.remove(one)
-                add(*one, floors[one[0].task] or {}, output)
+                add(*one, floors[one[0].task], output)
     except TimeoutError:
         print(f"stopped after {limit:g} s", flush=True)
         for worker in list(pool._processes.values()):

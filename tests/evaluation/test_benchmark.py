@@ -258,7 +258,8 @@ def test_the_deep_test_is_added_to_a_row_and_nothing_else_of_it_changes(
     script = from_folder("runs", "benchmark_deep")
     rows = ROOT / "docs" / "benchmark"
     auc = {"8 s": Estimate(0.75, [0.7, 0.8])}
-    found = {"deep_auc": auc, "deep_windows_sha256": "other", "deep_settings": {"n_steps": 400}}
+    settings = {key: getattr(script.DEEP, key) for key in script.DEEP_SETTINGS}
+    found = {"deep_auc": auc, "deep_windows_sha256": "other", "deep_settings": settings}
     for path in rows.glob("movies/*.json"):
         job = script.Job("movies", path.stem, Path("-"), path, None, None, script.DEEP)
         script.add(job, found, {"8 s": Estimate(0.5)}, tmp_path)
@@ -279,6 +280,7 @@ def test_the_deep_test_is_added_to_a_row_and_nothing_else_of_it_changes(
     (tmp_path / "movies-position.safetensors").touch()
     given = Namespace(windows=["movies=-"], peers=None, sets=tmp_path, rows=rows, output=tmp_path)
     assert list(script.jobs_of(given, script.DEEP)) == []
+    assert len(list(script.jobs_of(given, replace(script.DEEP, n_steps=9)))) == 4
     given.output = tmp_path / "further"
     stems = [job.stem for job in script.jobs_of(given, script.DEEP)]
     expected = [*names[:2], "the paper's position recipe"]
