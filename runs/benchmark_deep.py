@@ -66,23 +66,22 @@ def test(job: Job) -> dict[str, Any]:
 
 def jobs_of(given: argparse.Namespace, deep: gd.DeepConfig) -> Iterator[Job]:
     """What is not done yet: floors, then our sets, which train longest, then the others."""
-    found = []
+    found: list[Job] = []
     for task, real in (one.split("=", 1) for one in given.windows):
         shared = (given.peers, given.sets, deep)
         done = done_rows(given.output, task, deep)
-        if not done:
-            found.append(Job(task, FLOOR, Path(real), None, *shared))
         can_be_made = {
             stem_of(name)
             for name, *_ in candidates(task, gd.Windows.load(real), given.peers, given.sets, True)
             if name not in PAPER.values() or stored(given.sets, task, name).exists()
         }
-        for path in sorted((given.rows / task).glob("*.json")):
-            if path.stem not in can_be_made:
-                print(f"{task}: {path.stem}: its set is not there, left as it is", flush=True)
-                continue
-            if path.stem not in done:
-                found.append(Job(task, path.stem, Path(real), path, *shared))
+        rows = {path.stem: path for path in sorted((given.rows / task).glob("*.json"))}
+        for stem in rows.keys() - can_be_made:
+            print(f"{task}: {stem}: its set is not there, left as it is", flush=True)
+        left = [stem for stem in rows if stem in can_be_made and stem not in done]
+        if left and not done:
+            found.append(Job(task, FLOOR, Path(real), None, *shared))
+        found.extend(Job(task, stem, Path(real), rows[stem], *shared) for stem in left)
     order = {FLOOR: 0, "gazediffusion": 1}
     yield from sorted(found, key=lambda job: order.get(job.stem.split("-")[0], 2))
 
