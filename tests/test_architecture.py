@@ -35,6 +35,7 @@ ORDER = [
     "plotting",
     "evaluation",
     "model",
+    "distillation",
     "synthesizer",
     "studies",
     "datasets",

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from gazediffusion.data.windows import Windows
     from gazediffusion.datasets import generate_dataset
     from gazediffusion.description import describe
+    from gazediffusion.distillation import distill
     from gazediffusion.errors import GazeError, StoppedError
     from gazediffusion.evaluation.benchmark import benchmark
     from gazediffusion.evaluation.benchmark_row import BenchmarkRow
@@ -90,6 +91,7 @@ _HOME = {
     "benchmark": "evaluation.benchmark",
     "calibrate_scores": "scoring.scoring",
     "describe": "description",
+    "distill": "distillation",
     "evaluate": "evaluation.evaluation",
     "evaluate_files": "evaluation.loading",
     "fill": "studies",
@@ -179,6 +181,7 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "plot_recording",
     "plot_windows",
     "describe",
+    "distill",
     "find_plugins",
     "Plugin",
     "reproduce",

@@ -170,6 +170,11 @@ class TrainingBars:
             "" if held_out is None else f", held out {held_out:.4f}"
         )
 
+    def on_distillation(self, done: int, total: int) -> None:
+        """`done` of `total` windows of a distillation are done."""
+        self.has_trained = True
+        self._show("distilling", done, total, "")
+
     def on_calibration(self, done: float, total: int) -> None:
         """`done` of `total` windows of the calibration are generated."""
         self.has_trained = True

@@ -81,7 +81,7 @@ class Edm:
         """D(x, sigma) for x (batch, channels, time) and sigma (batch,)."""
         level = sigma.float().view(-1, *[1] * (x.ndim - 1))
         total = (level.square() + self.sigma_data**2).sqrt()
-        out = network(x / total, self._embedded(sigma), *condition).float()
+        out = network(x / total, self.embedded(sigma), *condition).float()
         return (self.sigma_data / total).square() * x + (level * self.sigma_data / total) * out
 
     def losses(
@@ -113,7 +113,7 @@ class Edm:
     def _level(self, normal: Tensor) -> Tensor:
         return (self.log_mean + self.log_std * normal).exp()
 
-    def _embedded(self, sigma: Tensor) -> Tensor:
+    def embedded(self, sigma: Tensor) -> Tensor:
         """ln sigma, mapped to the range of the step embedding, 0 to 1000."""
         low, high = (math.log(level) for level in _EMBEDDED)
         return (sigma.float().log() - low) * (_LEVELS / (high - low))

@@ -20,6 +20,7 @@ from gazediffusion.models.recipes import Recipe
 from gazediffusion.models.representations import Joint
 from gazediffusion.models.unet import UNet
 
+_N_SHIFTS = 5  # shifts of noise in time that no other is equal to
 _SOLVERS = {"unipc": solvers.unipc, "multistep": solvers.multistep, "heun": solvers.heun}
 
 
@@ -62,7 +63,6 @@ def sample_edm(
     """Yield windows (window, channels, time) after each step; all tensors are on one device."""
     process, n_gaze = recipe.edm, recipe.gaze_channels
     n_labels = recipe.network.channels - n_gaze
-    sigmas: list[float] = process.sigma_schedule(steps).tolist()
     known, channels = sequences.known, sequences.channels()
     given = () if channels is None else (channels,)
     means = None if sequences.fixation is None else FixationMeans.of(sequences.fixation)
@@ -86,7 +86,22 @@ def sample_edm(
             gaze = torch.where(known.isfinite(), known, gaze)
         return functional.pad(gaze, (0, 0, 0, n_labels))
 
-    x = noise.draw() * sigmas[0]
-    if n_labels:
-        x = functional.pad(x, (0, 0, 0, n_labels))
-    return _SOLVERS[sampler](denoise, x, sigmas)
+    def padded(x: Tensor) -> Tensor:
+        return functional.pad(x, (0, 0, 0, n_labels)) if n_labels else x
+
+    if recipe.is_distilled:
+        first = noise.draw()
+        noises = (padded(further_noise(first, k)) for k in range(len(recipe.levels)))
+        return solvers.renoising(denoise, noises, recipe.levels)
+    sigmas: list[float] = process.sigma_schedule(steps).tolist()
+    return _SOLVERS[sampler](denoise, padded(noise.draw() * sigmas[0]), sigmas)
+
+
+def further_noise(first: Tensor, number: int) -> Tensor:
+    """Noise (window, channel, time) of the number-th level, 0 being the first noise itself.
+
+    The same numbers at other times and in other channels: as good as new ones, and no more are
+    drawn, which for each window would take longer than an evaluation of the network on a GPU.
+    """
+    n_channels, n_samples = first.shape[1:]
+    return first.roll((number % n_channels, number * n_samples // _N_SHIFTS), dims=(1, 2))

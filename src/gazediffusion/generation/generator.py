@@ -27,7 +27,13 @@ from gazediffusion.diffusion.ddim import WindowNoise, ddim_times, sample
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.constraints import Constraints, joined, window_starts
 from gazediffusion.generation.edm_sampling import Guidance, sample_edm, sequences_of
-from gazediffusion.generation.qualities import SAMPLERS, SamplerName, settings_of
+from gazediffusion.generation.qualities import (
+    SamplerName,
+    require_distilled,
+    require_sampler,
+    settings_of,
+    usual_sampler,
+)
 from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import Run
 from gazediffusion.models.representations import Joint
@@ -60,7 +66,7 @@ class Generator(Protocol):
 class DiffusionGenerator:
     """A trained run with its sampler. `batch_size` changes speed, never the windows.
 
-    sampler: ddim or ancestral for the paper's recipes, unipc, multistep or heun for the joint one.
+    sampler: auto, or one of the model's kind (`qualities: SAMPLERS`).
     steps, eta: None is the recipe's own; eta is of ddim alone.
     task: of all windows, for a model conditioned on tasks; None draws each window's task with the
         shares of the training windows. is_taskless: no window is given a task.
@@ -88,10 +94,7 @@ class DiffusionGenerator:
 
     def __post_init__(self) -> None:
         config, recipe = self.run.config, self.run.config.recipe
-        allowed = SAMPLERS[recipe.process]
-        if self.sampler not in ("auto", *allowed):
-            names = f"{', '.join(allowed[:-1])} or {allowed[-1]}"
-            raise GazeError(f"`sampler` must be {names} for this model, not {self.sampler!r}")
+        require_sampler(recipe, self.sampler)
         if self.batch_size < 1:
             raise GazeError(f"`batch_size` must be 1 or more, not {self.batch_size}")
         if self.task is not None:
@@ -115,6 +118,7 @@ class DiffusionGenerator:
             if self.eta is not None:
                 raise GazeError("`eta` is for the paper's recipes alone")
             recipe.edm.sigma_schedule(self.settings["steps"])
+        require_distilled(recipe, self.settings["steps"], self.guidance)
 
     @classmethod
     def of_quality(
@@ -135,7 +139,7 @@ class DiffusionGenerator:
     def settings(self) -> dict[str, Any]:
         """Sampler and its settings in force; ancestral sampling takes every step."""
         recipe = self.run.config.recipe
-        sampler = SAMPLERS[recipe.process][0] if self.sampler == "auto" else self.sampler
+        sampler = usual_sampler(recipe) if self.sampler == "auto" else self.sampler
         steps = recipe.sampling_steps if self.steps is None else self.steps
         if recipe.process == "edm":
             condition: dict[str, Any] = {"task": self.task, "guidance": self.guidance}

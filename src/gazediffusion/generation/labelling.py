@@ -154,7 +154,10 @@ class Labeller:
 
 def can_label(run: Run) -> bool:
     """Whether a run has channels of labels and is given gaze."""
-    return run.config.recipe.has_labels and bool(run.config.conditioning.sequences)
+    recipe = run.config.recipe
+    # A distilled network is trained on gaze alone.
+    is_trained = recipe.has_labels and not recipe.is_distilled
+    return is_trained and bool(run.config.conditioning.sequences)
 
 
 def most_probable_sequence(probabilities: Floats, cost: float = CHANGE_COST) -> Labels:

@@ -7,14 +7,26 @@ from typing import Any, Literal
 from gazediffusion.device import has_fast_bf16, require_precision
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.models.checkpoint import Run
+from gazediffusion.models.recipes import Recipe
 
-SamplerName = Literal["auto", "ddim", "ancestral", "multistep", "unipc", "heun"]
-# The samplers of each process, the default first.
-SAMPLERS = {"ddpm": ("ddim", "ancestral"), "edm": ("unipc", "multistep", "heun")}
+SamplerName = Literal["auto", "ddim", "ancestral", "multistep", "unipc", "heun", "renoising"]
+# The samplers of each kind of model, the default first.
+SAMPLERS: dict[str, tuple[SamplerName, ...]] = {
+    "ddpm": ("ddim", "ancestral"),
+    "edm": ("unipc", "multistep", "heun"),
+    "distilled": ("renoising",),
+}
 QUALITIES: dict[str, dict[str, tuple[SamplerName, int]]] = {
     "ddpm": {"fast": ("ddim", 25), "default": ("ddim", 100), "best": ("ddim", 200)},
     "edm": {"fast": ("multistep", 10), "default": ("unipc", 15), "best": ("unipc", 40)},
+    # A distilled model takes one evaluation at each of its levels, at every quality.
+    "distilled": dict.fromkeys(("fast", "default", "best"), ("renoising", 1000)),
 }
+
+
+def kind_of(recipe: Recipe) -> str:
+    """Which samplers a model has: those of its process, or that of a distilled model."""
+    return "distilled" if recipe.is_distilled else recipe.process
 
 
 def default_batch_size(run: Run) -> int:
@@ -44,7 +56,7 @@ def settings_of(
     require_precision(precision)
     recipe = run.config.recipe
     device = next(run.network.parameters()).device
-    known = QUALITIES[recipe.process]
+    known = QUALITIES[kind_of(recipe)]
     if quality not in known:
         raise GazeError(f"no `quality` {quality!r}", remedy=suggestion(quality, list(known)))
     usual, n_steps = known[quality]
@@ -57,3 +69,29 @@ def settings_of(
         "bf16": precision == "bf16" or suits,
         "batch_size": default_batch_size(run) if batch_size is None else batch_size,
     }
+
+
+def usual_sampler(recipe: Recipe) -> SamplerName:
+    """The sampler where none is named."""
+    return SAMPLERS[kind_of(recipe)][0]
+
+
+def require_sampler(recipe: Recipe, sampler: str) -> None:
+    """Refuse a sampler of another kind of model."""
+    allowed = SAMPLERS[kind_of(recipe)]
+    if sampler not in ("auto", *allowed):
+        names = " or ".join(filter(None, [", ".join(allowed[:-1]), allowed[-1]]))
+        raise GazeError(f"`sampler` must be {names} for this model, not {sampler!r}")
+
+
+def require_distilled(recipe: Recipe, steps: int, guidance: float) -> None:
+    """Refuse settings that a distilled model does not have."""
+    if not recipe.is_distilled:
+        return
+    if steps != len(recipe.levels):
+        raise GazeError(f"`steps` of this distilled model must be {len(recipe.levels)}")
+    if guidance != 1:
+        raise GazeError(
+            "`guidance` is not defined for a distilled model",
+            remedy="take the model that it was distilled from",
+        )

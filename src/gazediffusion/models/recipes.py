@@ -48,6 +48,8 @@ class Recipe:
         statistics.
     is_steerable: the network is conditioned on known samples, fixations and targets.
     has_labels: it generates the event class of every sample beside the gaze.
+    levels: noise levels of a distilled model, from the highest; windows take one evaluation at
+        each. Empty for all others.
 
     >>> from dataclasses import replace
     >>> recipe = replace(RECIPES["joint"], epochs=50, learning_rate=1e-3)
@@ -86,6 +88,7 @@ class Recipe:
     condition_dropout: float = 0.0
     is_steerable: bool = False
     has_labels: bool = False
+    levels: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("diffusion_steps", "batch_size", "epochs", "sampling_steps"):
@@ -110,8 +113,15 @@ class Recipe:
         return Ddpm(self.schedule(), self.objective, self.weighting, self.snr_gamma)
 
     @property
+    def is_distilled(self) -> bool:
+        """Whether windows take one evaluation at each of a few levels."""
+        return bool(self.levels)
+
+    @property
     def most_steps(self) -> int:
         """The largest number of sampling steps."""
+        if self.is_distilled:
+            return len(self.levels)
         return self.diffusion_steps if self.process == "ddpm" else 1000
 
     @property
@@ -143,6 +153,7 @@ class Recipe:
                 "network": UNetConfig(**network),
                 "edm": Edm(**_renamed(values.get("edm", {}), _FORMER_EDM)),
                 "seeds": tuple(values["seeds"]),
+                "levels": tuple(values.get("levels", ())),
             }
         )
 

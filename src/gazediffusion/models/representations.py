@@ -119,9 +119,11 @@ class Joint:
         summed = position[..., :1] + step.cumsum(-1)
         difference = position - summed
         if is_known is not None:
-            difference = _continued(difference, is_known, self.rate_hz)
-            difference = _continued(difference.flip(-1), is_known.flip(-1), self.rate_hz).flip(-1)
-        return (summed + _slow(difference, SLOW_S * self.rate_hz)).float()
+            difference = continued_difference(difference, is_known, self.rate_hz)
+            difference = continued_difference(
+                difference.flip(-1), is_known.flip(-1), self.rate_hz
+            ).flip(-1)
+        return (summed + low_passed(difference, SLOW_S * self.rate_hz)).float()
 
     def to_json(self) -> dict[str, Any]:
         """All of it as plain values."""
@@ -169,7 +171,9 @@ class Joint:
         return like.new_tensor(std)[:, None]
 
 
-def _continued(difference: torch.Tensor, is_known: torch.Tensor, rate_hz: float) -> torch.Tensor:
+def continued_difference(
+    difference: torch.Tensor, is_known: torch.Tensor, rate_hz: float
+) -> torch.Tensor:
     """The difference (batch, 2, time) without a jump after the last known sample of each window.
 
     A generated position is off by some tenths of a degree, which would otherwise be made up for
@@ -191,7 +195,7 @@ def _continued(difference: torch.Tensor, is_known: torch.Tensor, rate_hz: float)
     return difference - jump * decay[:, None]
 
 
-def _slow(signal: torch.Tensor, std_samples: float) -> torch.Tensor:
+def low_passed(signal: torch.Tensor, std_samples: float) -> torch.Tensor:
     """The signal (batch, channels, time) through a Gaussian filter, mirrored at its ends."""
     import torch
 

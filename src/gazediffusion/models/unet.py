@@ -135,7 +135,17 @@ class UNet(nn.Module):
 
     def features(self, x: Tensor, t: Tensor) -> Tensor:
         """The bottleneck's output, (batch, widths[-1], time / stride)."""
-        return self._encode(x, self._embed(t))[0]
+        return self.encode(x, t)[0]
+
+    def encode(
+        self,
+        x: Tensor,
+        t: Tensor,
+        condition: Tensor | None = None,
+        sequences: Tensor | None = None,
+    ) -> tuple[Tensor, list[Tensor]]:
+        """The bottleneck's output, and that of each level, the finest first."""
+        return self._encode(x, self._embed(t, condition), sequences)
 
     def _embed(self, t: Tensor, condition: Tensor | None = None) -> Tensor:
         width = self.stem.weight.dtype

@@ -1,0 +1,97 @@
+"""The command distill."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gazediffusion.cli import progress
+from gazediffusion.cli.console import exit_stopped, out, plain
+from gazediffusion.cli.options import Device
+from gazediffusion.errors import StoppedError
+
+
+def distill(
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="A run folder of recipe joint or steerable, or a packaged model.",
+            show_default=False,
+        ),
+    ],
+    windows: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Windows files written by prepare, of the model's tasks.", show_default=False
+        ),
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The student's run folder.")],
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            help="Instead of 17,000, which take ten minutes on an H200.", show_default=False
+        ),
+    ] = None,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(help="Windows at each level, instead of 16.", show_default=False),
+    ] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="Instead of 0.0001.", show_default=False)
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Same seed, same device: same weights.")] = 0,
+    device: Device = "auto",
+    precision: Annotated[
+        str, typer.Option(help="auto (the recipe's on a GPU, fp32 elsewhere), fp32 or bf16.")
+    ] = "auto",
+    compiled: Annotated[
+        bool | None,
+        typer.Option(
+            "--compile/--no-compile",
+            help="Compile the networks first; by default on a GPU.",
+            show_default=False,
+        ),
+    ] = None,
+    save_every: Annotated[
+        float, typer.Option(help="Seconds between saved states; a kill loses no more.")
+    ] = 60.0,
+) -> None:
+    """Distill a model: a student that takes five evaluations a window instead of fifteen.
+
+    The student is trained to make windows that neither the model's score nor a discriminator tells
+    from recorded ones (docs/distillation.md), and is calibrated at the end. It is steered as the
+    model is; labels, scores and guidance stay with the model. Ctrl-C saves; the same command
+    resumes.
+
+    Example: [bold]gazediffusion distill run windows.safetensors -o student[/bold]
+    """
+    import gazediffusion as gd
+
+    teacher = gd.load(model, device="cpu")
+    loaded = [gd.Windows.load(path) for path in windows]
+    with progress.stop_on_interrupt() as stopped, progress.TrainingBars() as bars:
+        try:
+            gd.distill(
+                teacher,
+                loaded,
+                output,
+                steps=steps,
+                batch_size=batch_size,
+                learning_rate=learning_rate,
+                seed=seed,
+                device=device,
+                precision=precision,
+                compiled=compiled,
+                save_every_s=save_every,
+                on_step=bars.on_distillation,
+                on_calibration=bars.on_calibration,
+                should_stop=stopped,
+                say=bars.say,
+            )
+        except StoppedError as stop:
+            bars.close()
+            exit_stopped(stop)
+    done = "" if bars.has_trained else " (it was complete already)"
+    out.print(f"wrote {plain(output)}{done}")

@@ -1,0 +1,209 @@
+"""Distillation: a run folder with a student of a trained model, resumable at any point.
+
+config.json, conditioning.safetensors, best.safetensors   the student, as in any run folder
+distillation.json          settings, and the weights that it is distilled from
+distillation.safetensors   all that is needed to resume; removed at the end
+distillation.jsonl         how often the discriminator is right, from time to time
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from gazediffusion.data.windows import Windows
+from gazediffusion.device import choose_device
+from gazediffusion.errors import GazeError, StoppedError
+from gazediffusion.files import read_json, write_json
+from gazediffusion.models.checkpoint import (
+    CONFIG,
+    Run,
+    load_tensors,
+    read_config,
+    save_tensors,
+    write_config,
+)
+from gazediffusion.training import calibration
+from gazediffusion.training.learner import average_weight_at, choose_precision
+from gazediffusion.training.student import Distillation, Student
+from gazediffusion.urls import shown
+
+SETTINGS, STATE, LOG = "distillation.json", "distillation.safetensors", "distillation.jsonl"
+_WARMUP = 200  # steps
+_LOGGED = 500
+
+
+def distill(
+    teacher: Run,
+    windows: Windows | Sequence[Windows],
+    folder: Path | str,
+    settings: Distillation | None = None,
+    *,
+    seed: int = 0,
+    device: str = "auto",
+    precision: str = "auto",
+    compiled: bool | None = None,
+    save_every_s: float = 60.0,
+    on_step: Callable[[int, int], None] = lambda done, total: None,
+    on_calibration: Callable[[float, int], None] = lambda done, total: None,
+    should_stop: Callable[[], bool] = lambda: False,
+    say: Callable[[str], None] = lambda line: None,
+) -> Path:
+    """Distill a model into a run folder and calibrate it; returns the folder.
+
+    windows: what the teacher was trained on, or recordings of the same tasks; the training
+    participants are taken. on_step, on_calibration(done, total): count windows. When `should_stop`
+    returns True, what was done is saved and StoppedError raised; the same call resumes.
+    """
+    folder, settings = Path(folder), settings or Distillation()
+    parts = [windows] if isinstance(windows, Windows) else list(windows)
+    _require_fit(teacher, parts)
+    on = choose_device(device)
+    chosen = choose_precision(precision, teacher.config.recipe, on)
+    plain = {"settings": settings.to_json(), "seed": seed, "teacher": teacher.weights_sha256}
+    if not _is_begun(folder, plain):
+        _begin(folder, teacher, settings, plain)
+    total = settings.n_steps
+    if not (folder / "best.safetensors").is_file():
+        fast = on.type == "cuda"
+        student = Student(
+            teacher,
+            [part.train for part in parts],
+            settings,
+            seed,
+            on,
+            chosen,
+            compiled=fast if compiled is None else compiled,
+            captured=fast,
+        )
+        done = _restored(student, folder / STATE)
+        say(
+            f"resuming {shown(folder)} after {done} of {total} steps"
+            if done
+            else f"distilling into {shown(folder)}: {total} steps"
+        )
+        _run(student, folder, done, save_every_s, on_step, should_stop)
+    if calibration.is_due(read_config(folder)):
+        calibration.calibrate(folder, on, progress=on_calibration, should_stop=should_stop, say=say)
+    return folder
+
+
+def rate_at(step: int, total: int) -> float:
+    """Learning rates over their highest: constant, in the second half down a cosine to 0.02."""
+    share = max(0.0, 2 * step / total - 1)
+    return min(1.0, (step + 1) / _WARMUP) * max(0.02, 0.5 * (1 + math.cos(math.pi * share)))
+
+
+def _run(
+    student: Student,
+    folder: Path,
+    done: int,
+    save_every_s: float,
+    on_step: Callable[[int, int], None],
+    should_stop: Callable[[], bool],
+) -> None:
+    settings = student.settings
+    total, saved = settings.n_steps, time.monotonic()
+    for step in range(done, total):
+        n_updates = step // settings.n_critic
+        weight = average_weight_at(n_updates, settings.average)
+        student.step(step, rate_at(step, total), weight)
+        on_step((step + 1) * student.n_windows, total * student.n_windows)
+        if (step + 1) % _LOGGED == 0:
+            _log(student, folder, step + 1)
+        is_stopped = should_stop()
+        if step + 1 < total and (is_stopped or time.monotonic() - saved > save_every_s):
+            save_tensors(folder / STATE, student.state(), {"step": step + 1})
+            saved = time.monotonic()
+        if is_stopped and step + 1 < total:
+            raise StoppedError(
+                f"distillation stopped after {step + 1} of {total} steps; {shown(folder)} is saved"
+            )
+    weights = dict(student.average.named_parameters())
+    if not all(bool(weight.isfinite().all()) for weight in weights.values()):
+        raise GazeError(
+            "the weights are not finite",
+            path=folder,
+            remedy="lower `learning_rate`, or set `precision` to fp32",
+        )
+    save_tensors(folder / "best.safetensors", weights, {"epoch": total})
+    (folder / STATE).unlink(missing_ok=True)
+
+
+def _log(student: Student, folder: Path, step: int) -> None:
+    right = [[round(share, 3) for share in row] for row in student.recognised.tolist()]
+    line = {"step": step, "recorded_recognised": right[0], "generated_recognised": right[1]}
+    with open(folder / LOG, "a", encoding="utf-8") as stream:
+        stream.write(json.dumps(line) + "\n")
+
+
+def _restored(student: Student, path: Path) -> int:
+    """The steps done, with the student as it was after them."""
+    if not path.is_file():
+        return 0
+    tensors, header = load_tensors(path)
+    try:
+        student.load(tensors)
+        return int(header["step"])
+    except (KeyError, RuntimeError) as error:
+        raise GazeError(f"the state of the distillation is damaged ({error})", path=path) from error
+
+
+def _is_begun(folder: Path, plain: dict[str, object]) -> bool:
+    """Whether the folder has this distillation; one with another run is refused."""
+    if not folder.exists() or not any(folder.iterdir()):
+        return False
+    path = folder / SETTINGS
+    if not path.is_file() or not (folder / CONFIG).is_file():
+        raise GazeError("the folder has something else in it", path=folder, remedy="name a new one")
+    there, here = read_json(path), json.loads(json.dumps(plain))
+    if there != here:
+        changed = [key for key in here if there.get(key) != here[key]]
+        raise GazeError(
+            f"the folder has a distillation with other {' and '.join(changed)}",
+            path=folder,
+            remedy="name a new folder, or give the same settings to resume",
+        )
+    return True
+
+
+def _begin(folder: Path, teacher: Run, settings: Distillation, plain: dict[str, object]) -> None:
+    config = teacher.config
+    recipe = replace(
+        config.recipe, name="distilled", levels=settings.levels, sampling_steps=len(settings.levels)
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / SETTINGS, plain)
+    student = replace(
+        config,
+        recipe=recipe,
+        conditioning=config.conditioning.uncalibrated(),
+        initialised_from=teacher.weights_sha256,
+    )
+    write_config(folder, student)
+
+
+def _require_fit(teacher: Run, parts: Sequence[Windows]) -> None:
+    config = teacher.config
+    recipe = config.recipe
+    if recipe.process != "edm" or not recipe.is_conditioned or recipe.is_distilled:
+        raise GazeError(
+            f"a model of recipe {recipe.name} cannot be distilled",
+            remedy="take one of recipe joint or steerable",
+        )
+    for part in parts:
+        if (part.length, part.rate_hz) != (config.length, config.rate_hz):
+            raise GazeError(
+                f"the model has windows of {config.length} samples at {config.rate_hz:g} Hz, and "
+                f"these have {part.length} at {part.rate_hz:g} Hz",
+                remedy=f"prepare them with `rate_hz` {config.rate_hz:g} and `seconds` "
+                f"{config.length / config.rate_hz:g}",
+            )
+        if len(part.train) == 0:
+            raise GazeError("there are no training windows in this file")
+        for task in part.tasks:
+            config.conditioning.task_number(task)
