@@ -47,7 +47,7 @@ def examples(module: ModuleType) -> list[doctest.DocTest]:
     return [one for one in found if one.examples]
 
 
-@pytest.mark.usefixtures("one_figure")
+@pytest.mark.usefixtures("one_figure", "small_calibration")
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_give_what_they_show(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

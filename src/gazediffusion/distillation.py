@@ -37,12 +37,12 @@ def distill(
     True, what was done is saved and StoppedError raised; the same call resumes.
 
     >>> import gazediffusion as gd
-    >>> config = gd.SimulationConfig(n_participants=2, minutes=0.5, rate_hz=250)
+    >>> config = gd.SimulationConfig(n_participants=2, minutes=0.2, rate_hz=250)
     >>> files = gd.write_simulation(config, "tracked", "csv")
-    >>> windows = gd.prepare(gd.read("tracked"), gd.PrepareConfig(seconds=1.024))
+    >>> windows = gd.prepare(gd.read("tracked"), gd.PrepareConfig(seconds=0.256))
     >>> teacher = gd.train(windows, "teacher", "joint-tiny", epochs=1)
     >>> gd.distill(teacher, windows, "student", steps=2, batch_size=2)
-    Model(distilled: 0.2 M parameters, 250 Hz, tasks: simulated)
+    Model(distilled: 0.4 M parameters, 250 Hz, tasks: free_viewing)
     """
     usual = Distillation()
     settings = Distillation(

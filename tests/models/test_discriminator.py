@@ -1,4 +1,4 @@
-"""The discriminator: an encoder's judgements of places and of whole windows."""
+"""The discriminator: an encoder's logits of places and of whole windows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gazediffusion.models.unet import UNet, UNetConfig
 CONFIG = UNetConfig(channels=4, widths=(8, 16), embedding=16, rotary=True, condition_width=3)
 
 
-def test_every_resolution_is_judged_and_the_denoiser_is_left_alone() -> None:
+def test_every_resolution_has_logits_and_the_denoiser_is_left_alone() -> None:
     network = UNet(CONFIG)
     before = {name: weight.clone() for name, weight in network.state_dict().items()}
     found = Discriminator(network)(torch.randn(2, 4, 32), torch.ones(2), torch.ones(2, 3))
@@ -28,18 +28,18 @@ def _smooth() -> torch.Tensor:
 
 def test_it_learns_to_tell_two_sets() -> None:
     torch.manual_seed(0)
-    judge = Discriminator(UNet(CONFIG))
-    optimizer = torch.optim.Adam(judge.parameters(), 3e-3)
+    discriminator = Discriminator(UNet(CONFIG))
+    optimizer = torch.optim.Adam(discriminator.parameters(), 3e-3)
     condition, level = torch.zeros(16, 3), torch.ones(16)
     for _ in range(40):
         one, other = torch.randn(16, 4, 32), _smooth()
-        loss = mean_softplus(judge(one, level, condition), -1.0).mean()
-        loss = loss + mean_softplus(judge(other, level, condition), 1.0).mean()
+        loss = mean_softplus(discriminator(one, level, condition), -1.0).mean()
+        loss = loss + mean_softplus(discriminator(other, level, condition), 1.0).mean()
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
-    found = judge(torch.randn(16, 4, 32), level, condition)[-1]
-    others = judge(_smooth(), level, condition)[-1]
+    found = discriminator(torch.randn(16, 4, 32), level, condition)[-1]
+    others = discriminator(_smooth(), level, condition)[-1]
     assert float((found > 0).float().mean()) > 0.8
     assert float((others < 0).float().mean()) > 0.8
 

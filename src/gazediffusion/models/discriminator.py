@@ -1,8 +1,8 @@
 """A discriminator of noised windows: a trained denoiser's encoder with new heads.
 
 A denoiser knows gaze at every noise level and under every condition. Each resolution of its encoder
-has a head that judges every place of a window, and its bottleneck one that judges the whole window
-(Yin et al. 2024, "Improved distribution matching distillation", have one head).
+has a head with a logit for every place of a window, and its bottleneck one for the whole window (Yin
+et al. 2024, "Improved distribution matching distillation", have one head).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch.nn import functional
 from gazediffusion.models.unet import UNet
 
 _N_HIDDEN = 256
-_WHOLE = 0.4  # weight of the judgement of the whole window; the heads of places share the rest
+_WHOLE = 0.4  # weight of the logit of the whole window; the heads of places share the rest
 
 
 class Discriminator(nn.Module):
