@@ -1,8 +1,8 @@
 """A discriminator of noised windows: a trained denoiser's encoder with new heads.
 
 A denoiser knows gaze at every noise level and under every condition. Each resolution of its encoder
-has a head with a logit for every place of a window, and its bottleneck one for the whole window (Yin
-et al. 2024, "Improved distribution matching distillation", have one head).
+has a head with a logit for every place of a window, and its bottleneck one for the whole window.
+(Yin et al. 2024, "Improved distribution matching distillation", have one head.)
 """
 
 from __future__ import annotations
