@@ -243,8 +243,7 @@ class Model(Shared):
         )
         generator = self.generator(n, seed, seconds, **settings)
         if labels:
-            labeller = Labeller(self.run, generator.batch_size, generator.bf16)
-            config = replace(config, labeller=labeller)
+            config = replace(config, labeller=Labeller.of_generated(generator))
         return Sampling(generator, config)
 
     def sample_to(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,13 +24,14 @@ def test_all_tables_are_printed(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    small = {"N_BOOTSTRAP": 3, "STEPS": 2, "N_SAMPLES": 200, "N_TREES": 2, "N_PARTICIPANTS": (1,)}
-    for name, value in small.items():
-        monkeypatch.setattr(labels, name, value)
+    small = {"steps": 2, "n_samples": 200, "n_trees": 2, "n_participants": (1,)}
+    monkeypatch.setattr(labels, "Training", partial(labels.Training, **small))
+    monkeypatch.setattr(labels, "N_BOOTSTRAP", 3)
     windows, rng = labelled_windows(), np.random.default_rng(0)
     classes = np.repeat(rng.integers(1, 5, 750), rng.integers(2, 9, 750))[:750].astype(np.uint8)
     replace(windows, labels=classes, rate_hz=20.0).save(tmp_path / "w.safetensors")
     arguments = ["--model", str(steerable_folder), "--task", "dots", "-n", "4", "--draws", "2"]
+    arguments += ["--workers", "1"]
     labels.main([str(tmp_path / "w.safetensors"), *arguments])
     output = capsys.readouterr().out
     assert output.count("\n### ") == 6  # the last one after each draw
