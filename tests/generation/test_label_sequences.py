@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import gazediffusion as gd
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.label_sequences import Annotator, most_probable_sequence
 from gazediffusion.models.pretrained import LABELS
+from tests.conftest import RunCommand
 
 ANNOTATOR = Annotator({"saccade": 1.2, "pursuit": 0.8, "noise": 1.4}, {"n_windows": 3})
 
@@ -76,34 +78,39 @@ def test_labels_of_a_window_depend_on_seed_and_number_alone() -> None:
     assert (ANNOTATOR.draw(p, seed=6) != whole).any()
 
 
-def test_generated_gaze_is_labelled_as_by_the_annotator_of_its_model_and_recordings_are_not(
-    steerable_folder: Path, labelled_run: Path
+def test_generated_gaze_is_labelled_as_by_an_annotator_where_that_is_asked_for(
+    annotated_run: Path,
 ) -> None:
-    plain, model = gd.load(steerable_folder, device="cpu"), gd.load(labelled_run, device="cpu")
-    clean, drawn = (one.sample(5, seed=2, labels=True) for one in (plain, model))
+    model = gd.load(annotated_run, device="cpu")
+    clean, drawn = (model.sample(5, seed=2, labels=kind) for kind in (True, "annotator"))
     np.testing.assert_array_equal(clean.gaze, drawn.gaze)
     assert (clean.cut_labels() != drawn.cut_labels()).any()
-    for batch_size in (2, 3):
-        again = model.sample(5, seed=2, labels=True, batch_size=batch_size)
-        assert np.mean(again.cut_labels() == drawn.cut_labels()) > 0.99
+    again = model.sample(5, seed=2, labels="annotator", batch_size=2)
+    assert np.mean(again.cut_labels() == drawn.cut_labels()) > 0.99
     card = drawn.provenance["card"]["labels"]
     assert card["method"] == "drawn as by an annotator"
     assert card["annotator"]["strengths"] == ANNOTATOR.strengths
-    assert model.labeller().labeller.annotator is None  # of recordings
+    assert "annotator" not in clean.provenance["card"]["labels"]
 
 
-def test_a_written_set_has_the_labels_of_the_windows_in_memory(
-    labelled_run: Path, tmp_path: Path
+def test_the_command_writes_the_labels_of_the_library(
+    annotated_run: Path, tmp_path: Path, run: RunCommand
 ) -> None:
-    model = gd.load(labelled_run, device="cpu")
-    expected = model.sample(5, seed=2, labels=True, task="dots").cut_labels()
-    model.sample_to(tmp_path / "a.parquet", 5, seed=2, labels=True, task="dots", batch_size=2)
+    model = gd.load(annotated_run, device="cpu")
+    settings: dict[str, Any] = {"seed": 2, "task": "dots", "batch_size": 2}
+    model.sample_to(tmp_path / "a.parquet", 5, labels="annotator", **settings)
+    given = [*("--model", annotated_run, "-n", 5, "--seed", 2, "--task", "dots")]
+    given += ["--batch-size", 2, "--annotator-labels", "-o", tmp_path / "b.parquet"]
+    code, _, error = run("generate", *given)
+    assert code == 0, error
+    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+    expected = model.sample(5, labels="annotator", **settings).cut_labels()
     found = np.stack([one.labels for one in gd.read(tmp_path / "a.parquet")])
-    assert np.mean(found == expected) > 0.99
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.fixture(scope="module")
-def labelled_run(steerable_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def annotated_run(steerable_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tiny run with an annotator whose offsets are as large as what the network tells."""
     folder = tmp_path_factory.mktemp("annotated") / "run"
     shutil.copytree(steerable_folder, folder)
@@ -111,10 +118,16 @@ def labelled_run(steerable_folder: Path, tmp_path_factory: pytest.TempPathFactor
     return folder
 
 
-def test_an_annotator_is_kept_in_the_folder_of_a_model(tmp_path: Path) -> None:
-    assert Annotator.load(tmp_path) is None
+def test_an_annotator_is_kept_in_the_folder_of_a_model(
+    tmp_path: Path, steerable_folder: Path
+) -> None:
     ANNOTATOR.save(tmp_path / LABELS)
     assert Annotator.load(tmp_path) == ANNOTATOR
     (tmp_path / LABELS).write_text('{"format": "other"}')
     with pytest.raises(GazeError, match="annotator is damaged"):
         Annotator.load(tmp_path)
+    model = gd.load(steerable_folder, device="cpu")
+    with pytest.raises(GazeError, match="none is fitted for the model run; take the most probable"):
+        model.sample(2, labels="annotator")
+    with pytest.raises(GazeError, match="`labels` must be true, false or annotator, not 'mine'"):
+        model.augmenter(labels="mine")  # type: ignore[arg-type]

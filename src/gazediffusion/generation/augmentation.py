@@ -74,7 +74,7 @@ class Augmenter:
                 remedy="choose one that is, as the default model",
             )
         if self.config.labels:
-            Labeller(self.generator.run)  # refuses a model without labels
+            Labeller.of_generated(self.generator, self.config.labels)  # refuses what it has not
 
     @cached_property
     def loss_model(self) -> LossModel | None:
@@ -86,7 +86,7 @@ class Augmenter:
         made, is_asked = self.generator, self.config.labels
         if is_asked is None:
             is_asked = study.has_labels and can_label(made.run)
-        return Labeller.of_generated(made) if is_asked else None
+        return Labeller.of_generated(made, is_asked) if is_asked else None
 
     def read(
         self, recordings: Recordings, on_recording: OnRecording = lambda recording: None

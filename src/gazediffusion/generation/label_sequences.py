@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from gazediffusion.models.pretrained import LABELS
 from gazediffusion.seeds import seed_for
 
 Labels = NDArray[np.uint8]
+LabelKind = bool | Literal["annotator"]  # none, the most probable ones, or drawn
 FORMAT = "gazediffusion-labels"
 # A change of class costs as much as e^3 times the probability; chosen by event F1 on GazeCom's
 # training participants among 1, 2, 3 and 4.
@@ -70,11 +71,14 @@ class Annotator:
         write_json(path, {"format": FORMAT, "strengths": strengths, "fitted_on": fitted_on})
 
     @classmethod
-    def load(cls, folder: Path) -> Annotator | None:
-        """The annotator in the folder of a model; None where it has none."""
+    def load(cls, folder: Path) -> Annotator:
+        """The annotator in the folder of a model."""
         path = folder / LABELS
         if not path.is_file():
-            return None
+            raise GazeError(
+                f"`labels` cannot be an annotator's: none is fitted for the model {folder.name}",
+                remedy="take the most probable ones, or the default model",
+            )
         try:
             values = read_json(path)
             if values["format"] != FORMAT:

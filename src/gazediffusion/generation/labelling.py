@@ -28,6 +28,7 @@ from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.label_sequences import (
     CHANGE_COST,
     Annotator,
+    LabelKind,
     Labels,
     most_probable_sequence,
 )
@@ -65,9 +66,13 @@ class Labeller:
             )
 
     @classmethod
-    def of_generated(cls, made: DiffusionGenerator) -> Labeller:
-        """What labels the gaze of a generator; as an annotator, where its model has one."""
-        return cls(made.run, made.batch_size, made.bf16, Annotator.load(made.run.path))
+    def of_generated(cls, made: DiffusionGenerator, kind: LabelKind = True) -> Labeller:
+        """What labels the gaze of a generator."""
+        if kind not in (True, "annotator"):
+            raise GazeError(f"`labels` must be true, false or annotator, not {kind!r}")
+        labeller = cls(made.run, made.batch_size, made.bf16)
+        is_drawn = kind == "annotator"
+        return replace(labeller, annotator=Annotator.load(made.run.path)) if is_drawn else labeller
 
     def describe(self) -> dict[str, Any]:
         """What a card says of the labels."""
