@@ -129,6 +129,15 @@ def client(run_folder: Path) -> Iterator[TestClient]:
         yield found
 
 
+@pytest.fixture(scope="session")
+def steerable(steerable_folder: Path) -> Iterator[TestClient]:
+    """The application with a steerable model, and its worker of recordings."""
+    app = created(Settings(model=str(steerable_folder), limits=Limits(max_windows=5)))
+    app.state.playground.model_workers[0].start()
+    with TestClient(app, base_url="http://127.0.0.1:8000") as found:
+        yield found
+
+
 @pytest.fixture
 def start(run_folder: Path) -> Iterator[Start]:
     """Start the application with other settings; its requests come from this machine."""
