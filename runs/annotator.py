@@ -28,13 +28,18 @@ from gazediffusion.generation.labelling import Labeller
 
 N_FOLDS, STEPS = 3, 400
 N_ROUNDS, N_AVERAGED = 14, 6  # of the search; each takes another draw
+MOST = 5.0  # of a strength: where no agreement is left to lose
 Floats = NDArray[np.float64]
 Labels = NDArray[np.uint8]
 
 
 def disagreement(labels: Labels, found: Sequence[Labels]) -> Floats:
-    """One less the sample F1 of each class, mean over the labels of several detectors."""
-    return 1 - np.mean([match_samples(labels, one).f1() for one in found], axis=0)
+    """One less the sample F1 of each class, mean over the labels of several detectors.
+
+    It is zero of a class that neither has.
+    """
+    scores = [np.nan_to_num(match_samples(labels, one).f1(), nan=1.0) for one in found]
+    return 1 - np.mean(scores, axis=0)
 
 
 def by_others(
@@ -44,7 +49,7 @@ def by_others(
 
     Each network is trained on windows of the participants of other folds.
     """
-    names = np.random.default_rng(0).permutation(np.unique(train.participant))
+    names = np.random.default_rng(0).permutation(np.unique(some.participant))
     own = np.empty((len(some), some.length), dtype=np.uint8)
     made = []
     for fold in range(N_FOLDS):
@@ -70,7 +75,7 @@ def fitted(probabilities: Floats, found: Sequence[Labels], target: Floats) -> di
         named = dict(zip(gd.EVENT_CLASSES[1:], strengths[1:].tolist(), strict=True))
         drawn = Annotator(named, {}).draw(probabilities, number) + np.uint8(1)
         excess = np.maximum(disagreement(drawn, found) - least, 1e-6)
-        strengths = strengths * np.sqrt(np.clip(asked / excess, 0.25, 4))
+        strengths = np.minimum(strengths * np.sqrt(np.clip(asked / excess, 0.25, 4)), MOST)
         kept.append(strengths)
     mean = np.mean(kept[-N_AVERAGED:], axis=0)[1:]
     return {k: round(v, 3) for k, v in zip(gd.EVENT_CLASSES[1:], mean.tolist(), strict=True)}
@@ -96,7 +101,7 @@ def main(given: Sequence[str] | None = None) -> None:
     own, made = by_others(train, some, generated, str(model.device))
     hand, clean = (1 - disagreement(one, [own]) for one in (some.cut_labels(), probable))
     before = 1 - disagreement(most_probable_sequence(p) + np.uint8(1), made)
-    target = before * hand / clean
+    target = before * np.divide(hand, clean, out=np.ones_like(clean), where=clean > 0)
     annotator = Annotator(
         fitted(p, made, target),
         {

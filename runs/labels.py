@@ -18,7 +18,9 @@ F1 of samples and of events; an event is found where one of its class overlaps i
 of their union (Startsev et al. 2019). In brackets: 95 % intervals over participants (plausibility:
 over participants and generated windows; worth: the range over draws of windows, participants and
 seeds). All detectors are trained for the same number of steps, or on the same number of samples.
-Draws are computed by processes beside each other; their number changes no result.
+Generated gaze has the most probable labels and, in the last two tables, those of an annotator
+(`--annotator-labels`) where the model has one. Draws are computed by processes beside each other;
+their number changes no result.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +42,7 @@ from gazediffusion.evaluation.event_scores import Matches, confusion, match_even
 from gazediffusion.evaluation.labelled_events import EventStatistics, quantities
 from gazediffusion.evaluation.metrics import js_from_counts, ks_and_wasserstein1
 from gazediffusion.generation.labelling import Labeller
+from gazediffusion.models.pretrained import LABELS
 from gazediffusion.parallel import in_order
 
 RELABELLED = "held-out gaze, network's labels"
@@ -215,10 +219,14 @@ class Training:
 
 @dataclass(frozen=True)
 class Worth:
-    """What all draws share: the sets, how detectors are trained, when the script was started."""
+    """What all draws share: the sets, how detectors are trained, when the script was started.
+
+    annotated: the synthetic windows with labels of an annotator.
+    """
 
     train: gd.Windows
     synthetic: gd.Windows
+    annotated: gd.Windows | None
     held_out: gd.Windows
     how: Training
     start: float
@@ -227,7 +235,9 @@ class Worth:
 def draw_of(shared: Worth, draw: int) -> dict[tuple[str, str], Floats]:
     """F1 (score, class) by detector and training set, of one draw."""
     n, rng = shared.how.n, np.random.default_rng(draw)
-    real, made = shuffled(shared.train, n, rng), shuffled(shared.synthetic, n, rng)
+    real = shuffled(shared.train, n, rng)
+    chosen = np.sort(rng.permutation(len(shared.synthetic))[:n])
+    made = shared.synthetic.select(chosen)
     sets: dict[str, list[gd.Windows]] = {
         "real, all participants": [real],
         "synthetic": [made],
@@ -237,6 +247,8 @@ def draw_of(shared: Worth, draw: int) -> dict[tuple[str, str], Floats]:
         few = shuffled(of_participants(shared.train, k, rng), n, rng)
         sets[f"real, {k} participants"] = [few]
         sets[f"real, {k} participants, and synthetic"] = [few, made]
+    if shared.annotated is not None:
+        sets["synthetic, annotator's labels"] = [shared.annotated.select(chosen)]
     true, found = shared.held_out.cut_labels(), {}
     for name, windows in sets.items():
         for detector, fit in (("network", shared.how.network), ("forest", shared.how.forest)):
@@ -303,19 +315,25 @@ def main(given: Sequence[str] | None = None) -> None:
     labels = labeller.labels(held_out.cut())
     say("labelled the held-out gaze")
     # Each draw of training sets takes others of them.
-    synthetic = model.sample(
-        2 * n, task=arguments.task, seed=0, labels=True, quality=arguments.quality
-    )
+    sampled = partial(model.sampling, 2 * n, task=arguments.task, quality=arguments.quality)
+    most_probable = sampled(labels=True)
+    synthetic = most_probable.windows(np.concatenate(list(most_probable.pieces())))
     say(f"generated {len(synthetic)} windows with labels")
     first = synthetic.select(np.arange(n))
     relabelled = _with_labels(held_out, labels)
     scores(held_out, labels)
     sets = {"generated": first, RELABELLED: relabelled}
     plausibility(held_out, train.subsample(n), sets)
+    annotated = None
+    if (model.run.path / LABELS).is_file():
+        by_annotator = sampled(labels="annotator").labels(synthetic.cut())
+        assert by_annotator is not None
+        annotated = replace(synthetic, labels=by_annotator.ravel())
+        sets["generated, annotator's labels"] = annotated.select(np.arange(n))
     how = Training(n, str(model.device))
     agreement(how.network([train.subsample(2 * n)], 0), held_out, sets)
     n_workers = arguments.workers or min(arguments.draws, os.cpu_count() or 1)
-    shared = Worth(train, synthetic, held_out, how, START)
+    shared = Worth(train, synthetic, annotated, held_out, how, START)
     worth(shared, arguments.draws, n_workers)
 
 

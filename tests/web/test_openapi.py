@@ -37,7 +37,8 @@ def schema(run_folder: Path, study: Path) -> Any:
 
 @pytest.mark.parametrize(("path", "method"), PATHS + WITH_FILES, ids=lambda one: str(one))
 def test_every_response_is_as_described(schema: Any, path: str, method: str) -> None:
-    n_examples = {"/api/evaluate": 3, "/api/score": 3, **dict.fromkeys(COMPARING[1:], 1)}.get(path, 8)
+    few = {"/api/evaluate": 3, "/api/score": 3, **dict.fromkeys(COMPARING[1:], 1)}
+    n_examples = few.get(path, 8)
 
     @settings(
         max_examples=n_examples,
