@@ -72,13 +72,15 @@ def fitted(probabilities: Floats, found: Sequence[Labels], target: Floats) -> di
     asked = np.maximum(1 - target - least, 0.0)
     strengths, kept = np.ones(len(target)), []
     for number in range(N_ROUNDS):
-        named = dict(zip(gd.EVENT_CLASSES[1:], strengths[1:].tolist(), strict=True))
-        drawn = Annotator(named, {}).draw(probabilities, number) + np.uint8(1)
+        drawn = Annotator(_named(strengths), {}).draw(probabilities, number) + np.uint8(1)
         excess = np.maximum(disagreement(drawn, found) - least, 1e-6)
         strengths = np.minimum(strengths * np.sqrt(np.clip(asked / excess, 0.25, 4)), MOST)
         kept.append(strengths)
-    mean = np.mean(kept[-N_AVERAGED:], axis=0)[1:]
-    return {k: round(v, 3) for k, v in zip(gd.EVENT_CLASSES[1:], mean.tolist(), strict=True)}
+    return _named(np.mean(kept[-N_AVERAGED:], axis=0))
+
+
+def _named(strengths: Floats) -> dict[str, float]:
+    return dict(zip(gd.EVENT_CLASSES, strengths.round(3).tolist(), strict=True))
 
 
 def main(given: Sequence[str] | None = None) -> None:
@@ -116,7 +118,7 @@ def main(given: Sequence[str] | None = None) -> None:
     print(f"\n| class | {' | '.join(columns)} | strength |\n|---|{'---:|' * 6}")
     for k, name in enumerate(gd.EVENT_CLASSES):
         cells = [f"{one[k]:.3f}" for one in (hand, clean, before, target, after)]
-        print(f"| {name} | {' | '.join(cells)} | {annotator.strengths.get(name, 0):.3f} |")
+        print(f"| {name} | {' | '.join(cells)} | {annotator.strengths[name]:.3f} |")
     if arguments.fit:
         annotator.save(arguments.fit)
         print(f"\nwrote {arguments.fit}")

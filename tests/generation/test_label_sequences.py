@@ -17,7 +17,8 @@ from gazediffusion.generation.label_sequences import Annotator, most_probable_se
 from gazediffusion.models.pretrained import LABELS
 from tests.conftest import RunCommand
 
-ANNOTATOR = Annotator({"saccade": 1.2, "pursuit": 0.8, "noise": 1.4}, {"n_windows": 3})
+STRENGTHS = {"fixation": 0.0, "saccade": 1.2, "pursuit": 0.8, "noise": 1.4}
+ANNOTATOR = Annotator(STRENGTHS, {"n_windows": 3})
 
 
 @pytest.mark.parametrize("cost", [0.0, 0.7, 3.0])
@@ -65,7 +66,7 @@ def test_an_annotator_changes_uncertain_events_as_a_whole_by_the_gaussian_share(
 
 def test_without_strength_labels_are_the_most_probable_ones() -> None:
     p = np.random.default_rng(0).dirichlet(np.ones(4), (3, 80)).transpose(0, 2, 1)
-    none = Annotator({}, {})
+    none = Annotator(dict.fromkeys(STRENGTHS, 0.0), {})
     np.testing.assert_array_equal(none.draw(p, seed=1), most_probable_sequence(p))
     assert (ANNOTATOR.draw(p, seed=1) != most_probable_sequence(p)).any()
 

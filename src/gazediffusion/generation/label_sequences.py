@@ -38,8 +38,8 @@ _STREAM = 5  # names the random numbers of labels
 class Annotator:
     """Draws labels that vary as hand labels do.
 
-    strengths: standard deviation of the offset of each class in log probability; fixation, which
-    the others are compared with, has none. fitted_on: data and weights.
+    strengths: standard deviation of the offset of each class, in log probability. fitted_on: data
+    and weights.
     """
 
     strengths: Mapping[str, float]
@@ -53,7 +53,7 @@ class Annotator:
         """
         n, n_classes, n_samples = probabilities.shape
         onset = _onsets(most_probable_sequence(probabilities))
-        scale = np.array([self.strengths.get(name, 0.0) for name in EVENT_CLASSES])
+        scale = np.array([self.strengths[name] for name in EVENT_CLASSES])
         gain = np.log(probabilities.astype(np.float64))
         for k in range(n):
             rng = np.random.default_rng(seed_for(seed, _STREAM, first + k))
@@ -83,7 +83,7 @@ class Annotator:
             values = read_json(path)
             if values["format"] != FORMAT:
                 raise ValueError("another format")
-            strengths = {name: float(values["strengths"][name]) for name in EVENT_CLASSES[1:]}
+            strengths = {name: float(values["strengths"][name]) for name in EVENT_CLASSES}
             return cls(strengths, dict(values["fitted_on"]))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise GazeError(f"the annotator is damaged ({error})", path=path) from error
