@@ -85,4 +85,4 @@ def test_fitted_strengths_give_the_agreement_that_is_asked_for() -> None:
     target = 1 - annotator.disagreement(Annotator(true, {}).draw(p, 99) + np.uint8(1), found)
     strengths = annotator.fitted(p, found, target)
     again = 1 - annotator.disagreement(Annotator(strengths, {}).draw(p, 77) + np.uint8(1), found)
-    np.testing.assert_allclose(again, target, atol=0.02)
+    np.testing.assert_allclose(again, target, atol=0.03)
