@@ -25,11 +25,11 @@ from gazediffusion.evaluation.detectors import NetworkDetector
 from gazediffusion.evaluation.event_scores import match_samples
 from gazediffusion.generation.label_sequences import Annotator, most_probable_sequence
 from gazediffusion.generation.labelling import Labeller
+from gazediffusion.geometry import Floats
 
 N_FOLDS, STEPS = 3, 400
 N_ROUNDS, N_AVERAGED = 14, 6  # of the search; each takes another draw
 MOST = 5.0  # of a strength: where no agreement is left to lose
-Floats = NDArray[np.float64]
 Labels = NDArray[np.uint8]
 
 
@@ -39,7 +39,7 @@ def disagreement(labels: Labels, found: Sequence[Labels]) -> Floats:
     It is zero of a class that neither has.
     """
     scores = [np.nan_to_num(match_samples(labels, one).f1(), nan=1.0) for one in found]
-    return 1 - np.mean(scores, axis=0)
+    return np.asarray(1 - np.mean(scores, axis=0))
 
 
 def by_others(
@@ -80,7 +80,7 @@ def fitted(probabilities: Floats, found: Sequence[Labels], target: Floats) -> di
 
 
 def _named(strengths: Floats) -> dict[str, float]:
-    return dict(zip(gd.EVENT_CLASSES, strengths.round(3).tolist(), strict=True))
+    return dict(zip(gd.EVENT_CLASSES, np.round(strengths, 3).tolist(), strict=True))
 
 
 def main(given: Sequence[str] | None = None) -> None:

@@ -54,7 +54,7 @@ def test_settings_of_augmenting_reach_the_library(
         cleaning=gd.CleaningConfig(blink_before_ms=0.0),
         **AUGMENT,
     )
-    form = {name: str(value) for name, value in AUGMENT.items()}
+    form: dict[str, Any] = {name: str(value) for name, value in AUGMENT.items()}
     form |= {"held_out": ["P1", "P3"], "labels": "true", "task": "movies", "blink_before_ms": "0"}
     answer = steerable.post("/api/augment", files=sent(source), data={**form, "format": "parquet"})
     assert answer.status_code == 200, answer.text
