@@ -20,6 +20,7 @@ from fastapi.testclient import TestClient
 
 from gazediffusion.data.recordings import EVENT_CLASSES
 from gazediffusion.data.simulation import SimulationConfig, write_simulation
+from gazediffusion.generation.label_sequences import Annotator
 from gazediffusion.geometry import Screen
 from gazediffusion.models import pretrained
 from gazediffusion.models.checkpoint import load_tensors, save_tensors
@@ -73,7 +74,7 @@ def lossy_run(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 @pytest.fixture(scope="session")
 def labelling_run(steerable_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny steerable run, made so sure of its labels that they change within a window."""
+    """The tiny steerable run, made so sure of its labels that they change, with an annotator."""
     folder = tmp_path_factory.mktemp("labelling") / "labelling"
     shutil.copytree(steerable_folder, folder)
     tensors, header = load_tensors(folder / "best.safetensors")
@@ -81,6 +82,7 @@ def labelling_run(steerable_folder: Path, tmp_path_factory: pytest.TempPathFacto
     tensors["head.2.bias"][-len(EVENT_CLASSES) :] = 0
     (folder / "best.safetensors").unlink()
     save_tensors(folder / "best.safetensors", tensors, header)
+    Annotator(dict.fromkeys(EVENT_CLASSES, 2.0), {}).save(folder / pretrained.LABELS)
     return folder
 
 
