@@ -155,7 +155,10 @@ def test_files_with_labels_are_those_of_the_library_and_the_command(
 
 @pytest.mark.parametrize(
     ("kind", "flag", "code"),
-    [(True, " --labels", "labels=True"), ("annotator", " --annotator-labels", '"annotator"')],
+    [
+        pytest.param(True, " --labels", "labels=True", marks=pytest.mark.slow),
+        ("annotator", " --annotator-labels", '"annotator"'),
+    ],
 )
 def test_the_command_and_the_program_of_long_windows_write_the_same_labels(
     labelling: TestClient,
