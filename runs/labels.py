@@ -1,6 +1,6 @@
 """Labels of generated gaze: plausible events, agreement with human labels, worth for training.
 
-    python runs/labels.py GAZECOM.safetensors --model joint -n 300 [--draws 3] [--task movies]
+    python runs/labels.py GAZECOM.safetensors --model joint -n 300 [--draws 3] [--workers 5]
 
 GAZECOM: windows with hand labels (`prepare`). The model was trained on the training participants;
 all scores are on the held-out ones, who take no part in any training. Prints five tables in
@@ -18,38 +18,43 @@ F1 of samples and of events; an event is found where one of its class overlaps i
 of their union (Startsev et al. 2019). In brackets: 95 % intervals over participants (plausibility:
 over participants and generated windows; worth: the range over draws of windows, participants and
 seeds). All detectors are trained for the same number of steps, or on the same number of samples.
+Generated gaze has the most probable labels and, in the last two tables, those of an annotator
+(`--annotator-labels`) where the model has one. Draws are computed by processes beside each other;
+their number changes no result.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 import gazediffusion as gd
-from gazediffusion.evaluation.detectors import Detector, Fit, ForestDetector, NetworkDetector
+from gazediffusion.evaluation.detectors import Detector, ForestDetector, NetworkDetector
 from gazediffusion.evaluation.event_scores import Matches, confusion, match_events, match_samples
 from gazediffusion.evaluation.labelled_events import EventStatistics, quantities
 from gazediffusion.evaluation.metrics import js_from_counts, ks_and_wasserstein1
 from gazediffusion.generation.labelling import Labeller
+from gazediffusion.models.pretrained import LABELS
+from gazediffusion.parallel import in_order
 
 RELABELLED = "held-out gaze, network's labels"
 START = time.monotonic()
 N_BOOTSTRAP = 200
-N_PARTICIPANTS = (1, 3, 5)  # real ones of the rows with few
-STEPS, N_SAMPLES, N_TREES = 400, 60_000, 50
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-def say(line: str) -> None:
+def say(line: str, start: float = START) -> None:
     """A line of progress, with the seconds since the beginning."""
-    print(f"[{time.monotonic() - START:5.0f} s] {line}", flush=True)
+    print(f"[{time.monotonic() - start:5.0f} s] {line}", flush=True)
 
 
 def head(title: str, columns: Sequence[str]) -> None:
@@ -189,36 +194,79 @@ def shuffled(windows: gd.Windows, n: int, rng: np.random.Generator) -> gd.Window
     return windows.select(np.sort(rng.permutation(len(windows))[:n]))
 
 
-def worth(
-    fits: Mapping[str, Fit],
-    train: gd.Windows,
-    synthetic: gd.Windows,
-    held_out: gd.Windows,
-    n: int,
-    n_draws: int,
-) -> None:
+@dataclass(frozen=True)
+class Training:
+    """How detectors are trained, and on which device.
+
+    n: windows of a training set. n_participants: real ones of the rows with few.
+    """
+
+    n: int
+    device: str
+    n_participants: tuple[int, ...] = (1, 3, 5)
+    steps: int = 400
+    n_samples: int = 60_000
+    n_trees: int = 50
+
+    def network(self, sets: Sequence[gd.Windows], seed: int) -> Detector:
+        """A network of convolutions."""
+        return NetworkDetector.fit(sets, seed, self.steps, device=self.device)
+
+    def forest(self, sets: Sequence[gd.Windows], seed: int) -> Detector:
+        """A random forest."""
+        return ForestDetector.fit(sets, seed, self.n_samples, self.n_trees)
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What all draws share: the sets, how detectors are trained, when the script was started.
+
+    annotated: the synthetic windows with labels of an annotator.
+    """
+
+    train: gd.Windows
+    synthetic: gd.Windows
+    annotated: gd.Windows | None
+    held_out: gd.Windows
+    how: Training
+    start: float
+
+
+def draw_of(shared: Worth, draw: int) -> dict[tuple[str, str], Floats]:
+    """F1 (score, class) by detector and training set, of one draw."""
+    n, rng = shared.how.n, np.random.default_rng(draw)
+    real = shuffled(shared.train, n, rng)
+    chosen = np.sort(rng.permutation(len(shared.synthetic))[:n])
+    made = shared.synthetic.select(chosen)
+    sets: dict[str, list[gd.Windows]] = {
+        "real, all participants": [real],
+        "synthetic": [made],
+        "real and synthetic": [real, made],
+    }
+    for k in shared.how.n_participants:
+        few = shuffled(of_participants(shared.train, k, rng), n, rng)
+        sets[f"real, {k} participants"] = [few]
+        sets[f"real, {k} participants, and synthetic"] = [few, made]
+    if shared.annotated is not None:
+        sets["synthetic, annotator's labels"] = [shared.annotated.select(chosen)]
+    true, found = shared.held_out.cut_labels(), {}
+    for name, windows in sets.items():
+        for detector, fit in (("network", shared.how.network), ("forest", shared.how.forest)):
+            labels = fit(windows, draw).labels(shared.held_out)
+            both = [match(true, labels).f1() for match in (match_samples, match_events)]
+            found[detector, name] = np.array(both)
+        say(f"draw {draw + 1}: {name}", shared.start)
+    return found
+
+
+def worth(shared: Worth, n_draws: int, n_workers: int) -> None:
     """Detectors by training set, mean and range over draws; a table after each draw."""
-    true = held_out.cut_labels()
     found: dict[tuple[str, str], list[Floats]] = {}
-    for draw in range(n_draws):
-        rng = np.random.default_rng(draw)
-        real, made = shuffled(train, n, rng), shuffled(synthetic, n, rng)
-        sets: dict[str, list[gd.Windows]] = {
-            "real, all participants": [real],
-            "synthetic": [made],
-            "real and synthetic": [real, made],
-        }
-        for k in N_PARTICIPANTS:
-            few = shuffled(of_participants(train, k, rng), n, rng)
-            sets[f"real, {k} participants"] = [few]
-            sets[f"real, {k} participants, and synthetic"] = [few, made]
-        for name, windows in sets.items():
-            for detector, fit in fits.items():
-                labels = fit(windows, draw).labels(held_out)
-                both = [match(true, labels).f1() for match in (match_samples, match_events)]
-                found.setdefault((detector, name), []).append(np.array(both))
-            say(f"draw {draw + 1} of {n_draws}: {name}")
-        worth_table(found, draw + 1)
+    draws = in_order(draw_of, shared, range(n_draws), n_workers=n_workers)
+    for number, one in enumerate(draws, start=1):
+        for key, scores in one.items():
+            found.setdefault(key, []).append(scores)
+        worth_table(found, number)
 
 
 def worth_table(found: Mapping[tuple[str, str], list[Floats]], n_draws: int) -> None:
@@ -254,6 +302,7 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--task", default="movies")
     parser.add_argument("-n", type=int, default=300, help="windows of each set")
     parser.add_argument("--draws", type=int, default=3, help="of training sets of detectors")
+    parser.add_argument("--workers", type=int, help="of draws; default: all draws at once")
     parser.add_argument("--quality", default="default")
     arguments = parser.parse_args(given)
     windows = gd.Windows.load(arguments.windows).of_task(arguments.task).dequantized(0)
@@ -266,26 +315,26 @@ def main(given: Sequence[str] | None = None) -> None:
     labels = labeller.labels(held_out.cut())
     say("labelled the held-out gaze")
     # Each draw of training sets takes others of them.
-    synthetic = model.sample(
-        2 * n, task=arguments.task, seed=0, labels=True, quality=arguments.quality
-    )
+    sampled = partial(model.sampling, 2 * n, task=arguments.task, quality=arguments.quality)
+    most_probable = sampled(labels=True)
+    synthetic = most_probable.windows(np.concatenate(list(most_probable.pieces())))
     say(f"generated {len(synthetic)} windows with labels")
     first = synthetic.select(np.arange(n))
     relabelled = _with_labels(held_out, labels)
     scores(held_out, labels)
     sets = {"generated": first, RELABELLED: relabelled}
     plausibility(held_out, train.subsample(n), sets)
-
-    def network(sets: Sequence[gd.Windows], seed: int) -> Detector:
-        return NetworkDetector.fit(sets, seed, STEPS, device=model.device)
-
-    def forest(sets: Sequence[gd.Windows], seed: int) -> Detector:
-        return ForestDetector.fit(sets, seed, N_SAMPLES, N_TREES)
-
-    detector = network([train.subsample(2 * n)], 0)
-    agreement(detector, held_out, sets)
-    fits = {"network": network, "forest": forest}
-    worth(fits, train, synthetic, held_out, n, arguments.draws)
+    annotated = None
+    if (model.run.path / LABELS).is_file():
+        by_annotator = sampled(labels="annotator").labels(synthetic.cut())
+        assert by_annotator is not None
+        annotated = replace(synthetic, labels=by_annotator.ravel())
+        sets["generated, annotator's labels"] = annotated.select(np.arange(n))
+    how = Training(n, str(model.device))
+    agreement(how.network([train.subsample(2 * n)], 0), held_out, sets)
+    n_workers = arguments.workers or min(arguments.draws, os.cpu_count() or 1)
+    shared = Worth(train, synthetic, annotated, held_out, how, START)
+    worth(shared, arguments.draws, n_workers)
 
 
 def _with_labels(windows: gd.Windows, labels: NDArray[np.uint8]) -> gd.Windows:

@@ -11,6 +11,7 @@ from gazediffusion.errors import GazeError
 from gazediffusion.generation.cluster import Cluster, connected
 from gazediffusion.generation.generator import DiffusionGenerator, Progress
 from gazediffusion.generation.journal import Part
+from gazediffusion.generation.label_sequences import LabelKind
 from gazediffusion.generation.partitions import PartFolder, Plan, write_here
 from gazediffusion.generation.settings import SamplingSettings
 from gazediffusion.geometry import Screen
@@ -36,7 +37,7 @@ def generate_dataset(
     seconds: float | None = None,
     rate_hz: float | None = None,
     losses: bool = False,
-    labels: bool = False,
+    labels: LabelKind = False,
     progress: Progress = lambda done: None,
     say: Callable[[str], None] = lambda line: None,
     overwrite: bool = False,

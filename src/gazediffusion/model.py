@@ -23,6 +23,7 @@ from gazediffusion.files import require_free, require_writable
 from gazediffusion.generation.augmentation import Augmenter
 from gazediffusion.generation.filling import FillConfig, Filler, filled
 from gazediffusion.generation.generator import DiffusionGenerator, Progress
+from gazediffusion.generation.label_sequences import LabelKind
 from gazediffusion.generation.labelled_sets import RecordingLabeller
 from gazediffusion.generation.labelling import Labeller
 from gazediffusion.generation.losses import LossModel
@@ -194,7 +195,7 @@ class Model(Shared):
         seconds: float | None = None,
         rate_hz: float | None = None,
         losses: bool = False,
-        labels: bool = False,
+        labels: LabelKind = False,
         progress: Progress = lambda done: None,
         **settings: Unpack[SamplingSettings],
     ) -> Windows:
@@ -203,9 +204,9 @@ class Model(Shared):
         seconds: length of every window; a steerable model generates any, others up to that of its
         windows. rate_hz: low-pass the windows and bring them to this rate, at most the model's, as
         of a 60 Hz tracker. losses: add blinks and losses, NaN, as the training participants'
-        recordings have them. labels: add the event class of every sample (`Windows.labels`), by a
-        model with labels; the gaze is the same without. progress: called with the number of windows
-        done. Settings: `SamplingSettings`. Window k of a seed is always the same window.
+        recordings have them. labels: add the most probable event class of every sample, or by
+        "annotator" classes that vary as hand labels do; gaze is the same without. progress: called
+        with the windows done. Settings: `SamplingSettings`. Window k of a seed is always the same.
         """
         how: dict[str, Any] = {"seconds": seconds, "rate_hz": rate_hz, **settings}
         sampling = self.sampling(n, seed=seed, losses=losses, labels=labels, **how)
@@ -219,7 +220,7 @@ class Model(Shared):
         seconds: float | None = None,
         rate_hz: float | None = None,
         losses: bool = False,
-        labels: bool = False,
+        labels: LabelKind = False,
         format: str = "parquet",
         screen: Screen | None = None,
         **settings: Unpack[SamplingSettings],
@@ -243,8 +244,7 @@ class Model(Shared):
         )
         generator = self.generator(n, seed, seconds, **settings)
         if labels:
-            labeller = Labeller(self.run, generator.batch_size, generator.bf16)
-            config = replace(config, labeller=labeller)
+            config = replace(config, labeller=Labeller.of_generated(generator, labels))
         return Sampling(generator, config)
 
     def sample_to(
@@ -259,7 +259,7 @@ class Model(Shared):
         seconds: float | None = None,
         rate_hz: float | None = None,
         losses: bool = False,
-        labels: bool = False,
+        labels: LabelKind = False,
         progress: Progress = lambda done: None,
         say: Callable[[str], None] = lambda line: None,
         overwrite: bool = False,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pymovements
 
     from gazediffusion.data.windows import Windows
+    from gazediffusion.generation.label_sequences import LabelKind
     from gazediffusion.generation.settings import SamplingSettings
 
 
@@ -43,7 +44,7 @@ class Synthesizer:
         seconds: float | None = None,
         rate_hz: float | None = None,
         losses: bool = False,
-        labels: bool = False,
+        labels: LabelKind = False,
         device: str = "auto",
         **settings: Unpack[SamplingSettings],
     ) -> None:

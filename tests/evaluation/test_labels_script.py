@@ -1,19 +1,23 @@
-"""runs/labels.py: all tables, by a tiny model."""
+"""runs/annotator.py and runs/labels.py: all tables, by a tiny model."""
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import gazediffusion as gd
 from gazediffusion.evaluation.labelled_events import EventStatistics
+from gazediffusion.generation.label_sequences import Annotator, most_probable_sequence
+from gazediffusion.models.pretrained import LABELS
 from tests.test_documents import from_folder
-from tests.training.test_steering import labelled_windows
 
-labels = from_folder("runs", "labels")
+labels, annotator = from_folder("runs", "labels"), from_folder("runs", "annotator")
 
 
 @pytest.mark.slow
@@ -23,14 +27,25 @@ def test_all_tables_are_printed(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    small = {"N_BOOTSTRAP": 3, "STEPS": 2, "N_SAMPLES": 200, "N_TREES": 2, "N_PARTICIPANTS": (1,)}
-    for name, value in small.items():
-        monkeypatch.setattr(labels, name, value)
-    windows, rng = labelled_windows(), np.random.default_rng(0)
-    classes = np.repeat(rng.integers(1, 5, 750), rng.integers(2, 9, 750))[:750].astype(np.uint8)
-    replace(windows, labels=classes, rate_hz=20.0).save(tmp_path / "w.safetensors")
-    arguments = ["--model", str(steerable_folder), "--task", "dots", "-n", "4", "--draws", "2"]
-    labels.main([str(tmp_path / "w.safetensors"), *arguments])
+    small = {"steps": 2, "n_samples": 200, "n_trees": 2, "n_participants": (1,)}
+    monkeypatch.setattr(labels, "Training", partial(labels.Training, **small))
+    monkeypatch.setattr(labels, "N_BOOTSTRAP", 3)
+    rng = np.random.default_rng(0)
+    classes = np.repeat(rng.integers(1, 5, 1000), rng.integers(2, 9, 1000))[: 12 * 64]
+    gaze = np.cumsum(rng.normal(0, 0.01, (12, 2, 64)), axis=2)
+    who = [f"P{k % 4}" for k in range(12)]
+    screen = gd.Screen(1280, 720, 40.0, 22.5, 45.0)
+    given: dict[str, Any] = {"labels": classes.reshape(12, 64).astype(np.uint8), "tasks": "dots"}
+    windows = gd.Windows.from_array(gaze, 20.0, screen, who, **given)
+    replace(windows, validation=frozenset({"P3"})).save(tmp_path / "w.safetensors")
+    folder = tmp_path / "run"
+    shutil.copytree(steerable_folder, folder)
+    monkeypatch.setattr(annotator, "STEPS", 2)
+    asked = [str(tmp_path / "w.safetensors"), "--model", str(folder), "--task", "dots"]
+    annotator.main([*asked, "-n", "9", "--fit", str(folder / LABELS)])
+    assert capsys.readouterr().out.count("\n| ") == 5
+    assert Annotator.load(folder).fitted_on["n_windows"] == 9
+    labels.main([*asked, "-n", "4", "--draws", "2", "--workers", "1"])
     output = capsys.readouterr().out
     assert output.count("\n### ") == 6  # the last one after each draw
     tables = output.split("\n### ")[1:]
@@ -41,6 +56,8 @@ def test_all_tables_are_printed(
     worth = tables[-1]
     for name in ("network, synthetic", "forest, real and synthetic", "forest, real, 1 participant"):
         assert name in worth
+    assert "forest, synthetic, annotator's labels" in worth
+    assert "| generated, annotator's labels less held-out, points |" in tables[3]
     reference = next(line for line in worth.splitlines() if "forest, real, all" in line)
     assert "100.0 % [" in reference
 
@@ -57,3 +74,15 @@ def test_the_distance_to_itself_is_zero_and_a_planted_defect_is_seen() -> None:
     for name in ("fixation duration (ms)", "saccade rate (1/s)", "transitions (JS)"):
         assert labels.distance_of(own, own, every, every, name) == 0
         assert labels.distance_of(defect, own, every, every, name) > 0
+
+
+def test_fitted_strengths_give_the_agreement_that_is_asked_for() -> None:
+    rng = np.random.default_rng(0)
+    log_p = np.repeat(rng.normal(0, 1.0, (60, 4, 40)), 10, axis=2)
+    p = np.exp(log_p) / np.exp(log_p).sum(axis=1, keepdims=True)
+    true = dict(zip(gd.EVENT_CLASSES, (0.6, 0.5, 0.9, 0.7), strict=True))
+    found = [most_probable_sequence(p) + np.uint8(1)]
+    target = 1 - annotator.disagreement(Annotator(true, {}).draw(p, 99) + np.uint8(1), found)
+    strengths = annotator.fitted(p, found, target)
+    again = 1 - annotator.disagreement(Annotator(strengths, {}).draw(p, 77) + np.uint8(1), found)
+    np.testing.assert_allclose(again, target, atol=0.03)

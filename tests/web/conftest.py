@@ -20,6 +20,7 @@ from fastapi.testclient import TestClient
 
 from gazediffusion.data.recordings import EVENT_CLASSES
 from gazediffusion.data.simulation import SimulationConfig, write_simulation
+from gazediffusion.generation.label_sequences import Annotator
 from gazediffusion.geometry import Screen
 from gazediffusion.models import pretrained
 from gazediffusion.models.checkpoint import load_tensors, save_tensors
@@ -73,7 +74,7 @@ def lossy_run(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 @pytest.fixture(scope="session")
 def labelling_run(steerable_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny steerable run, made so sure of its labels that they change within a window."""
+    """The tiny steerable run, made so sure of its labels that they change, with an annotator."""
     folder = tmp_path_factory.mktemp("labelling") / "labelling"
     shutil.copytree(steerable_folder, folder)
     tensors, header = load_tensors(folder / "best.safetensors")
@@ -81,6 +82,7 @@ def labelling_run(steerable_folder: Path, tmp_path_factory: pytest.TempPathFacto
     tensors["head.2.bias"][-len(EVENT_CLASSES) :] = 0
     (folder / "best.safetensors").unlink()
     save_tensors(folder / "best.safetensors", tensors, header)
+    Annotator(dict.fromkeys(EVENT_CLASSES, 2.0), {}).save(folder / pretrained.LABELS)
     return folder
 
 
@@ -125,6 +127,15 @@ def client(run_folder: Path) -> Iterator[TestClient]:
     """The application with its default limits."""
     app = created(Settings(model=str(run_folder)))
     app.state.playground.workers[0].start()
+    with TestClient(app, base_url="http://127.0.0.1:8000") as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def steerable(steerable_folder: Path) -> Iterator[TestClient]:
+    """The application with a steerable model, and its worker of recordings."""
+    app = created(Settings(model=str(steerable_folder), limits=Limits(max_windows=5)))
+    app.state.playground.model_workers[0].start()
     with TestClient(app, base_url="http://127.0.0.1:8000") as found:
         yield found
 

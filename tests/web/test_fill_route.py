@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +16,10 @@ import gazediffusion as gd
 from gazediffusion.data.export import write_into
 from gazediffusion.data.export.card import read_card
 from gazediffusion.data.recordings import Recording
-from gazediffusion.web.settings import Limits, Settings
 from tests.conftest import MakeRecording, wandering_gaze
 from tests.generation.test_gaps import lost
-from tests.web.conftest import created
 from tests.web.test_limits import error_of
 from tests.web.test_same_bytes import files_of
-
-
-@pytest.fixture(scope="module")
-def steerable(steerable_folder: Path) -> Iterator[TestClient]:
-    """The application with a steerable model, and its worker that fills."""
-    app = created(Settings(model=str(steerable_folder), limits=Limits(max_windows=5)))
-    app.state.playground.model_workers[0].start()
-    with TestClient(app, base_url="http://127.0.0.1:8000") as found:
-        yield found
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ PATHS = [
     ("/health", "GET"),
 ]
 COMPARING = ("/api/evaluate", "/api/evaluate/stream", "/api/report")
-STEERING = ("/api/generate/upload", "/api/fill", "/api/label")
+STEERING = ("/api/generate/upload", "/api/fill", "/api/label", "/api/augment", "/api/score")
 WITH_FILES = [(path, "POST") for path in ("/api/real", *COMPARING, *STEERING)]
 ELSEWHERE = [("/api/report/stream", "POST")]  # A report takes long; test_comparison_routes.py.
 
@@ -37,7 +37,8 @@ def schema(run_folder: Path, study: Path) -> Any:
 
 @pytest.mark.parametrize(("path", "method"), PATHS + WITH_FILES, ids=lambda one: str(one))
 def test_every_response_is_as_described(schema: Any, path: str, method: str) -> None:
-    n_examples = {"/api/evaluate": 3, **dict.fromkeys(COMPARING[1:], 1)}.get(path, 8)
+    few = {"/api/evaluate": 3, "/api/score": 3, **dict.fromkeys(COMPARING[1:], 1)}
+    n_examples = few.get(path, 8)
 
     @settings(
         max_examples=n_examples,

@@ -307,7 +307,10 @@ def test_long_tables_and_recordings_are_too_large(
 
 @pytest.mark.parametrize(
     ("path", "name"),
-    [("/api/generate/upload", "like"), ("/api/fill", "files"), ("/api/label", "files")],
+    [
+        ("/api/generate/upload", "like"),
+        *((f"/api/{one}", "files") for one in ("fill", "label", "augment", "score")),
+    ],
 )
 def test_uploads_are_bounded_in_size_and_number(
     start: Start, steerable_folder: Path, path: str, name: str

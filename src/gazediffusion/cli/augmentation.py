@@ -12,6 +12,7 @@ import typer
 from gazediffusion.cli import progress
 from gazediffusion.cli.console import exit_stopped, kept_place, out, plain, warn
 from gazediffusion.cli.options import (
+    AnnotatorLabels,
     BatchSize,
     BlinkAfter,
     BlinkBefore,
@@ -61,6 +62,7 @@ def augment(
             show_default=False,
         ),
     ] = None,
+    annotator_labels: AnnotatorLabels = False,
     held_out: Annotated[
         list[str] | None,
         typer.Option(
@@ -137,7 +139,7 @@ def augment(
                 same_participant=groups_of(same_participant),
                 cleaning=cleaning_of(eye, blink_before, blink_after, max_speed),
                 losses=losses,
-                labels=labels,
+                labels="annotator" if annotator_labels else labels,
                 quality=quality,
                 precision=precision,
                 batch_size=batch_size,

@@ -19,6 +19,7 @@ from gazediffusion.cli.console import (
 )
 from gazediffusion.cli.options import (
     Address,
+    AnnotatorLabels,
     BatchSize,
     Device,
     DistanceCm,
@@ -312,6 +313,7 @@ def generate(
             "gaze is the same without.",
         ),
     ] = False,
+    annotator_labels: AnnotatorLabels = False,
     screen: ScreenPx = None,
     screen_cm: ScreenCm = None,
     distance_cm: DistanceCm = None,
@@ -368,7 +370,7 @@ def generate(
                 seconds=seconds,
                 rate_hz=rate,
                 losses=losses,
-                labels=labels,
+                labels="annotator" if annotator_labels else labels,
                 progress=bar,
                 say=lambda line: out.print(plain(line)),
                 overwrite=overwrite,

@@ -33,6 +33,13 @@ Format = Annotated[
         "paper's txt), table or a plug-in's.",
     ),
 ]
+AnnotatorLabels = Annotated[
+    bool,
+    typer.Option(
+        "--annotator-labels",
+        help="Add labels that vary as hand labels do, instead of the most probable ones.",
+    ),
+]
 Columns = Annotated[
     str | None,
     typer.Option(

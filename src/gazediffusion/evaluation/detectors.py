@@ -3,14 +3,15 @@
 They measure what labelled windows are worth as training data. Both see the usual features of a
 sample (speed at several scales and direction, as Startsev et al. 2019, dispersion and
 straightness), in degrees, and give probabilities; labels are the most probable sequence of
-`generation.labelling`. The network is dilated convolutions in time (Elmadjian et al. 2022 use such
-a one for GazeCom).
+`generation.label_sequences`. The network is dilated convolutions in time (Elmadjian et al. 2022 use
+such a one for GazeCom).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -21,7 +22,7 @@ from torch.nn import functional
 from gazediffusion.data.recordings import EVENT_CLASSES
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.labelling import most_probable_sequence
+from gazediffusion.generation.label_sequences import most_probable_sequence
 
 Floats = NDArray[np.float32]
 Labels = NDArray[np.uint8]
@@ -39,9 +40,6 @@ class Detector(Protocol):
     def labels(self, windows: Windows) -> Labels:
         """Event classes (window, time)."""
         ...
-
-
-Fit = Callable[[Sequence[Windows], int], Detector]
 
 
 def features(windows: Windows) -> Floats:
@@ -184,16 +182,23 @@ def _training_set(sets: Sequence[Windows]) -> tuple[Floats, NDArray[np.int64]]:
     labels = np.concatenate([one.cut_labels() for one in sets]).astype(np.int64)
     if not labels.any():
         raise GazeError("these windows have no labels", remedy="generate them with `labels`")
-    return np.concatenate([features(one) for one in sets]), labels
+    return np.concatenate([_kept_features(one) for one in sets]), labels
+
+
+_kept: WeakKeyDictionary[Windows, Floats] = WeakKeyDictionary()
+
+
+def _kept_features(windows: Windows) -> Floats:
+    """Features that are computed once, as long as the windows exist."""
+    if windows not in _kept:
+        _kept[windows] = features(windows)
+    return _kept[windows]
 
 
 def _labels(windows: Windows, probabilities: Callable[[Floats], Floats]) -> Labels:
-    found = []
-    for first in range(0, len(windows), _CHUNK):
-        part = windows.select(np.arange(first, min(first + _CHUNK, len(windows))))
-        clipped = np.maximum(probabilities(features(part)), _LEAST)
-        found.append(most_probable_sequence(clipped) + np.uint8(1))
-    return np.concatenate(found)
+    x = _kept_features(windows)
+    parts = [probabilities(x[first : first + _CHUNK]) for first in range(0, len(x), _CHUNK)]
+    return most_probable_sequence(np.maximum(np.concatenate(parts), _LEAST)) + np.uint8(1)
 
 
 def _mirrored(x: Tensor, rng: np.random.Generator) -> Tensor:

@@ -1,8 +1,9 @@
 """Model folders in the format of the Hugging Face hub: saved, shared and loaded.
 
 A folder has config.json, model.safetensors (the averaged weights in single precision),
-conditioning.safetensors, losses.json and scores.json where the model has them, and README.md, a
-model card whose YAML head names licence, tags and library. Nothing in it is executed on loading.
+conditioning.safetensors, labels.json, losses.json and scores.json where the model has them, and
+README.md, a model card whose YAML head names licence, tags and library. Nothing in it is executed
+on loading.
 The names of the recordings that a model was trained on are left out.
 """
 
@@ -31,6 +32,7 @@ from gazediffusion.models.checkpoint import (
 )
 from gazediffusion.models.pretrained import (
     HUB_PREFIX,
+    LABELS,
     LOSSES,
     SCORES,
     load_model,
@@ -40,7 +42,7 @@ from gazediffusion.models.unet import n_parameters
 from gazediffusion.version import __version__
 
 README = "README.md"
-FILES = (CONFIG, HUB_WEIGHTS, TABLES, LOSSES, SCORES, README)
+FILES = (CONFIG, HUB_WEIGHTS, TABLES, LABELS, LOSSES, SCORES, README)
 TAGS = ("eye-tracking", "gaze", "diffusion", "synthetic-data", "time-series")
 
 
@@ -74,7 +76,7 @@ class Shared:
             header = {"epoch": run.epoch, "validation_loss": run.validation_loss}
             save_tensors(temporary / HUB_WEIGHTS, run.network.state_dict(), header)
             write_config(temporary, config)
-            for name in (LOSSES, SCORES):
+            for name in (LABELS, LOSSES, SCORES):
                 if (run.path / name).is_file():
                     shutil.copyfile(run.path / name, temporary / name)
             (temporary / README).write_text(model_card(run, license), encoding="utf-8")

@@ -64,7 +64,7 @@ def export_json(windows: gd.Windows) -> BinaryIO:
 
 
 def recordings_file(output: Path) -> tuple[BinaryIO, str]:
-    """The output of `recordings.fill` or `recordings.label` as an open file, and its ending.
+    """The output of `recordings.write` as an open file, and its ending.
 
     Parquet contains its card and is sent as it is; anything else is a zip.
     """

@@ -2,8 +2,8 @@
 
 Windows are generated in one queue, in the server or by processes beside it. Recordings are read and
 compared in another, by worker processes, so that a long evaluation does not delay generation. In a
-third they are filled and labelled, by workers with a model. Queues, limits and results are those of
-this one process, however many work for it.
+third they are filled, labelled, augmented and scored, by workers with a model. Queues, limits and
+results are those of this one process, however many work for it.
 """
 
 from __future__ import annotations
@@ -206,15 +206,13 @@ class Playground:
 
         return await self._computed(self.comparison, work, request, report)
 
-    async def write(
-        self, function: Callable[..., bytes], upload: Upload, request: Request, *arguments: Any
-    ) -> bytes:
-        """What a function of `recordings` returns of an upload, one after the other."""
-        given = (upload.source, upload.settings, *arguments)
+    async def write(self, upload: Upload, request: Request, *arguments: Any) -> bytes:
+        """What `recordings.write` returns of an upload, one after the other."""
         limits = (self.settings.limits.max_windows, self.max_bytes)
+        given = (upload.source, upload.settings, *arguments, *limits)
 
         def work(job: Job) -> Steps:
-            yield self.model_workers[job.thread].call(job, True, function, *given, *limits)
+            yield self.model_workers[job.thread].call(job, True, recordings.write, *given)
 
         with upload.naming_errors():
             return await self._computed(self.recordings, work, request, _nothing)

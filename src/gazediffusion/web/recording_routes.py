@@ -1,35 +1,39 @@
-"""Routes that give recordings back: with their gaps filled, or with labels of their events."""
+"""Routes of recordings and a model: gaps filled, events labelled, synthetic ones, scores."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any, NamedTuple
 
-from fastapi import APIRouter, Form, Request
+from fastapi import APIRouter, Depends, Form, Request, UploadFile
 from fastapi.responses import Response
 
 import gazediffusion as gd
 from gazediffusion.errors import GazeError
-from gazediffusion.web import recordings
-from gazediffusion.web.forms import UPLOAD_FAILURES, Files, Quality, Reading, Seed, Text, stored
+from gazediffusion.web.forms import (
+    UPLOAD_FAILURES,
+    Files,
+    Number,
+    Quality,
+    Reading,
+    Seed,
+    Text,
+    stored,
+)
 from gazediffusion.web.models import ServedModel
 from gazediffusion.web.playground import Play, Playground
-from gazediffusion.web.schemas import MEDIA_TYPES
+from gazediffusion.web.recordings import Kind
+from gazediffusion.web.schemas import EMPTY_IS_NONE, MEDIA_TYPES
 from gazediffusion.web.streams import ReleasingResponse
-from gazediffusion.web.uploads import Upload
 
 routes = APIRouter()
 _FILE = {"schema": {"type": "string", "format": "binary"}}
 Task = Annotated[
     Text, Form(description="Of the model; default: the recording's own where it has it.")
 ]
-Eye = Annotated[str, Form(json_schema_extra={"enum": ["right", "left", "best"]})]
-Before = Annotated[float, Form(description="Dropped before every loss.")]
-After = Annotated[float, Form(description="Dropped after every loss.")]
-MaxSpeed = Annotated[float, Form(description="Faster is no eye movement.")]
 Format = Annotated[
     Text,
     Form(
@@ -48,6 +52,23 @@ def _described(header: str, content: str) -> dict[str, Any]:
     }
 
 
+def _cleaning(
+    eye: Annotated[str, Form(json_schema_extra={"enum": ["right", "left", "best"]})] = "right",
+    blink_before_ms: Annotated[float, Form(description="Dropped before every loss.")] = 60.0,
+    blink_after_ms: Annotated[float, Form(description="Dropped after every loss.")] = 100.0,
+    max_speed_deg_s: Annotated[float, Form(description="Faster is no eye movement.")] = 1000.0,
+) -> gd.CleaningConfig:
+    return gd.CleaningConfig(
+        eye=eye,  # type: ignore[arg-type]  # checked by the config itself
+        blink_before_ms=blink_before_ms,
+        blink_after_ms=blink_after_ms,
+        max_speed_deg_s=max_speed_deg_s,
+    )
+
+
+Cleaning = Annotated[gd.CleaningConfig, Depends(_cleaning)]
+
+
 @routes.post(
     "/fill",
     summary="Fill blinks and losses of recordings",
@@ -58,6 +79,7 @@ async def fill(
     play: Play,
     request: Request,
     reading: Reading,
+    cleaning: Cleaning,
     files: Files,
     model: Annotated[Text, Form(description="A steerable model.")] = None,
     task: Task = None,
@@ -67,10 +89,6 @@ async def fill(
         int, Form(description="Courses of each gap; several are folders draw-1, draw-2 ...")
     ] = 1,
     max_gap_s: Annotated[float, Form(description="Longer gaps stay lost; padding counts.")] = 1.0,
-    eye: Eye = "right",
-    blink_before_ms: Before = 60.0,
-    blink_after_ms: After = 100.0,
-    max_speed_deg_s: MaxSpeed = 1000.0,
     format: Format = None,
 ) -> Response:
     """The files of `gazediffusion fill`: parquet as one file, which contains its card; others as a
@@ -80,7 +98,7 @@ async def fill(
         "seed": seed,
         "max_gap_s": max_gap_s,
         "task": task,
-        "cleaning": _cleaning(eye, blink_before_ms, blink_after_ms, max_speed_deg_s),
+        "cleaning": cleaning,
         "quality": quality,
     }
     _require_format(format)
@@ -88,9 +106,8 @@ async def fill(
         raise GazeError("several `draws` are sent as folders", remedy="leave out `format`")
     served, loaded = await _loaded(play, model)
     loaded.filler(**settings)  # invalid settings are refused before anything is read
-    with contextlib.closing(await stored(files, reading)) as upload:
-        given = (recordings.fill, "filled", served, format, settings)
-        return await _written(play, request, upload, *given, f"filled-seed{seed}", "Fill")
+    how = _How("fill", "filled", f"filled-seed{seed}", format, settings)
+    return await _written(play, request, files, reading, served, how)
 
 
 @routes.post(
@@ -103,33 +120,124 @@ async def label(
     play: Play,
     request: Request,
     reading: Reading,
+    cleaning: Cleaning,
     files: Files,
     model: Annotated[Text, Form(description="A model with labels.")] = None,
-    eye: Eye = "right",
-    blink_before_ms: Before = 60.0,
-    blink_after_ms: After = 100.0,
-    max_speed_deg_s: MaxSpeed = 1000.0,
     format: Format = None,
 ) -> Response:
     """The files of `gazediffusion label`, as those of /api/fill: every sample is labelled as
     fixation, saccade, pursuit or noise. Gaze is kept."""
-    cleaning = _cleaning(eye, blink_before_ms, blink_after_ms, max_speed_deg_s)
     settings: dict[str, Any] = {"cleaning": cleaning}
     _require_format(format)
     served, loaded = await _loaded(play, model)
     loaded.labeller(**settings)  # a model without labels is refused before anything is read
-    with contextlib.closing(await stored(files, reading)) as upload:
-        given = (recordings.label, "labelled", served, format, settings)
-        return await _written(play, request, upload, *given, "labelled", "Label")
+    how = _How("label", "labelled", "labelled", format, settings)
+    return await _written(play, request, files, reading, served, how)
 
 
-def _cleaning(eye: str, before_ms: float, after_ms: float, speed_deg_s: float) -> gd.CleaningConfig:
-    return gd.CleaningConfig(
-        eye=eye,  # type: ignore[arg-type]  # checked by the config itself
-        blink_before_ms=before_ms,
-        blink_after_ms=after_ms,
-        max_speed_deg_s=speed_deg_s,
-    )
+@routes.post(
+    "/augment",
+    summary="Generate recordings in the style of a study's participants",
+    response_class=Response,
+    responses={
+        200: _described("X-Gazediffusion-Augment", "numbers of recordings and participants"),
+        **UPLOAD_FAILURES,
+    },
+)
+async def augment(
+    play: Play,
+    request: Request,
+    reading: Reading,
+    cleaning: Cleaning,
+    files: Files,
+    model: Annotated[Text, Form(description="A model with summary statistics.")] = None,
+    times: Annotated[int, Form(description="Synthetic recordings of each recording.")] = 5,
+    task: Annotated[Text, Form(description="Of the model, where it lacks the study's.")] = None,
+    losses: Annotated[bool, Form(description="Add blinks and losses of the eye.")] = False,
+    labels: Annotated[
+        bool | None,
+        EMPTY_IS_NONE,
+        Form(description="Add the event class of every sample; default: where the study has it."),
+    ] = None,
+    held_out: Annotated[
+        list[str] | None,
+        Form(description="Participants who are not augmented; default: the split of `prepare`."),
+    ] = None,
+    val_fraction: Annotated[float, Form(description="Of participants held out.")] = 0.2,
+    split_seed: Seed = 42,
+    seed: Seed = 0,
+    quality: Quality = "default",
+    format: Format = None,
+) -> Response:
+    """The files of `gazediffusion augment`, as those of /api/fill: synthetic recordings in the
+    style of each participant who is not held out. They do not contain the study."""
+    settings: dict[str, Any] = {
+        "times": times,
+        "task": task,
+        "losses": losses,
+        "labels": labels,
+        "held_out": [name for name in held_out or [] if name] or None,
+        "validation_fraction": val_fraction,
+        "split_seed": split_seed,
+        "seed": seed,
+        "cleaning": cleaning,
+        "quality": quality,
+    }
+    _require_format(format)
+    served, loaded = await _loaded(play, model)
+    loaded.augmenter(**settings)  # invalid settings are refused before anything is read
+    how = _How("augment", "augmented", f"augmented-seed{seed}", format, settings)
+    return await _written(play, request, files, reading, served, how)
+
+
+@routes.post(
+    "/score",
+    summary="Score the windows of recordings: which are odd to a model",
+    response_class=Response,
+    responses={
+        200: _described("X-Gazediffusion-Score", "number of windows, coverage"),
+        **UPLOAD_FAILURES,
+    },
+)
+async def score(
+    play: Play,
+    request: Request,
+    reading: Reading,
+    cleaning: Cleaning,
+    files: Files,
+    model: Annotated[Text, Form(description="A joint or steerable model.")] = None,
+    task: Task = None,
+    likelihood: Annotated[bool, Form(description="It takes most of the time.")] = False,
+    stride_s: Annotated[Number, Form(description="Between windows; default: their length.")] = None,
+    seed: Seed = 0,
+    format: Format = None,
+) -> Response:
+    """The table of `gazediffusion score`, a row for each window: parquet, which contains its card,
+    or csv as a zip with its card."""
+    settings: dict[str, Any] = {
+        "task": task,
+        "has_likelihood": likelihood,
+        "stride_s": stride_s,
+        "seed": seed,
+        "cleaning": cleaning,
+    }
+    _require_format(format)
+    served, _ = await _loaded(play, model)
+    how = _How("score", "scores", f"scores-seed{seed}", format or "parquet", settings)
+    return await _written(play, request, files, reading, served, how)
+
+
+class _How(NamedTuple):
+    """What is done with an upload.
+
+    done: name of the output without its ending. name: of the file that is sent, without ending.
+    """
+
+    kind: Kind
+    done: str
+    name: str
+    format: str | None
+    settings: dict[str, Any]
 
 
 def _require_format(format: str | None) -> None:
@@ -145,27 +253,22 @@ async def _loaded(play: Playground, model: str | None) -> tuple[ServedModel, gd.
 async def _written(
     play: Playground,
     request: Request,
-    upload: Upload,
-    function: Callable[..., bytes],
-    done: str,
+    files: Sequence[UploadFile],
+    reading: dict[str, Any],
     served: ServedModel,
-    format: str | None,
-    settings: dict[str, Any],
-    name: str,
-    header: str,
+    how: _How,
 ) -> Response:
-    """What a function of the worker writes of an upload, as one file.
-
-    done: name of the output without its ending. name: of the file that is sent.
-    """
+    """What the worker writes of an upload, as one file."""
     from gazediffusion.web.exports import chunks, recordings_file
 
-    output = upload.output / (done if format is None else f"{done}.{format}")
-    about = await play.write(function, upload, request, output, served.about.source, settings)
-    content, ending = await asyncio.to_thread(recordings_file, output)
+    with contextlib.closing(await stored(files, reading)) as upload:
+        output = upload.output / (how.done if how.format is None else f"{how.done}.{how.format}")
+        source = served.about.source
+        about = await play.write(upload, request, how.kind, output, source, how.settings)
+        content, ending = await asyncio.to_thread(recordings_file, output)
     headers = {
-        "Content-Disposition": f'attachment; filename="{name}.{ending}"',
-        f"X-Gazediffusion-{header}": json.dumps(json.loads(about)),
+        "Content-Disposition": f'attachment; filename="{how.name}.{ending}"',
+        f"X-Gazediffusion-{how.kind.title()}": json.dumps(json.loads(about)),
     }
     kind = MEDIA_TYPES["parquet"] if ending == "parquet" else "application/zip"
     return ReleasingResponse(chunks(content), content.close, media_type=kind, headers=headers)

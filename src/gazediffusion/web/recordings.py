@@ -1,4 +1,4 @@
-"""Recordings that a model fills or labels, in a worker of its own: read, computed and written.
+"""What a model gives of recordings, in a worker of its own: filled, labelled, augmented, scored.
 
 Reading and computing alternate, so both are done there, on the CPU. A model is loaded at its first
 use.
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import gazediffusion as gd
 from gazediffusion.errors import GazeError
@@ -20,11 +20,59 @@ from gazediffusion.web.worker import Report
 
 MODULES = ("gazediffusion.web.recordings", "gazediffusion.model", "polars", "scipy.interpolate")
 OWN_MB = 1024  # of torch and models
+Kind = Literal["fill", "label", "augment", "score"]
 
 
-def fill(
+class _Work(NamedTuple):
+    """What windows are counted of, how to ask for fewer, and what is said of the result."""
+
+    counted: str
+    remedy: str
+    about: Callable[[Any], dict[str, Any]]
+
+
+def _augmented(written: Any) -> dict[str, Any]:
+    rows = written.card["participants"]
+    return {
+        "n_recordings": written.card["times"] * sum(row["recordings"] for row in rows),
+        "n_participants": len({row["participant"] for row in rows}),
+        "n_held_out": len(written.card["split"]["held_out"]),
+        "warnings": written.warnings,
+    }
+
+
+_WORKS: dict[Kind, _Work] = {
+    "fill": _Work(
+        "the gaps are filled",
+        "send fewer recordings or ask for fewer `draws`",
+        lambda written: {"counts": asdict(written.counts), "warnings": written.warnings},
+    ),
+    "label": _Work(
+        "the recordings are labelled",
+        "send fewer or shorter recordings",
+        lambda written: {"n_samples": written.n_samples, "warnings": written.warnings},
+    ),
+    "augment": _Work(
+        "the recordings are generated",
+        "send fewer or shorter recordings or ask for fewer `times`",
+        _augmented,
+    ),
+    "score": _Work(
+        "the recordings are scored",
+        "send fewer or shorter recordings or ask for a longer `stride_s`",
+        lambda scores: {
+            "n_windows": len(scores),
+            "coverage": asdict(scores.coverage),
+            "warnings": list(scores.notes),
+        },
+    ),
+}
+
+
+def write(
     source: Path,
     reading: dict[str, Any],
+    kind: Kind,
     output: Path,
     model: str,
     settings: dict[str, Any],
@@ -32,63 +80,25 @@ def fill(
     max_bytes: int,
     report: Report,
 ) -> bytes:
-    """Fill recordings; counts of gaps and warnings as JSON.
+    """Write what a model gives of recordings; what is said of it as JSON.
 
-    output: of `gazediffusion.fill`; its folder is created.
+    output: of the function of this name in `gazediffusion`; its folder is created.
     """
-    remedy = "send fewer recordings or ask for fewer `draws`"
-    begin = _beginning("the gaps are filled", max_windows, remedy, report)
-    recordings = _read(source, reading, output, max_bytes)
-    written = gd.fill(recordings, output, _loaded(model), begin=begin, **settings)
-    return _json(counts=asdict(written.counts), warnings=written.warnings)
-
-
-def label(
-    source: Path,
-    reading: dict[str, Any],
-    output: Path,
-    model: str,
-    settings: dict[str, Any],
-    max_windows: int,
-    max_bytes: int,
-    report: Report,
-) -> bytes:
-    """Label recordings; samples of each class and warnings as JSON.
-
-    output: of `gazediffusion.label`; its folder is created.
-    """
-    remedy = "send fewer or shorter recordings"
-    begin = _beginning("the recordings are labelled", max_windows, remedy, report)
-    recordings = _read(source, reading, output, max_bytes)
-    written = gd.label(recordings, output, _loaded(model), begin=begin, **settings)
-    return _json(n_samples=written.n_samples, warnings=written.warnings)
-
-
-def _read(source: Path, reading: dict[str, Any], output: Path, max_bytes: int) -> Any:
-    """The recordings, and a new folder for the output."""
-    require_all_bounds(source, max_bytes)
-    output.parent.mkdir()
-    return gd.read(source, **reading)
-
-
-def _beginning(
-    done_so: str, max_windows: int, remedy: str, report: Report
-) -> Callable[[int], Callable[[float], None]]:
-    """What is called with the number of windows; refuses too many, reports those done."""
+    work = _WORKS[kind]
 
     def begin(n_windows: int) -> Callable[[float], None]:
         if n_windows > max_windows:
             raise GazeError(
-                f"{done_so} in {n_windows} windows, and {max_windows} are the most here",
-                remedy=f"{remedy}; the limit is `max_windows` of the server",
+                f"{work.counted} in {n_windows} windows, and {max_windows} are the most here",
+                remedy=f"{work.remedy}; the limit is `max_windows` of the server",
             )
         return lambda done: report({"stage": "generating", "done": done, "n": n_windows})
 
-    return begin
-
-
-def _json(**about: Any) -> bytes:
-    return json.dumps(about).encode()
+    require_all_bounds(source, max_bytes)
+    output.parent.mkdir()
+    recordings = gd.read(source, **reading)
+    written = getattr(gd, kind)(recordings, output, _loaded(model), begin=begin, **settings)
+    return json.dumps(work.about(written)).encode()
 
 
 @lru_cache(maxsize=2)

@@ -93,10 +93,11 @@ Losses = Annotated[
     ),
 ]
 Labels = Annotated[
-    bool,
+    bool | Literal["annotator"],
     Field(
         description="Add the event class of every sample, also in files: fixation, saccade, "
-        "pursuit or noise, of a model with labels. The gaze is the same without.",
+        "pursuit or noise, of a model with labels. The gaze is the same without. annotator: "
+        "labels that vary as hand labels do, instead of the most probable ones.",
     ),
 ]
 At = Annotated[

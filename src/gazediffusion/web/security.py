@@ -25,6 +25,8 @@ UPLOADS = (
     "/api/generate/upload",
     "/api/fill",
     "/api/label",
+    "/api/augment",
+    "/api/score",
     "/api/real",
     "/api/evaluate",
     "/api/evaluate/stream",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, File, Form, Request, UploadFile
 from fastapi.responses import Response
@@ -73,7 +73,9 @@ async def generate_upload(
         bool | None, EMPTY_IS_NONE, Form(description="Add blinks and losses of the eye.")
     ] = None,
     labels: Annotated[
-        bool | None, EMPTY_IS_NONE, Form(description="Add the event class of every sample.")
+        bool | Literal["annotator"] | None,
+        EMPTY_IS_NONE,
+        Form(description="Add the event class of every sample."),
     ] = None,
     format: Annotated[str, Form(json_schema_extra=_FORMATS)] = "json",
 ) -> Response:
@@ -89,7 +91,7 @@ async def generate_upload(
         seconds=seconds,
         rate_hz=rate_hz,
         losses=bool(losses),
-        labels=bool(labels),
+        labels=labels or False,
         at=at or [],
         start=start,
     )
