@@ -19,7 +19,7 @@ from gazediffusion.models.recipes import Recipe
 from gazediffusion.models.unet import UNet
 from gazediffusion.training.batches import Batch
 from gazediffusion.training.distributed import Processes
-from gazediffusion.training.optimizers import Muon, is_matrix
+from gazediffusion.training.optimizers import Muon, is_matrix, move_averages, restore_state
 
 Precision = str  # "fp32" or "bf16"
 # The state that an optimizer has of each parameter.
@@ -120,10 +120,7 @@ class Learner:
         torch.nn.utils.clip_grad_norm_(self.parameters, self.recipe.gradient_clip, foreach=True)
         for optimizer in self.optimizers.values():
             optimizer.step()
-        with torch.no_grad():
-            moved: Any = torch._foreach_sub(self.parameters, self.averages)
-            torch._foreach_mul_(moved, self.average_weight)
-            torch._foreach_add_(self.averages, moved)
+        move_averages(self.averages, self.parameters, self.average_weight)
         return loss
 
     def _losses(self, denoiser: Any, batch: Batch) -> Tensor:
@@ -192,14 +189,8 @@ class Learner:
         for name, parameter in self.network.named_parameters():
             if id(parameter) not in its_own:
                 continue
-            held = optimizer.state[parameter]
-            for key in _KEPT[kind]:
-                saved = tensors.get(f"{kind}.{key}.{name}")
-                if key in held:
-                    held[key].copy_(saved) if saved is not None else held[key].zero_()
-                elif saved is not None:
-                    on_host = key == "step" and self.device.type == "cpu"
-                    held[key] = saved.clone().to("cpu" if on_host else self.device)
+            saved = {key: tensors.get(f"{kind}.{key}.{name}") for key in _KEPT[kind]}
+            restore_state(optimizer.state[parameter], saved, self.device)
 
     @torch.no_grad()
     def validation_loss(self, batches: list[Batch]) -> float | None:

@@ -1,4 +1,4 @@
-"""Muon: an optimizer of matrices with orthogonalized momentum.
+"""Muon, an optimizer of matrices with orthogonalized momentum; averages of weights, saved states.
 
 The momentum is brought near the closest orthogonal matrix by a few Newton-Schulz iterations (Jordan
 et al. 2024, "Muon", whose coefficients these are); steps have the size of AdamW's at the same rate
@@ -47,6 +47,30 @@ class Muon(torch.optim.Optimizer):
             steps = _orthogonal(ahead)
             torch._foreach_mul_(steps, group["lr"])
             torch._foreach_sub_(moved, steps)
+
+
+@torch.no_grad()
+def move_averages(averages: Iterable[Tensor], values: Iterable[Tensor], weight: Tensor) -> None:
+    """Move averages towards values by a share that is a scalar on their device."""
+    held, given = list(averages), list(values)
+    moved: Any = torch._foreach_sub(given, held)
+    torch._foreach_mul_(moved, weight)
+    torch._foreach_add_(held, moved)
+
+
+def restore_state(
+    held: dict[str, Any], saved: dict[str, Tensor | None], device: torch.device
+) -> None:
+    """Put an optimizer's saved state of one parameter back, in place where it has one.
+
+    What was not saved is zero. On a CPU the count of steps stays there.
+    """
+    for key, tensor in saved.items():
+        if key in held:
+            held[key].copy_(tensor) if tensor is not None else held[key].zero_()
+        elif tensor is not None:
+            is_count = key == "step" and device.type == "cpu"
+            held[key] = tensor.clone().to("cpu" if is_count else device)
 
 
 def orthogonalized(matrices: Tensor) -> Tensor:

@@ -32,8 +32,10 @@ from gazediffusion.models.discriminator import Discriminator, mean_softplus
 from gazediffusion.models.representations import Joint
 from gazediffusion.seeds import seed_for
 from gazediffusion.training.batches import Batches
+from gazediffusion.training.optimizers import move_averages, restore_state
 from gazediffusion.training.slots import Slots
 
+_KEPT = ("step", "exp_avg", "exp_avg_sq")  # of an optimizer, for each parameter
 _DRAWS = 5  # names the stream of random numbers
 _BETAS = {"student": (0.5, 0.99), "imitator": (0.9, 0.99), "discriminator": (0.0, 0.99)}
 _LAST = 0.02  # the discriminator's least noise: that of the sampler's last level
@@ -320,11 +322,7 @@ class Student:
         parameters: Any = list(self.networks["student"].parameters())
         torch.nn.utils.clip_grad_norm_(parameters, self.recipe.gradient_clip, foreach=True)
         optimizer.step()
-        with torch.no_grad():
-            averages: Any = list(self.average.parameters())
-            moved: Any = torch._foreach_sub(parameters, averages)
-            torch._foreach_mul_(moved, self.average_weight)
-            torch._foreach_add_(averages, moved)
+        move_averages(self.average.parameters(), parameters, self.average_weight)
 
     def _by_level(self, values: Tensor) -> Tensor:
         """The mean at each level of values by window."""
@@ -375,14 +373,8 @@ class Student:
         for kind, network in self.networks.items():
             for name, parameter in network.named_parameters():
                 parameter.copy_(tensors[f"{kind}.{name}"])
-                held = self.optimizers[kind].state[parameter]
-                for key in ("step", "exp_avg", "exp_avg_sq"):
-                    saved = tensors.get(f"{key}.{kind}.{name}")
-                    if key in held:
-                        held[key].copy_(saved) if saved is not None else held[key].zero_()
-                    elif saved is not None:
-                        is_host = key == "step" and self.device.type == "cpu"
-                        held[key] = saved.clone().to("cpu" if is_host else self.device)
+                saved = {key: tensors.get(f"{key}.{kind}.{name}") for key in _KEPT}
+                restore_state(self.optimizers[kind].state[parameter], saved, self.device)
         for name, tensor in self.slots.state().items():
             tensor.copy_(tensors[f"slots.{name}"])
         self.sizes.copy_(tensors["sizes"])
