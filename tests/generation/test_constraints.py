@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.constraints import OVERLAP_S, Constraints, joined, window_starts
+from gazediffusion.generation.constraints import (
+    EDGE_S,
+    OVERLAP_S,
+    Constraints,
+    continued,
+    joined,
+    joint_samples,
+    waypoint_samples,
+    window_starts,
+)
 
 
 def test_windows_of_long_gaze_overlap_and_reach_its_end() -> None:
@@ -17,6 +26,40 @@ def test_windows_of_long_gaze_overlap_and_reach_its_end() -> None:
     assert (steps <= 2000 - round(OVERLAP_S * 250)).all()
     # A minute takes at most 1.3 times its windows.
     assert len(starts) * 8 <= 1.3 * 60
+
+
+def test_each_window_has_a_waypoint_after_the_joint_and_none_are_close_together() -> None:
+    rate_hz, length = 250.0, 2000
+    for n_samples in (2001, 5000, 15_000):
+        at = np.array(waypoint_samples(n_samples, length, rate_hz))
+        assert at[-1] < n_samples
+        assert (np.diff(at) >= 3 * rate_hz).all()
+        for start in window_starts(n_samples, length, rate_hz):
+            # Two seconds after the joint or later.
+            assert ((at >= start + 3.5 * rate_hz) & (at < start + length)).any()
+
+
+def test_joints_lie_before_the_end_of_a_window_and_before_the_last_jump_of_a_target() -> None:
+    edge = round(EDGE_S * 250)
+    assert joint_samples(2, 375, 250.0).tolist() == [375 - edge] * 2
+    targets = np.zeros((6, 2, 2000), np.float32)
+    targets[0, 0, 300:] = 1  # a jump in the overlap
+    targets[1, 1, [250, 320]] = 1  # the last of several
+    targets[2, 0, 376:] = 1  # just after the end of the gaze before
+    targets[3, 0, 500:] = 1  # later
+    targets[4, 0, 100:] = 1  # so early that too little would be known
+    targets[5, 0, :300] = np.nan  # the target appears
+    found = joint_samples(6, 375, 250.0, targets)
+    assert found.tolist() == [300 - edge, 321 - edge, *[375 - edge] * 4]
+
+
+def test_gaze_is_given_up_to_the_joint_and_what_is_fixed_after_it() -> None:
+    before = np.random.default_rng(0).normal(size=(1, 2, 2000)).astype(np.float32)
+    fixed = np.full((1, 2, 2000), np.nan, np.float32)
+    fixed[..., 1000:1100] = 0.5
+    known = continued(before, fixed, 375, 250.0)
+    np.testing.assert_array_equal(known[..., :325], before[..., :325])
+    np.testing.assert_array_equal(known[..., 325:], fixed[..., 325:])
 
 
 def test_constraints_repeat_and_are_padded() -> None:

@@ -25,7 +25,13 @@ from gazediffusion.conditioning.style import Style
 from gazediffusion.data.windows import Windows
 from gazediffusion.diffusion.ddim import WindowNoise, ddim_times, sample
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.constraints import Constraints, joined, window_starts
+from gazediffusion.generation.constraints import (
+    Constraints,
+    continued,
+    joined,
+    waypoint_samples,
+    window_starts,
+)
 from gazediffusion.generation.edm_sampling import Guidance, sample_edm, sequences_of
 from gazediffusion.generation.qualities import SAMPLERS, SamplerName, settings_of
 from gazediffusion.geometry import Screen
@@ -261,11 +267,7 @@ class DiffusionGenerator:
         seed: int,
         progress: Progress,
     ) -> Floats:
-        """Gaze (window, 2, time) of a batch of windows, from the noise and draw of the first 8 s.
-
-        Gaze longer than the model's windows is generated in several, each given the end of the one
-        before.
-        """
+        """Gaze (window, 2, time) of a batch of windows, from noise and draw of the first 8 s."""
         config, (first, stop) = self.run.config, span
         length, rate_hz = config.length, config.rate_hz
         starts = window_starts(self.n_samples, length, rate_hz)
@@ -273,7 +275,7 @@ class DiffusionGenerator:
         given = self._given(drawn, span, total, seed)
         is_placed = self.constraints is not None and "targets" not in given
         gaze = np.full((stop - first, 2, total), np.nan, dtype=np.float32)
-        gaze = given.pop("known", gaze)
+        given = {"known": gaze.copy(), **given}
         here, uniforms = drawn, np.empty_like(gaze)
         for number, start in enumerate(starts):
             if number:
@@ -282,8 +284,11 @@ class DiffusionGenerator:
                 elapsed_s = None if is_placed else start / rate_hz
                 here = config.conditioning.of_part(drawn, number, elapsed_s, first, seed)
             within = slice(start, start + length)
-            known = gaze[..., within]
             others = {name: array[..., within] for name, array in given.items()}
+            known, before = others.pop("known"), gaze[..., within]
+            if number:
+                stop_before = starts[number - 1] + length - start
+                known = continued(before, known, stop_before, rate_hz, others.get("targets"))
 
             def counted(share: float, number: int = number) -> None:
                 progress(first + (stop - first) * (number + share) / len(starts))
@@ -305,7 +310,8 @@ class DiffusionGenerator:
         elif n_samples == config.length or self.style is not None:
             given = {}
         else:
-            given = course.draw(tasks, first, n_samples, config.rate_hz, seed)
+            waypoints = waypoint_samples(n_samples, config.length, config.rate_hz)
+            given = course.draw(tasks, first, n_samples, config.rate_hz, seed, waypoints)
         if "targets" in given:
             given["targets"] = course.compensated(given["targets"], tasks)
         return given
@@ -332,10 +338,7 @@ class DiffusionGenerator:
         given: Mapping[str, Floats],
         progress: Progress,
     ) -> Floats:
-        """Windows of the model's length, (window, 2, time).
-
-        known: NaN where it is not given; given: other constraints by name.
-        """
+        """Windows of the model's length, (window, 2, time); given: constraints by name."""
         config = self.run.config
         is_paper = config.recipe.process == "ddpm"
         representation, sequences = config.representation, Sequences()
