@@ -71,6 +71,24 @@ def test_jumps_of_a_regular_target_do_not_drift() -> None:
     assert TargetPrior.from_json(prior.to_json()) == prior
 
 
+def test_a_target_jumps_as_far_as_recorded_ones_at_least() -> None:
+    prior = TargetPrior((0.1, 0.1), (-0.5, 0.5), (-0.5, 0.5))
+    near, far = (
+        np.hypot(*np.diff(replace(prior, least_jump=least).draw(50_000, RATE_HZ, 0)[:, ::25]))
+        for least in (0.0, 0.3)
+    )
+    assert near.min() < 0.05
+    assert np.mean(far < 0.3) < 1e-3  # all candidates may be near
+    # Jumps that are far enough anyway are as frequent among the others as before.
+    levels = [0.25, 0.5, 0.75]
+    assert np.quantile(far, levels) == pytest.approx(
+        np.quantile(near[near >= 0.3], levels), abs=0.04
+    )
+    fitted = TargetPrior.fit([jumping_windows()], "dots")
+    assert fitted is not None
+    assert 0 < fitted.least_jump < 0.15
+
+
 def test_the_gain_is_the_slope_of_gaze_late_after_jumps() -> None:
     rng = np.random.default_rng(0)
     target = np.repeat(rng.uniform(-0.5, 0.5, (30, 2, 8)), 250, axis=2).astype(np.float32)

@@ -16,14 +16,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gazediffusion.conditioning.beginnings import TIMES_S, Beginning
+from gazediffusion.conditioning.beginnings import POSITION_S, TIMES_S, Beginning
 from gazediffusion.conditioning.elapsed import KNOTS_S, encode_elapsed
 from gazediffusion.conditioning.pages import Page
 from gazediffusion.conditioning.targets import TargetPrior
 from gazediffusion.data.windows import Windows
 from gazediffusion.seeds import seed_for
 
-FIXATION_S = 0.2  # at each position that is drawn
 # Name the streams of random numbers.
 _TARGETS, _BEGINNINGS, _PAGES = 7, 8, 9
 
@@ -87,13 +86,13 @@ class Course:
     ) -> dict[str, NDArray[np.float32]]:
         """What windows first.. of a seed are steered by: targets, or else positions.
 
-        waypoints: the samples at which windows of a task that reads a page may be given a position.
+        waypoints: the samples soon after which windows of a task that reads a page have a position.
         Arrays (window, 2, time) of `targets` and `fixations`, NaN where a task has none; an array
         without any value is left out.
         """
         shape = (len(tasks), 2, n_samples)
         found = {name: np.full(shape, np.nan, np.float32) for name in ("targets", "fixations")}
-        n_fixated = round(FIXATION_S * rate_hz)
+        n_fixated = max(1, round(POSITION_S * rate_hz))
         for k, task in enumerate(tasks):
             if task in self.targets:
                 own = seed_for(seed, _TARGETS, first + k)
@@ -102,10 +101,10 @@ class Course:
                 places = self.beginnings[task].draw(seed_for(seed, _BEGINNINGS, first + k))
                 begins = [round(seconds * rate_hz) for seconds in TIMES_S[: len(places)]]
                 if task in self.pages:
-                    own = seed_for(seed, _PAGES, first + k)
-                    time_s = np.array(waypoints) / rate_hz
-                    path = self.pages[task].draw(time_s, places[-1][1], own)
-                    places, begins = [*places, *path.T], [*begins, *waypoints]
+                    own, given_s = seed_for(seed, _PAGES, first + k), np.array(waypoints) / rate_hz
+                    time_s, path = self.pages[task].draw(given_s, places[-1][1], own)
+                    begins += np.rint(time_s * rate_hz).astype(int).tolist()
+                    places += [(float(x), float(y)) for x, y in path.T]
                 for begin, place in zip(begins, places, strict=True):
                     found["fixations"][k, :, begin : begin + n_fixated] = np.array(place)[:, None]
         return {name: array for name, array in found.items() if np.isfinite(array).any()}

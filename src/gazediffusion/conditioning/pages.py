@@ -19,6 +19,7 @@ from gazediffusion.data.windows import Windows
 from gazediffusion.seeds import quantile_draw
 
 _LEVELS = np.linspace(0.02, 0.98, 13)  # without the extremes of single recordings
+JITTER_S = 1.0  # of waypoints, so that no moment of long gaze is always a fixation
 _EVERY_S = 1.0  # at which positions of recordings are taken
 _RETURN = 0.5  # normalized: gaze that is so far above the lowest position reads the page again
 _LEAST_POSITIONS, _LEAST_RECORDINGS, _LEAST_PARTICIPANTS = 12, 20, 5
@@ -30,18 +31,17 @@ Floats = NDArray[np.float64]
 class Page:
     """Quantiles at equal levels of the pace (normalized y per second) of recordings, and of x.
 
-    end: y at which a page ends. scatter: standard deviation of y about a path of constant pace.
+    end: y at which a page ends.
     """
 
     pace: tuple[float, ...]
     x: tuple[float, ...]
     end: float
-    scatter: float
 
     @classmethod
     def fit(cls, parts: Sequence[Windows], task: str) -> Page | None:
         """From the training participants of windows files; None where no page is read."""
-        paces, explained, scatter, places, names = [], [], [], [], set()
+        paces, explained, places, names = [], [], [], set()
         for part in parts:
             for name, time_s, place in _recordings(part, task):
                 first = slice(_return(place[1]))
@@ -52,7 +52,6 @@ class Page:
                 rest = place[1] - slope * time_s - intercept
                 paces.append(slope)
                 explained.append(1 - rest.var() / place[1].var())
-                scatter.append(rest.std())
                 places.append(place)
                 names.add(name)
         if len(paces) < _LEAST_RECORDINGS or len(names) < _LEAST_PARTICIPANTS:
@@ -64,21 +63,21 @@ class Page:
             tuple(np.quantile(paces, _LEVELS).round(6).tolist()),
             tuple(np.quantile(x, _LEVELS).round(6).tolist()),
             round(float(np.quantile(y, _LEVELS[-1])), 6),
-            round(float(np.median(scatter)), 6),
         )
 
-    def draw(self, time_s: Floats, top: float, seed: int) -> Floats:
-        """Positions (2, time) on the path of a recording that reads from y = top after a second.
+    def draw(self, time_s: Floats, top: float, seed: int) -> tuple[Floats, Floats]:
+        """Times (time,) and positions (2, time) on the path of a recording.
 
-        A position at a time does not depend on later times.
+        It reads from y = top after a second. Times are up to JITTER_S later than those given.
         """
         rng = np.random.default_rng(seed)
         pace = quantile_draw(self.pace, rng.random(1))
-        uniforms = rng.random((len(time_s), 2)).T
-        deviation = self.scatter * np.sqrt(12) * (uniforms[1] - 0.5)
+        uniforms = rng.random((len(time_s), 2)).T  # so that more times begin as fewer
+        time_s = time_s + JITTER_S * uniforms[0]
+        x = quantile_draw(self.x, uniforms[1])
         height = max(self.end - top, _RETURN)
         y = top + np.mod(pace * np.maximum(time_s - TIMES_S[-1], 0.0), height)
-        return np.stack([quantile_draw(self.x, uniforms[0]), y + deviation])
+        return time_s, np.stack([x, y])
 
     def to_json(self) -> dict[str, Any]:
         """All of it by name."""
@@ -87,7 +86,7 @@ class Page:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Page:
         """Read what `to_json` wrote."""
-        return cls(tuple(values["pace"]), tuple(values["x"]), values["end"], values["scatter"])
+        return cls(tuple(values["pace"]), tuple(values["x"]), values["end"])
 
 
 def _recordings(part: Windows, task: str) -> Iterator[tuple[str, Floats, Floats]]:

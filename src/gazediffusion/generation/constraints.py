@@ -21,8 +21,10 @@ Floats = NDArray[np.float32]
 OVERLAP_S = 1.5  # of successive windows of long gaze
 EDGE_S = 0.2  # at the end of a window, where gaze is not quite as elsewhere
 _LEAST_KNOWN_S = 0.5  # of the gaze before that a window is given
-# Waypoints lie late in a window, so that gaze has the time to get there, and not close together.
-WAYPOINT_SHARE, WAYPOINTS_APART_S = 0.75, 3.0
+# Waypoints lie late in a window, as its share, so that gaze has the time to get there. The first
+# window, which is given no gaze before, has another one.
+_WAYPOINT, _FIRST_WAYPOINT = 0.69, 0.32
+_WAYPOINTS_APART = 0.37
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,11 +112,11 @@ def continued(
 
 
 def waypoint_samples(n_samples: int, length: int, rate_hz: float) -> list[int]:
-    """Where waypoints of long gaze begin: one in each of its windows."""
-    found: list[int] = []
+    """Where waypoints of long gaze begin: one in each of its windows, not close together."""
+    found = [round(_FIRST_WAYPOINT * length)]
     for start in window_starts(n_samples, length, rate_hz):
-        at = start + round(WAYPOINT_SHARE * length)
-        if not found or at - found[-1] >= WAYPOINTS_APART_S * rate_hz:
+        at = start + round(_WAYPOINT * length)
+        if at - found[-1] >= round(_WAYPOINTS_APART * length):
             found.append(at)
     return found
 

@@ -33,6 +33,7 @@ from gazediffusion.generation.constraints import (
     window_starts,
 )
 from gazediffusion.generation.edm_sampling import Guidance, sample_edm, sequences_of
+from gazediffusion.generation.noise_level import at_noise_level, noise_level
 from gazediffusion.generation.qualities import SAMPLERS, SamplerName, settings_of
 from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import Run
@@ -260,12 +261,7 @@ class DiffusionGenerator:
         )
 
     def _gaze(
-        self,
-        noise: WindowNoise,
-        drawn: Draw,
-        span: tuple[int, int],
-        seed: int,
-        progress: Progress,
+        self, noise: WindowNoise, drawn: Draw, span: tuple[int, int], seed: int, progress: Progress
     ) -> Floats:
         """Gaze (window, 2, time) of a batch of windows, from noise and draw of the first 8 s."""
         config, (first, stop) = self.run.config, span
@@ -294,6 +290,8 @@ class DiffusionGenerator:
                 progress(first + (stop - first) * (number + share) / len(starts))
 
             made = self._batch(noise, here, known, others, counted)
+            if number and self.style is None:
+                made = at_noise_level(made, known, noise_level(gaze[..., :length]), rate_hz)
             gaze[..., within] = joined(made, known, rate_hz)
             # At the scale of a resolution gaze no longer depends on its initial noise.
             uniforms[..., within] = torch.special.ndtr(noise.first[:, :2]).cpu().numpy()
