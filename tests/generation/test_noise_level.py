@@ -22,8 +22,8 @@ def test_noise_gets_the_level_and_saccades_and_fixations_stay() -> None:
     gaze = stepping_gaze(0.001)
     known = np.full_like(gaze, np.nan)
     known[..., :N_KNOWN] = gaze[..., :N_KNOWN]
-    wanted = 0.7 * noise_level(gaze)
-    found = at_noise_level(gaze, known, wanted, RATE_HZ)
+    target = 0.7 * noise_level(gaze)
+    found = at_noise_level(gaze, known, target, RATE_HZ)
     # Three quarters of the difference, in logarithms.
     ratio = noise_level(found[..., N_KNOWN:]) / noise_level(gaze[..., N_KNOWN:])
     assert ratio == pytest.approx(0.7**0.75, rel=0.02)

@@ -77,7 +77,7 @@ def test_targets_are_drawn_for_long_windows_of_a_task_that_has_them(run: Run) ->
     conditioning = replace(run.config.conditioning, course=course)
     steered = replace(run, config=replace(run.config, conditioning=conditioning))
     with_targets = DiffusionGenerator(steered, length=200, task="dots")
-    assert with_targets.settings["course"] == "targets or beginning drawn"
+    assert with_targets.settings["course"] == "targets or positions drawn"
     without = DiffusionGenerator(run, length=200, task="dots")
     assert "course" not in without.settings
     assert np.abs(gaze_of(with_targets) - gaze_of(without)).max() > 1e-3

@@ -149,7 +149,7 @@ class DiffusionGenerator:
             if self.constraints is not None:
                 condition["constraints"] = self.constraints.describe()
             elif self._draws_course:
-                condition["course"] = "targets or beginning drawn"
+                condition["course"] = "targets or positions drawn"
             if self.style is not None:
                 condition["like"] = dict(self.style.origin)
             return {"sampler": sampler, "steps": steps, "bf16": self.bf16, **condition}
