@@ -20,6 +20,8 @@ from gazediffusion.seeds import quantile_draw
 
 _LEVELS = np.linspace(0.02, 0.98, 13)  # without the extremes of single recordings
 JITTER_S = 1.0  # of waypoints, so that no moment of long gaze is always a fixation
+_AROUND_S = 0.4  # before and after a return to the top gaze is given a position
+_APART_S = 1.5  # of these from others
 _EVERY_S = 1.0  # at which positions of recordings are taken
 _RETURN = 0.5  # normalized: gaze that is so far above the lowest position reads the page again
 _LEAST_POSITIONS, _LEAST_RECORDINGS, _LEAST_PARTICIPANTS = 12, 20, 5
@@ -68,14 +70,19 @@ class Page:
     def draw(self, time_s: Floats, top: float, seed: int) -> tuple[Floats, Floats]:
         """Times (time,) and positions (2, time) on the path of a recording.
 
-        It reads from y = top after a second. Times are up to JITTER_S later than those given.
+        It reads from y = top after a second. Times are up to JITTER_S later than those given, or
+        shortly before and after a return to the top.
         """
         rng = np.random.default_rng(seed)
-        pace = quantile_draw(self.pace, rng.random(1))
-        uniforms = rng.random((len(time_s), 2)).T  # so that more times begin as fewer
-        time_s = time_s + JITTER_S * uniforms[0]
-        x = quantile_draw(self.x, uniforms[1])
+        pace = float(quantile_draw(self.pace, rng.random(1))[0])
         height = max(self.end - top, _RETURN)
+        time_s = time_s + JITTER_S * rng.random(len(time_s))
+        n_returns = int(pace * max(time_s.max(initial=0.0) - TIMES_S[-1], 0.0) / height)
+        return_s = TIMES_S[-1] + np.arange(1, n_returns + 1) * height / pace
+        is_apart = (np.abs(time_s[:, None] - return_s) > _APART_S).all(axis=1)
+        around = [return_s - _AROUND_S, return_s + _AROUND_S]
+        time_s = np.sort(np.concatenate([time_s[is_apart], *around]))
+        x = quantile_draw(self.x, rng.random(len(time_s)))
         y = top + np.mod(pace * np.maximum(time_s - TIMES_S[-1], 0.0), height)
         return time_s, np.stack([x, y])
 
@@ -91,7 +98,8 @@ class Page:
 
 def _recordings(part: Windows, task: str) -> Iterator[tuple[str, Floats, Floats]]:
     """Participant, times (s) and positions (2, time) of the training recordings of a task."""
-    if task not in part.tasks or part.segment_elapsed_ms is None:
+    elapsed_ms = part.segment_elapsed_ms
+    if task not in part.tasks or elapsed_ms is None:
         return
     stops = np.append(part.segment_starts[1:], part.gaze.shape[1])
     every, n_samples = (max(1, round(one * part.rate_hz)) for one in (_EVERY_S, POSITION_S))
@@ -101,11 +109,10 @@ def _recordings(part: Windows, task: str) -> Iterator[tuple[str, Floats, Floats]
         trials.setdefault((name, part.segment_trial[k]), []).append(k)
     for (name, _), segments in trials.items():
         times, places = [], []
-        for k in sorted(segments, key=lambda k: part.segment_elapsed_ms[k]):
+        for k in sorted(segments, key=elapsed_ms.__getitem__):
             gaze = part.gaze[:, part.segment_starts[k] : stops[k]]
             firsts = np.arange(0, gaze.shape[1] - n_samples + 1, every)
-            begin_s = part.segment_elapsed_ms[k] / 1000
-            times.append(begin_s + firsts / part.rate_hz)
+            times.append(elapsed_ms[k] / 1000 + firsts / part.rate_hz)
             spans = gaze[:, firsts[:, None] + np.arange(n_samples)]
             places.append(np.median(spans, axis=2).astype(np.float64))
         time_s, place = np.concatenate(times), np.concatenate(places, axis=1)
@@ -115,5 +122,5 @@ def _recordings(part: Windows, task: str) -> Iterator[tuple[str, Floats, Floats]
 
 def _return(y: Floats) -> int | None:
     """The number of positions before gaze returns to the top of the page; None without a return."""
-    above = np.flatnonzero(y < np.maximum.accumulate(y) - _RETURN) if len(y) else []
+    above = np.flatnonzero(y < np.maximum.accumulate(y) - _RETURN)
     return int(above[0]) if len(above) else None

@@ -117,9 +117,10 @@ class TargetPrior:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> TargetPrior:
         """Read what `to_json` wrote."""
-        return cls(
-            **{name: tuple(one) if isinstance(one, list) else one for name, one in values.items()}
-        )
+        plain: dict[str, Any] = {
+            name: tuple(one) if isinstance(one, list) else one for name, one in values.items()
+        }
+        return cls(**plain)
 
 
 def _target_of_segments(part: Windows, task: str) -> Iterator[NDArray[np.float32]]:

@@ -30,7 +30,7 @@ def at_noise_level(gaze: Floats, known: Floats, level: Floats, rate_hz: float) -
     """Gaze (window, 2, time) with noise of the level (window, 2, 1) where nothing is known."""
     from scipy.ndimage import gaussian_filter1d, uniform_filter1d
 
-    is_free = np.isnan(known).any(axis=1, keepdims=True)
+    is_free = np.isnan(known[:, :1])
     steps = np.diff(gaze, axis=2, prepend=gaze[..., :1])
     rows = zip(steps, is_free[:, 0], strict=True)
     own = np.stack([np.median(np.abs(one[:, free]), axis=1) for one, free in rows])[..., None]
@@ -40,4 +40,5 @@ def at_noise_level(gaze: Floats, known: Floats, level: Floats, rate_hz: float) -
     noise = np.cumsum(steps * is_slow * is_free, axis=2)
     noise -= gaussian_filter1d(noise, SLOW_S * rate_hz, axis=2)
     factor = np.clip((level / np.maximum(own, 1e-9)) ** _SHARE, 1 / _MOST, _MOST)
-    return (gaze + (factor - 1) * noise).astype(np.float32)
+    scaled: Floats = (gaze + (factor - 1) * noise).astype(np.float32)
+    return scaled
