@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gazediffusion.models.representations import SLOW_S
 
 Floats = NDArray[np.float32]
-_SHARE = 0.75  # of the difference that is removed: levels of real recordings vary a little
+_SHARE = 0.9  # of the difference that is removed: levels of real recordings vary a little
 _MOST = 2.0  # the factor, or its inverse
 _SMOOTHED_S = 0.02  # over which speed is averaged
 _SLOW, _FAST = 4.0, 8.0  # speed in levels: below the first all is noise, above the second none
