@@ -16,8 +16,8 @@ A distance is the mean absolute difference over the points of a curve. The secon
 of a classifier (gradient boosting on speeds and positions in spans of 0.1 s) that tells snippets of
 2 s around the joints of generated windows from those 3 s later, by folds of recordings; 0.5 is
 chance. Whole seconds lie between the two, so that the rhythm of dots is the same in both. The same
-for snippets 0.2 s later than the joints, at the end of the window before, and for snippets with a
-waypoint, where there are any. In brackets: 95 % intervals over participants, or recordings.
+for snippets at the end of the window before, shortly after its joint with the next. In brackets:
+95 % intervals over participants, or recordings.
 """
 
 from __future__ import annotations
@@ -32,12 +32,10 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold, cross_val_predict
 
 import gazediffusion as gd
-from gazediffusion.conditioning.pages import JITTER_S
 from gazediffusion.data.events import smoothed_saccades
 from gazediffusion.data.recordings import true_segments
 from gazediffusion.generation.constraints import (
     joint_samples,
-    waypoint_samples,
     window_starts,
 )
 
@@ -181,7 +179,7 @@ def compared(
 
 
 def places_of(model: gd.Model, task: str, n: int, n_samples: int) -> dict[str, NDArray[np.int64]]:
-    """Samples (recording, place) of n generated recordings of seed 0: joints, ends, waypoints."""
+    """Samples (recording, place) of n generated recordings of seed 0: joints and ends."""
     config = model.config
     length, rate_hz, course = config.length, config.rate_hz, config.conditioning.course
     starts = window_starts(n_samples, length, rate_hz)
@@ -194,11 +192,7 @@ def places_of(model: gd.Model, task: str, n: int, n_samples: int) -> dict[str, N
         )
         for start, end in zip(starts[1:], ends, strict=True)
     ]
-    found = {"joints": np.stack(joints, axis=1), "ends": np.tile(ends, (n, 1))}
-    if task in course.pages:
-        middle = np.array(waypoint_samples(n_samples, length, rate_hz)[2:])
-        found["waypoints"] = np.tile(middle + round(JITTER_S / 2 * rate_hz), (n, 1))
-    return found
+    return {"joints": np.stack(joints, axis=1), "ends": np.tile(ends, (n, 1))}
 
 
 def places_auc(gaze: Floats, places: NDArray[np.int64], rate_hz: float) -> str:

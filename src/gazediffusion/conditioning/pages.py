@@ -19,7 +19,7 @@ from gazediffusion.data.windows import Windows
 from gazediffusion.seeds import quantile_draw
 
 _LEVELS = np.linspace(0.02, 0.98, 13)  # without the extremes of single recordings
-JITTER_S = 1.0  # of waypoints, so that no moment of long gaze is always a fixation
+JITTER_S = 4.0  # of waypoints, so that no moment of long gaze is special
 _AROUND_S = 0.4  # before and after a return to the top gaze is given a position
 _APART_S = 1.5  # of these from others
 _EVERY_S = 1.0  # at which positions of recordings are taken

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gazediffusion.conditioning.pages import JITTER_S
 from gazediffusion.errors import GazeError
 from gazediffusion.models.representations import DECAY_S
 
@@ -21,10 +22,7 @@ Floats = NDArray[np.float32]
 OVERLAP_S = 1.5  # of successive windows of long gaze
 EDGE_S = 0.2  # at the end of a window, where gaze is not quite as elsewhere
 _LEAST_KNOWN_S = 0.5  # of the gaze before that a window is given
-# Waypoints lie late in a window, as its share, so that gaze has the time to get there. The first
-# window, which is given no gaze before, has another one.
-_WAYPOINT, _FIRST_WAYPOINT = 0.69, 0.32
-_WAYPOINTS_APART = 0.37
+_WAYPOINT_S, _WAYPOINTS_APART_S = 2.8, 1.0  # after the begin of a window; of two windows
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,11 +110,14 @@ def continued(
 
 
 def waypoint_samples(n_samples: int, length: int, rate_hz: float) -> list[int]:
-    """Where waypoints of long gaze begin: one in each of its windows, not close together."""
-    found = [round(_FIRST_WAYPOINT * length)]
+    """Where waypoints of long gaze are at the earliest: one in a window, not close together.
+
+    They lie up to JITTER_S later. Gaze has the time to get there from the joint.
+    """
+    found: list[int] = []
     for start in window_starts(n_samples, length, rate_hz):
-        at = start + round(_WAYPOINT * length)
-        if at - found[-1] >= round(_WAYPOINTS_APART * length):
+        at = start + round(_WAYPOINT_S * rate_hz)
+        if not found or at - found[-1] >= (JITTER_S + _WAYPOINTS_APART_S) * rate_hz:
             found.append(at)
     return found
 
