@@ -15,8 +15,9 @@ held-out participants, beside the training participants' (the floor) and their r
 A distance is the mean absolute difference over the points of a curve. The second table has the AUC
 of a classifier (gradient boosting on speeds and positions in spans of 0.1 s) that tells snippets of
 2 s around the joints of generated windows from those 3 s later, by folds of recordings; 0.5 is
-chance. Whole seconds lie between the two, so that the rhythm of dots is the same in both.
-In brackets: 95 % intervals over participants, or recordings.
+chance. Whole seconds lie between the two, so that the rhythm of dots is the same in both. The same
+for snippets at the end of the window before, shortly after its joint with the next. In brackets:
+95 % intervals over participants, or recordings.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ from sklearn.model_selection import GroupKFold, cross_val_predict
 import gazediffusion as gd
 from gazediffusion.data.events import smoothed_saccades
 from gazediffusion.data.recordings import true_segments
-from gazediffusion.generation.constraints import OVERLAP_S, window_starts
+from gazediffusion.generation.constraints import (
+    joint_samples,
+    window_starts,
+)
 
 LAGS_S = np.array([0.1, 0.2, 0.5, 1, 2, 4, 8, 12, 16, 20, 25, 30])
 SPANS_S = np.array([1, 2, 4, 8, 16, 30])
@@ -174,18 +178,32 @@ def compared(
     return lines
 
 
-def joints_auc(gaze: Floats, length: int, rate_hz: float) -> str:
-    """AUC of snippets at joints against others, gaze (recording, 2, time) in degrees."""
-    half = round(SNIPPET_S * rate_hz / 2)
-    joints = np.array(window_starts(gaze.shape[2], length, rate_hz)[1:])
-    joints = joints + round(OVERLAP_S * rate_hz)
-    between = joints + round(LATER_S * rate_hz)
-    joints, between = (places[between + half < gaze.shape[2]] for places in (joints, between))
+def places_of(model: gd.Model, task: str, n: int, n_samples: int) -> dict[str, NDArray[np.int64]]:
+    """Samples (recording, place) of n generated recordings of seed 0: joints and ends."""
+    config = model.config
+    length, rate_hz, course = config.length, config.rate_hz, config.conditioning.course
+    starts = window_starts(n_samples, length, rate_hz)
+    targets = course.draw([task] * n, 0, n_samples, rate_hz, 0).get("targets")
+    ends = np.array(starts[:-1]) + length
+    joints = [
+        start
+        + joint_samples(
+            n, end - start, rate_hz, None if targets is None else targets[..., start:][..., :length]
+        )
+        for start, end in zip(starts[1:], ends, strict=True)
+    ]
+    return {"joints": np.stack(joints, axis=1), "ends": np.tile(ends, (n, 1))}
+
+
+def places_auc(gaze: Floats, places: NDArray[np.int64], rate_hz: float) -> str:
+    """AUC of snippets at places (recording, place) against later ones, gaze in degrees."""
+    half, later = (round(seconds * rate_hz) for seconds in (SNIPPET_S / 2, LATER_S))
+    places = places[:, (places + later + half < gaze.shape[2]).all(axis=0)]
     snippets, is_joint, group = [], [], []
     size = round(BIN_S * rate_hz)
     for number, one in enumerate(gaze):
-        for places, label in ((joints, 1), (between, 0)):
-            for place in places:
+        for own, label in ((places[number], 1), (places[number] + later, 0)):
+            for place in own:
                 part = one[:, place - half : place + half]
                 steps = np.abs(np.diff(part, axis=1, prepend=part[:, :1]))
                 binned = np.concatenate([
@@ -237,8 +255,9 @@ def main() -> None:
         found = {name: [curves(one, rate_hz) for one in some] for name, some in of.items()}
         real_curves = found.pop("real")
         print("\n".join(compared(real_curves, who, found)))
-        print("\n| snippets | at joints | AUC |\n|---:|---:|---|")
-        print(joints_auc(gaze, model.config.length, rate_hz), flush=True)
+        print("\n| at | snippets | of these there | AUC |\n|---|---:|---:|---|")
+        for name, places in places_of(model, task, len(gaze), gaze.shape[2]).items():
+            print(f"| {name} {places_auc(gaze, places, rate_hz)}", flush=True)
 
 
 if __name__ == "__main__":

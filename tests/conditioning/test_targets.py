@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gazediffusion.conditioning.targets import TargetPrior, response_gain
+from gazediffusion.conditioning.targets import TargetPrior, are_regular, response_gain
 from gazediffusion.data.windows import Windows
 from tests.runs import short_windows
 
@@ -51,6 +51,42 @@ def test_drawn_targets_have_these_intervals_and_positions() -> None:
     np.testing.assert_allclose(target[1], 0.1)
     np.testing.assert_array_equal(prior.draw(100, RATE_HZ, 3), target[:, :100])
     assert not np.array_equal(prior.draw(100, RATE_HZ, 4), target[:, :100])
+
+
+def test_jumps_of_a_regular_target_do_not_drift() -> None:
+    rng = np.random.default_rng(0)
+    independent = [rng.uniform(0.9, 1.1, 40) for _ in range(5)]
+    regular = [np.diff(np.arange(40) + rng.uniform(-0.05, 0.05, 40)) for _ in range(5)]
+    assert are_regular(regular)
+    assert not are_regular(independent)
+    assert not are_regular([one[:5] for one in regular])  # too few in a row
+    prior = TargetPrior((0.9, 1.1), (-0.5, 0.5), (0.1, 0.1), is_regular=True)
+    drawn = prior.draw(100_000, RATE_HZ, 0)
+    jumps_s = (np.flatnonzero(np.diff(drawn[0])) + 1) / RATE_HZ
+    off = jumps_s - np.arange(1, len(jumps_s) + 1)
+    assert np.abs(off).max() < 0.08
+    # Intervals have the scatter they were fitted with.
+    assert np.diff(jumps_s).std() == pytest.approx(0.2 / np.sqrt(12), rel=0.1)
+    np.testing.assert_array_equal(prior.draw(100, RATE_HZ, 0), drawn[:, :100])
+    assert TargetPrior.from_json(prior.to_json()) == prior
+
+
+def test_a_target_jumps_as_far_as_recorded_ones_at_least() -> None:
+    prior = TargetPrior((0.1, 0.1), (-0.5, 0.5), (-0.5, 0.5))
+    near, far = (
+        np.hypot(*np.diff(replace(prior, least_jump=least).draw(50_000, RATE_HZ, 0)[:, ::25]))
+        for least in (0.0, 0.3)
+    )
+    assert near.min() < 0.05
+    assert np.mean(far < 0.3) < 1e-3  # all candidates may be near
+    # Jumps that are far enough anyway are as frequent among the others as before.
+    levels = [0.25, 0.5, 0.75]
+    assert np.quantile(far, levels) == pytest.approx(
+        np.quantile(near[near >= 0.3], levels), abs=0.04
+    )
+    fitted = TargetPrior.fit([jumping_windows()], "dots")
+    assert fitted is not None
+    assert 0 < fitted.least_jump < 0.15
 
 
 def test_the_gain_is_the_slope_of_gaze_late_after_jumps() -> None:

@@ -48,5 +48,22 @@ def test_neighbouring_fixations_differ_by_their_position() -> None:
     torch.testing.assert_close(means.moved(torch.zeros(1, 2, 8)), array)
 
 
+def test_known_samples_stay_and_the_shift_begins_after_them() -> None:
+    is_known = torch.zeros(3, 16, dtype=torch.bool)
+    is_known[0, :4] = True  # half of the first fixation
+    is_known[1, :2] = True
+    is_known[2] = True
+    means = FixationMeans.of(given(), is_known)
+    assert means is not None
+    shift = means.moved(torch.zeros(3, 2, 16))
+    expected = np.interp(np.arange(16), [3, 4, 5, 9], [0.0, 0.5, 0.5, 1.0])
+    np.testing.assert_allclose(shift[0, 0].numpy(), expected, atol=1e-6)
+    np.testing.assert_allclose(
+        shift[1, 1].numpy(), np.interp(np.arange(16), [1, 4], [0.0, 1.0]), atol=1e-6
+    )
+    assert not shift[2].any()
+    assert FixationMeans.of(given(), torch.ones(3, 16, dtype=torch.bool)) is None
+
+
 def test_nothing_given_is_nothing_to_do() -> None:
     assert FixationMeans.of(torch.full((2, 2, 5), torch.nan)) is None

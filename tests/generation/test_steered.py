@@ -77,7 +77,7 @@ def test_targets_are_drawn_for_long_windows_of_a_task_that_has_them(run: Run) ->
     conditioning = replace(run.config.conditioning, course=course)
     steered = replace(run, config=replace(run.config, conditioning=conditioning))
     with_targets = DiffusionGenerator(steered, length=200, task="dots")
-    assert with_targets.settings["course"] == "targets or beginning drawn"
+    assert with_targets.settings["course"] == "targets or positions drawn"
     without = DiffusionGenerator(run, length=200, task="dots")
     assert "course" not in without.settings
     assert np.abs(gaze_of(with_targets) - gaze_of(without)).max() > 1e-3
@@ -102,12 +102,12 @@ def test_long_windows_begin_where_recordings_of_the_task_do(run: Run) -> None:
     begun = replace(run, config=replace(run.config, conditioning=conditioning))
     course = known.draw(["movies"] * 3, 0, 200, 20.0, 0)
     assert list(course) == ["fixations"]
-    # 0.2 s are four samples, at the beginning and after a second.
-    assert np.isfinite(course["fixations"]).sum(axis=2).tolist() == [[8, 8]] * 3
+    # 0.1 s are two samples, at the beginning and after a second.
+    assert np.isfinite(course["fixations"]).sum(axis=2).tolist() == [[4, 4]] * 3
     np.testing.assert_allclose(course["fixations"][:, :, 0], [[0.3, -0.2]] * 3, rtol=1e-6)
     np.testing.assert_allclose(course["fixations"][:, :, 20], [[0.5, 0.1]] * 3, rtol=1e-6)
     gaze, other = (
-        gaze_of(DiffusionGenerator(one, length=200, task="movies"))[:, :, :4].mean(axis=2)
+        gaze_of(DiffusionGenerator(one, length=200, task="movies"))[:, :, :2].mean(axis=2)
         for one in (begun, run)
     )
     far, off = (np.abs(one - [0.3, -0.2]).mean() for one in (other, gaze))

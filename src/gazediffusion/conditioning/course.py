@@ -1,7 +1,8 @@
 """The course of a recording: what long gaze of a task depends on beside the gaze before.
 
 Recordings are not stationary. Long gaze is given its elapsed time (elapsed.py), and either a target
-that jumps as the task's targets do (targets.py) or where it begins (beginnings.py).
+that jumps as the task's targets do (targets.py), or where it begins (beginnings.py) and, where a
+page is read, waypoints on the way down (pages.py).
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gazediffusion.conditioning.beginnings import TIMES_S, Beginning
+from gazediffusion.conditioning.beginnings import POSITION_S, TIMES_S, Beginning
 from gazediffusion.conditioning.elapsed import KNOTS_S, encode_elapsed
+from gazediffusion.conditioning.pages import Page
 from gazediffusion.conditioning.targets import TargetPrior
 from gazediffusion.data.windows import Windows
 from gazediffusion.seeds import seed_for
 
-BEGINNING_FIXATION_S = 0.2  # at each position that is drawn for the beginning
 # Name the streams of random numbers.
-_TARGETS, _BEGINNINGS = 7, 8
+_TARGETS, _BEGINNINGS, _PAGES = 7, 8, 9
 
 
 @dataclass(frozen=True)
@@ -31,13 +32,14 @@ class Course:
     """What a model knows of the course of recordings; all empty for one that knows nothing.
 
     knots_s: of the elapsed time in the condition. latest_s: by task, the latest elapsed time at
-    which a training window begins. targets, beginnings: by task, where they are known.
+    which a training window begins. targets, beginnings, pages: by task, where they are known.
     """
 
     knots_s: tuple[float, ...] = ()
     latest_s: Mapping[str, float] = field(default_factory=dict)
     targets: Mapping[str, TargetPrior] = field(default_factory=dict)
     beginnings: Mapping[str, Beginning] = field(default_factory=dict)
+    pages: Mapping[str, Page] = field(default_factory=dict)
 
     @classmethod
     def fit(cls, parts: Sequence[Windows], tasks: Sequence[str]) -> Course:
@@ -45,11 +47,13 @@ class Course:
         latest_s = {task: one for task in tasks if (one := _latest(parts, task)) is not None}
         targets = {task: TargetPrior.fit(parts, task) for task in tasks}
         beginnings = {task: Beginning.fit(parts, task) for task in tasks}
+        pages = {task: Page.fit(parts, task) for task in tasks if targets[task] is None}
         return cls(
             KNOTS_S if latest_s else (),
             latest_s,
             {task: one for task, one in targets.items() if one is not None},
             {task: one for task, one in beginnings.items() if one is not None},
+            {task: one for task, one in pages.items() if one is not None},
         )
 
     @property
@@ -72,25 +76,37 @@ class Course:
         return torch.tensor([elapsed_s if one else torch.nan for one in known])
 
     def draw(
-        self, tasks: Sequence[str], first: int, n_samples: int, rate_hz: float, seed: int
+        self,
+        tasks: Sequence[str],
+        first: int,
+        n_samples: int,
+        rate_hz: float,
+        seed: int,
+        waypoints: Sequence[int] = (),
     ) -> dict[str, NDArray[np.float32]]:
-        """What windows first.. of a seed are steered by: targets, or else their beginning.
+        """What windows first.. of a seed are steered by: targets, or else positions.
 
+        waypoints: the samples soon after which windows of a task that reads a page have a position.
         Arrays (window, 2, time) of `targets` and `fixations`, NaN where a task has none; an array
         without any value is left out.
         """
         shape = (len(tasks), 2, n_samples)
         found = {name: np.full(shape, np.nan, np.float32) for name in ("targets", "fixations")}
-        n_beginning = round(BEGINNING_FIXATION_S * rate_hz)
+        n_fixated = max(1, round(POSITION_S * rate_hz))
         for k, task in enumerate(tasks):
             if task in self.targets:
                 own = seed_for(seed, _TARGETS, first + k)
                 found["targets"][k] = self.targets[task].draw(n_samples, rate_hz, own)
             elif task in self.beginnings:
                 places = self.beginnings[task].draw(seed_for(seed, _BEGINNINGS, first + k))
-                for seconds, place in zip(TIMES_S, places, strict=False):
-                    begin = round(seconds * rate_hz)
-                    found["fixations"][k, :, begin : begin + n_beginning] = np.array(place)[:, None]
+                begins = [round(seconds * rate_hz) for seconds in TIMES_S[: len(places)]]
+                if task in self.pages:
+                    own, given_s = seed_for(seed, _PAGES, first + k), np.array(waypoints) / rate_hz
+                    time_s, path = self.pages[task].draw(given_s, places[-1][1], own)
+                    begins += np.rint(time_s * rate_hz).astype(int).tolist()
+                    places += [(float(x), float(y)) for x, y in path.T]
+                for begin, place in zip(begins, places, strict=True):
+                    found["fixations"][k, :, begin : begin + n_fixated] = np.array(place)[:, None]
         return {name: array for name, array in found.items() if np.isfinite(array).any()}
 
     def compensated(
@@ -112,6 +128,7 @@ class Course:
             "latest_s": dict(self.latest_s),
             "targets": {task: one.to_json() for task, one in self.targets.items()},
             "beginnings": {task: one.to_json() for task, one in self.beginnings.items()},
+            "pages": {task: one.to_json() for task, one in self.pages.items()},
         }
 
     @classmethod
@@ -122,6 +139,7 @@ class Course:
             dict(values["latest_s"]),
             {task: TargetPrior.from_json(one) for task, one in values["targets"].items()},
             {task: Beginning.from_json(one) for task, one in values["beginnings"].items()},
+            {task: Page.from_json(one) for task, one in values.get("pages", {}).items()},
         )
 
 

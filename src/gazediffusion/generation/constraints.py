@@ -14,11 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gazediffusion.conditioning.pages import JITTER_S
 from gazediffusion.errors import GazeError
 from gazediffusion.models.representations import DECAY_S
 
 Floats = NDArray[np.float32]
 OVERLAP_S = 1.5  # of successive windows of long gaze
+EDGE_S = 0.2  # at the end of a window, where gaze is not quite as elsewhere
+_LEAST_KNOWN_S = 0.5  # of the gaze before that a window is given
+_WAYPOINT_S, _WAYPOINTS_APART_S = 2.8, 1.0  # after the begin of a window; of two windows
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +77,49 @@ def window_starts(n_samples: int, length: int, rate_hz: float) -> list[int]:
     step = length - round(OVERLAP_S * rate_hz)
     starts = list(range(0, max(n_samples - length, 0), step))
     return [*starts, max(n_samples - length, 0)]
+
+
+def joint_samples(
+    n_windows: int, stop: int, rate_hz: float, targets: Floats | None = None
+) -> NDArray[np.int64]:
+    """Up to which of its samples each of n_windows is given the gaze before.
+
+    stop: where the gaze before ends. What lies less than EDGE_S before is generated again. With
+    targets (window, 2, time) a joint lies as long before their last jump: gaze has come to rest.
+    """
+    edge = round(EDGE_S * rate_hz)
+    found = np.full(n_windows, stop - edge)
+    if targets is None:
+        return found
+    first = round(_LEAST_KNOWN_S * rate_hz) + edge
+    moved = np.diff(targets[..., first - 1 : stop + edge // 2], axis=2)
+    is_jump = (np.isfinite(moved) & (moved != 0)).any(axis=1)
+    last = first + is_jump.shape[1] - 1 - is_jump[:, ::-1].argmax(axis=1)
+    return np.where(is_jump.any(axis=1), np.minimum(last - edge, found), found)
+
+
+def continued(
+    before: Floats, fixed: Floats, stop: int, rate_hz: float, targets: Floats | None = None
+) -> Floats:
+    """What is known in windows (window, 2, time) that continue the gaze before, up to `stop`.
+
+    After the joint, that is what is fixed anyway.
+    """
+    joints = joint_samples(len(before), stop, rate_hz, targets)
+    return np.where(np.arange(before.shape[2]) < joints[:, None, None], before, fixed)
+
+
+def waypoint_samples(n_samples: int, length: int, rate_hz: float) -> list[int]:
+    """Where waypoints of long gaze are at the earliest: one in a window, not close together.
+
+    They lie up to JITTER_S later. Gaze has the time to get there from the joint.
+    """
+    found: list[int] = []
+    for start in window_starts(n_samples, length, rate_hz):
+        at = start + round(_WAYPOINT_S * rate_hz)
+        if not found or at - found[-1] >= (JITTER_S + _WAYPOINTS_APART_S) * rate_hz:
+            found.append(at)
+    return found
 
 
 def joined(generated: Floats, known: Floats, rate_hz: float) -> Floats:

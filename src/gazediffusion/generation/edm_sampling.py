@@ -65,7 +65,8 @@ def sample_edm(
     n_labels = recipe.network.channels - n_gaze
     known, channels = sequences.known, sequences.channels()
     given = () if channels is None else (channels,)
-    means = None if sequences.fixation is None else FixationMeans.of(sequences.fixation)
+    is_known = None if known is None else known[:, 0].isfinite()
+    means = None if sequences.fixation is None else FixationMeans.of(sequences.fixation, is_known)
 
     def denoise(x: Tensor, sigma: float) -> Tensor:
         level = torch.full((len(x),), sigma, device=x.device)

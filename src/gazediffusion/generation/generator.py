@@ -25,15 +25,17 @@ from gazediffusion.conditioning.style import Style
 from gazediffusion.data.windows import Windows
 from gazediffusion.diffusion.ddim import WindowNoise, ddim_times, sample
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.constraints import Constraints, joined, window_starts
-from gazediffusion.generation.edm_sampling import Guidance, sample_edm, sequences_of
-from gazediffusion.generation.qualities import (
-    SamplerName,
-    require_distilled,
-    require_sampler,
-    settings_of,
-    usual_sampler,
+from gazediffusion.generation import qualities
+from gazediffusion.generation.constraints import (
+    Constraints,
+    continued,
+    joined,
+    waypoint_samples,
+    window_starts,
 )
+from gazediffusion.generation.edm_sampling import Guidance, sample_edm, sequences_of
+from gazediffusion.generation.noise_level import at_noise_level, noise_level
+from gazediffusion.generation.qualities import SamplerName, settings_of
 from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import Run
 from gazediffusion.models.representations import Joint
@@ -94,7 +96,7 @@ class DiffusionGenerator:
 
     def __post_init__(self) -> None:
         config, recipe = self.run.config, self.run.config.recipe
-        require_sampler(recipe, self.sampler)
+        qualities.require_sampler(recipe, self.sampler)
         if self.batch_size < 1:
             raise GazeError(f"`batch_size` must be 1 or more, not {self.batch_size}")
         if self.task is not None:
@@ -118,7 +120,7 @@ class DiffusionGenerator:
             if self.eta is not None:
                 raise GazeError("`eta` is for the paper's recipes alone")
             recipe.edm.sigma_schedule(self.settings["steps"])
-        require_distilled(recipe, self.settings["steps"], self.guidance)
+        qualities.require_distilled(recipe, self.settings["steps"], self.guidance)
 
     @classmethod
     def of_quality(
@@ -139,14 +141,14 @@ class DiffusionGenerator:
     def settings(self) -> dict[str, Any]:
         """Sampler and its settings in force; ancestral sampling takes every step."""
         recipe = self.run.config.recipe
-        sampler = usual_sampler(recipe) if self.sampler == "auto" else self.sampler
+        sampler = qualities.usual_sampler(recipe) if self.sampler == "auto" else self.sampler
         steps = recipe.sampling_steps if self.steps is None else self.steps
         if recipe.process == "edm":
             condition: dict[str, Any] = {"task": self.task, "guidance": self.guidance}
             if self.constraints is not None:
                 condition["constraints"] = self.constraints.describe()
             elif self._draws_course:
-                condition["course"] = "targets or beginning drawn"
+                condition["course"] = "targets or positions drawn"
             if self.style is not None:
                 condition["like"] = dict(self.style.origin)
             return {"sampler": sampler, "steps": steps, "bf16": self.bf16, **condition}
@@ -258,18 +260,9 @@ class DiffusionGenerator:
         )
 
     def _gaze(
-        self,
-        noise: WindowNoise,
-        drawn: Draw,
-        span: tuple[int, int],
-        seed: int,
-        progress: Progress,
+        self, noise: WindowNoise, drawn: Draw, span: tuple[int, int], seed: int, progress: Progress
     ) -> Floats:
-        """Gaze (window, 2, time) of a batch of windows, from the noise and draw of the first 8 s.
-
-        Gaze longer than the model's windows is generated in several, each given the end of the one
-        before.
-        """
+        """Gaze (window, 2, time) of a batch of windows, from noise and draw of the first 8 s."""
         config, (first, stop) = self.run.config, span
         length, rate_hz = config.length, config.rate_hz
         starts = window_starts(self.n_samples, length, rate_hz)
@@ -277,7 +270,7 @@ class DiffusionGenerator:
         given = self._given(drawn, span, total, seed)
         is_placed = self.constraints is not None and "targets" not in given
         gaze = np.full((stop - first, 2, total), np.nan, dtype=np.float32)
-        gaze = given.pop("known", gaze)
+        given = {"known": gaze.copy(), **given}
         here, uniforms = drawn, np.empty_like(gaze)
         for number, start in enumerate(starts):
             if number:
@@ -286,13 +279,18 @@ class DiffusionGenerator:
                 elapsed_s = None if is_placed else start / rate_hz
                 here = config.conditioning.of_part(drawn, number, elapsed_s, first, seed)
             within = slice(start, start + length)
-            known = gaze[..., within]
             others = {name: array[..., within] for name, array in given.items()}
+            known, before = others.pop("known"), gaze[..., within]
+            if number:
+                stop_before = starts[number - 1] + length - start
+                known = continued(before, known, stop_before, rate_hz, others.get("targets"))
 
             def counted(share: float, number: int = number) -> None:
                 progress(first + (stop - first) * (number + share) / len(starts))
 
             made = self._batch(noise, here, known, others, counted)
+            if number and self.style is None:
+                made = at_noise_level(made, known, noise_level(gaze[..., :length]), rate_hz)
             gaze[..., within] = joined(made, known, rate_hz)
             # At the scale of a resolution gaze no longer depends on its initial noise.
             uniforms[..., within] = torch.special.ndtr(noise.first[:, :2]).cpu().numpy()
@@ -309,7 +307,8 @@ class DiffusionGenerator:
         elif n_samples == config.length or self.style is not None:
             given = {}
         else:
-            given = course.draw(tasks, first, n_samples, config.rate_hz, seed)
+            waypoints = waypoint_samples(n_samples, config.length, config.rate_hz)
+            given = course.draw(tasks, first, n_samples, config.rate_hz, seed, waypoints)
         if "targets" in given:
             given["targets"] = course.compensated(given["targets"], tasks)
         return given
@@ -336,10 +335,7 @@ class DiffusionGenerator:
         given: Mapping[str, Floats],
         progress: Progress,
     ) -> Floats:
-        """Windows of the model's length, (window, 2, time).
-
-        known: NaN where it is not given; given: other constraints by name.
-        """
+        """Windows of the model's length, (window, 2, time); given: constraints by name."""
         config = self.run.config
         is_paper = config.recipe.process == "ddpm"
         representation, sequences = config.representation, Sequences()
