@@ -178,12 +178,14 @@ def compared(
     return lines
 
 
-def places_of(model: gd.Model, task: str, n: int, n_samples: int) -> dict[str, NDArray[np.int64]]:
-    """Samples (recording, place) of n generated recordings of seed 0: joints and ends."""
+def places_of(
+    model: gd.Model, task: str, n: int, n_samples: int, seed: int
+) -> dict[str, NDArray[np.int64]]:
+    """Samples (recording, place) of n generated recordings of a seed: joints and ends."""
     config = model.config
     length, rate_hz, course = config.length, config.rate_hz, config.conditioning.course
     starts = window_starts(n_samples, length, rate_hz)
-    targets = course.draw([task] * n, 0, n_samples, rate_hz, 0).get("targets")
+    targets = course.draw([task] * n, 0, n_samples, rate_hz, seed).get("targets")
     ends = np.array(starts[:-1]) + length
     joints = [
         start
@@ -238,6 +240,7 @@ def main() -> None:
     parser.add_argument("--task", nargs="+")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("-n", type=int, default=64, help="generated recordings of each task")
+    parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     windows, model = gd.Windows.load(arguments.windows), gd.load(arguments.model)
     for task in arguments.task or windows.tasks:
@@ -245,7 +248,7 @@ def main() -> None:
         rate_hz = windows.rate_hz
         real, who = recordings(of_task.held_out)
         train, _ = recordings(of_task.train)
-        made = model.sample(arguments.n, seconds=arguments.seconds, task=task)
+        made = model.sample(arguments.n, seconds=arguments.seconds, task=task, seed=arguments.seed)
         gaze = made.to_numpy("deg").astype(np.float64)
         print(
             f"\n{task}: {len(real)} recordings of {len(set(who))} held-out participants, ", end=""
@@ -256,7 +259,8 @@ def main() -> None:
         real_curves = found.pop("real")
         print("\n".join(compared(real_curves, who, found)))
         print("\n| at | snippets | of these there | AUC |\n|---|---:|---:|---|")
-        for name, places in places_of(model, task, len(gaze), gaze.shape[2]).items():
+        all_places = places_of(model, task, len(gaze), gaze.shape[2], arguments.seed)
+        for name, places in all_places.items():
             print(f"| {name} {places_auc(gaze, places, rate_hz)}", flush=True)
 
 
