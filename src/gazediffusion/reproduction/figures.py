@@ -182,7 +182,7 @@ def feature_marginals(plan: Plan, compared: Comparison) -> Figure:
     """The nine features of a window, with KS and JS of the reference run."""
     reference = plan.reference
     styles = _with_seeds(compared, plan.position_sets, reference, "position model", BLUE)
-    figure, grid = panels(3, 3, 10.5, 10.2)
+    figure, grid = panels(3, 3, 10.5, 9.1)
     for name, axes in zip(FEATURES, grid.flat, strict=True):
         quantity = _quantity(compared, "features", name)
         plots.draw_histogram(quantity, styles, axes)
