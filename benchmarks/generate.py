@@ -105,10 +105,12 @@ def main() -> None:
         "diffusers' DDIM, same network": (by_diffusers(paper, n, device), n),
         "denoising-diffusion-pytorch 1-D, 100": (by_lucidrains(n, device), n),
     }
-    for quality in QUALITIES["edm"]:
+    recipe = joint.config.recipe
+    # A distilled model has one quality.
+    for quality in ("default",) if recipe.is_distilled else QUALITIES["edm"]:
         for precision in ("fp32", "bf16"):
             generator = DiffusionGenerator.of_quality(joint, quality, precision, batch_size=n_joint)
-            ways[f"joint, {quality}, {precision}"] = (by_generator(generator), n_joint)
+            ways[f"{recipe.name}, {quality}, {precision}"] = (by_generator(generator), n_joint)
     name = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
     print(f"{name}, {torch.get_num_threads()} threads, {n} windows at a time, joint {n_joint}")
     print(f"{'':38} {'s/window':>9} {'faster':>8}")
