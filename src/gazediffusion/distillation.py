@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Unpack
 
 from gazediffusion.data.windows import Windows
 from gazediffusion.model import Model, load
 from gazediffusion.storage import working_copy
+from gazediffusion.training.distilling import DistillationSettings
 from gazediffusion.training.distilling import distill as distill_run
 from gazediffusion.training.student import Distillation
 
@@ -20,21 +22,14 @@ def distill(
     steps: int | None = None,
     batch_size: int | None = None,
     learning_rate: float | None = None,
-    seed: int = 0,
-    device: str = "auto",
-    precision: str = "auto",
-    compiled: bool | None = None,
-    save_every_s: float = 60.0,
-    on_step: Callable[[int, int], None] = lambda done, total: None,
-    on_calibration: Callable[[float, int], None] = lambda done, total: None,
-    should_stop: Callable[[], bool] = lambda: False,
-    say: Callable[[str], None] = lambda line: None,
+    **settings: Unpack[DistillationSettings],
 ) -> Model:
     """Distill a model into a run folder, calibrate the student and load it.
 
     windows: that the model was trained on, or others of its tasks. steps, batch_size (windows at
-    each level), learning_rate: None is the default of `Distillation`. When `should_stop` returns
-    True, what was done is saved and StoppedError raised; the same call resumes.
+    each level), learning_rate: None is the default of `Distillation`. settings: those of `train`
+    that are named in `DistillationSettings`. When `should_stop` returns True, what was done is
+    saved and StoppedError raised; the same call resumes.
 
     >>> import gazediffusion as gd
     >>> config = gd.SimulationConfig(n_participants=2, minutes=0.2, rate_hz=250)
@@ -45,25 +40,11 @@ def distill(
     Model(distilled: 0.4 M parameters, 250 Hz, tasks: free_viewing)
     """
     usual = Distillation()
-    settings = Distillation(
+    student = Distillation(
         n_steps=usual.n_steps if steps is None else steps,
         group=usual.group if batch_size is None else batch_size,
         learning_rate=usual.learning_rate if learning_rate is None else learning_rate,
     )
     with working_copy(folder, True) as (local, _):
-        distill_run(
-            model.run,
-            windows,
-            local,
-            settings,
-            seed=seed,
-            device=device,
-            precision=precision,
-            compiled=compiled,
-            save_every_s=save_every_s,
-            on_step=on_step,
-            on_calibration=on_calibration,
-            should_stop=should_stop,
-            say=say,
-        )
-    return load(folder, device=device)
+        distill_run(model.run, windows, local, student, **settings)
+    return load(folder, device=settings.get("device", "auto"))

@@ -9,7 +9,7 @@ import typer
 
 from gazediffusion.cli import progress
 from gazediffusion.cli.console import exit_stopped, out, plain
-from gazediffusion.cli.options import Device
+from gazediffusion.cli.options import Compiled, Device, SaveEvery, TrainingPrecision
 from gazediffusion.errors import StoppedError
 
 
@@ -43,20 +43,9 @@ def distill(
     ] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same device: same weights.")] = 0,
     device: Device = "auto",
-    precision: Annotated[
-        str, typer.Option(help="auto (the recipe's on a GPU, fp32 elsewhere), fp32 or bf16.")
-    ] = "auto",
-    compiled: Annotated[
-        bool | None,
-        typer.Option(
-            "--compile/--no-compile",
-            help="Compile the networks first; by default on a GPU.",
-            show_default=False,
-        ),
-    ] = None,
-    save_every: Annotated[
-        float, typer.Option(help="Seconds between saved states; a kill loses no more.")
-    ] = 60.0,
+    precision: TrainingPrecision = "auto",
+    compiled: Compiled = None,
+    save_every: SaveEvery = 60.0,
 ) -> None:
     """Distill a model: a student that takes five evaluations a window instead of fifteen.
 

@@ -21,14 +21,17 @@ from gazediffusion.cli.options import (
     Address,
     AnnotatorLabels,
     BatchSize,
+    Compiled,
     Device,
     DistanceCm,
     Engine,
     Origin,
     Overwrite,
     PartSize,
+    SaveEvery,
     ScreenCm,
     ScreenPx,
+    TrainingPrecision,
     Unit,
     Workers,
     engine_of,
@@ -83,24 +86,12 @@ def train(
         ),
     ] = None,
     device: Device = "auto",
-    precision: Annotated[
-        str, typer.Option(help="auto (the recipe's on a GPU, fp32 elsewhere), fp32 or bf16.")
-    ] = "auto",
-    compiled: Annotated[
-        bool | None,
-        typer.Option(
-            "--compile/--no-compile",
-            help="Compile the network first; by default on a GPU. On a CPU it needs a C++ compiler "
-            "and makes long trainings a third faster.",
-            show_default=False,
-        ),
-    ] = None,
+    precision: TrainingPrecision = "auto",
+    compiled: Compiled = None,
     resume: Annotated[
         bool, typer.Option("--resume/--no-resume", help="Resume the run in the folder.")
     ] = True,
-    save_every: Annotated[
-        float, typer.Option(help="Seconds between saved states; a kill loses no more.")
-    ] = 60.0,
+    save_every: SaveEvery = 60.0,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Also log to RUN/tensorboard.")
     ] = False,

@@ -40,6 +40,21 @@ AnnotatorLabels = Annotated[
         help="Add labels that vary as hand labels do, instead of the most probable ones.",
     ),
 ]
+Compiled = Annotated[
+    bool | None,
+    typer.Option(
+        "--compile/--no-compile",
+        help="Compile the network first; by default on a GPU. On a CPU it needs a C++ compiler and "
+        "makes long trainings a third faster.",
+        show_default=False,
+    ),
+]
+SaveEvery = Annotated[
+    float, typer.Option(help="Seconds between saved states; a kill loses no more.")
+]
+TrainingPrecision = Annotated[
+    str, typer.Option(help="auto (the recipe's on a GPU, fp32 elsewhere), fp32 or bf16.")
+]
 Columns = Annotated[
     str | None,
     typer.Option(

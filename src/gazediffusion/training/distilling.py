@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypedDict
 
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
@@ -31,6 +32,21 @@ from gazediffusion.training import calibration
 from gazediffusion.training.learner import average_weight_at, choose_precision
 from gazediffusion.training.student import Distillation, Student
 from gazediffusion.urls import shown
+
+
+class DistillationSettings(TypedDict, total=False):
+    """How `distill` is run, beside the settings of the student; see there."""
+
+    seed: int
+    device: str
+    precision: str
+    compiled: bool | None
+    save_every_s: float
+    on_step: Callable[[int, int], None]
+    on_calibration: Callable[[float, int], None]
+    should_stop: Callable[[], bool]
+    say: Callable[[str], None]
+
 
 SETTINGS, STATE, LOG = "distillation.json", "distillation.safetensors", "distillation.jsonl"
 _WARMUP = 200  # steps

@@ -102,12 +102,13 @@ class Student:
         self.batches = Batches(parts, replace(config, recipe=recipe), seed, device)
         self.n_windows = self.batches.batch_size * len(settings.levels)
         self.consistency = Consistency(config.representation, config.length, device)
-        network = teacher.network.float().to(device)
-        self.teacher = copy.deepcopy(network).eval().requires_grad_(False)
+        # A copy: the teacher's own network stays on its device.
+        network = copy.deepcopy(teacher.network).float().to(device)
+        self.teacher = network.eval().requires_grad_(False)
         self.average = copy.deepcopy(self.teacher)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            discriminator = Discriminator(copy.deepcopy(network).cpu())
+            discriminator = Discriminator(network)
         self.networks: dict[str, nn.Module] = {
             "student": copy.deepcopy(network).train().requires_grad_(True),
             "imitator": copy.deepcopy(network).train().requires_grad_(True),
