@@ -36,6 +36,7 @@ ORDER = [
     "evaluation",
     "model",
     "distillation",
+    "refinement",
     "synthesizer",
     "studies",
     "datasets",

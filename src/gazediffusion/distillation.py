@@ -9,7 +9,7 @@ from typing import Unpack
 from gazediffusion.data.windows import Windows
 from gazediffusion.model import Model, load
 from gazediffusion.storage import working_copy
-from gazediffusion.training.distilling import DistillationSettings
+from gazediffusion.training.derived import DerivedSettings
 from gazediffusion.training.distilling import distill as distill_run
 from gazediffusion.training.student import Distillation
 
@@ -22,13 +22,13 @@ def distill(
     steps: int | None = None,
     batch_size: int | None = None,
     learning_rate: float | None = None,
-    **settings: Unpack[DistillationSettings],
+    **settings: Unpack[DerivedSettings],
 ) -> Model:
     """Distill a model into a run folder, calibrate the student and load it.
 
     windows: that the model was trained on, or others of its tasks. steps, batch_size (windows at
     each level), learning_rate: None is the default of `Distillation`. settings: those of `train`
-    that are named in `DistillationSettings`. When `should_stop` returns True, what was done is
+    that are named in `DerivedSettings`. When `should_stop` returns True, what was done is
     saved and StoppedError raised; the same call resumes.
 
     >>> import gazediffusion as gd

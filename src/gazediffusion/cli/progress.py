@@ -175,6 +175,15 @@ class TrainingBars:
         self.has_trained = True
         self._show("distilling", done, total, "")
 
+    def on_generation(self, done: int, total: int) -> None:
+        """`done` of `total` windows are generated to train on."""
+        self._show("generating", done, total, "")
+
+    def on_refinement(self, done: int, total: int) -> None:
+        """`done` of `total` windows of a refinement are done."""
+        self.has_trained = True
+        self._show("training", done, total, "")
+
     def on_calibration(self, done: float, total: int) -> None:
         """`done` of `total` windows of the calibration are generated."""
         self.has_trained = True

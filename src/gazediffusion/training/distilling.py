@@ -14,39 +14,22 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypedDict
 
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
-from gazediffusion.errors import GazeError, StoppedError
-from gazediffusion.files import read_json, write_json
-from gazediffusion.models.checkpoint import (
-    CONFIG,
-    Run,
-    load_tensors,
-    read_config,
-    save_tensors,
-    write_config,
-)
+from gazediffusion.errors import StoppedError
+from gazediffusion.models.checkpoint import Run, read_config, save_tensors
 from gazediffusion.training import calibration
+from gazediffusion.training.derived import (
+    WEIGHTS,
+    open_folder,
+    require_fit,
+    restored,
+    save_weights,
+)
 from gazediffusion.training.learner import average_weight_at, choose_precision
 from gazediffusion.training.student import Distillation, Student
 from gazediffusion.urls import shown
-
-
-class DistillationSettings(TypedDict, total=False):
-    """How `distill` is run, beside the settings of the student; see there."""
-
-    seed: int
-    device: str
-    precision: str
-    compiled: bool | None
-    save_every_s: float
-    on_step: Callable[[int, int], None]
-    on_calibration: Callable[[float, int], None]
-    should_stop: Callable[[], bool]
-    say: Callable[[str], None]
-
 
 SETTINGS, STATE, LOG = "distillation.json", "distillation.safetensors", "distillation.jsonl"
 _WARMUP = 200  # steps
@@ -77,14 +60,19 @@ def distill(
     """
     folder, settings = Path(folder), settings or Distillation()
     parts = [windows] if isinstance(windows, Windows) else list(windows)
-    _require_fit(teacher, parts)
+    require_fit(teacher, parts, "distilled")
     on = choose_device(device)
     chosen = choose_precision(precision, teacher.config.recipe, on)
     plain = {"settings": settings.to_json(), "seed": seed, "teacher": teacher.weights_sha256}
-    if not _is_begun(folder, plain):
-        _begin(folder, teacher, settings, plain)
+    recipe = replace(
+        teacher.config.recipe,
+        name="distilled",
+        levels=settings.levels,
+        sampling_steps=len(settings.levels),
+    )
+    open_folder(folder, SETTINGS, plain, teacher, recipe)
     total = settings.n_steps
-    if not (folder / "best.safetensors").is_file():
+    if not (folder / WEIGHTS).is_file():
         fast = on.type == "cuda"
         student = Student(
             teacher,
@@ -96,7 +84,7 @@ def distill(
             compiled=fast if compiled is None else compiled,
             captured=fast,
         )
-        done = _restored(student, folder / STATE)
+        done = restored(folder / STATE, student.load)
         say(
             f"resuming {shown(folder)} after {done} of {total} steps"
             if done
@@ -139,14 +127,7 @@ def _run(
             raise StoppedError(
                 f"distillation stopped after {step + 1} of {total} steps; {shown(folder)} is saved"
             )
-    weights = dict(student.average.named_parameters())
-    if not all(bool(weight.isfinite().all()) for weight in weights.values()):
-        raise GazeError(
-            "the weights are not finite",
-            path=folder,
-            remedy="lower `learning_rate`, or set `precision` to fp32",
-        )
-    save_tensors(folder / "best.safetensors", weights, {"epoch": total})
+    save_weights(folder, dict(student.average.named_parameters()), total)
     (folder / STATE).unlink(missing_ok=True)
 
 
@@ -155,71 +136,3 @@ def _log(student: Student, folder: Path, step: int) -> None:
     line = {"step": step, "recorded_recognised": right[0], "generated_recognised": right[1]}
     with open(folder / LOG, "a", encoding="utf-8") as stream:
         stream.write(json.dumps(line) + "\n")
-
-
-def _restored(student: Student, path: Path) -> int:
-    """The steps done, with the student as it was after them."""
-    if not path.is_file():
-        return 0
-    tensors, header = load_tensors(path)
-    try:
-        student.load(tensors)
-        return int(header["step"])
-    except (KeyError, RuntimeError) as error:
-        raise GazeError(f"the state of the distillation is damaged ({error})", path=path) from error
-
-
-def _is_begun(folder: Path, plain: dict[str, object]) -> bool:
-    """Whether the folder has this distillation; one with another run is refused."""
-    if not folder.exists() or not any(folder.iterdir()):
-        return False
-    path = folder / SETTINGS
-    if not path.is_file() or not (folder / CONFIG).is_file():
-        raise GazeError("the folder has something else in it", path=folder, remedy="name a new one")
-    there, here = read_json(path), json.loads(json.dumps(plain))
-    if there != here:
-        changed = [key for key in here if there.get(key) != here[key]]
-        raise GazeError(
-            f"the folder has a distillation with other {' and '.join(changed)}",
-            path=folder,
-            remedy="name a new folder, or give the same settings to resume",
-        )
-    return True
-
-
-def _begin(folder: Path, teacher: Run, settings: Distillation, plain: dict[str, object]) -> None:
-    config = teacher.config
-    recipe = replace(
-        config.recipe, name="distilled", levels=settings.levels, sampling_steps=len(settings.levels)
-    )
-    folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / SETTINGS, plain)
-    student = replace(
-        config,
-        recipe=recipe,
-        conditioning=config.conditioning.uncalibrated(),
-        initialised_from=teacher.weights_sha256,
-    )
-    write_config(folder, student)
-
-
-def _require_fit(teacher: Run, parts: Sequence[Windows]) -> None:
-    config = teacher.config
-    recipe = config.recipe
-    if recipe.process != "edm" or not recipe.is_conditioned or recipe.is_distilled:
-        raise GazeError(
-            f"a model of recipe {recipe.name} cannot be distilled",
-            remedy="take one of recipe joint or steerable",
-        )
-    for part in parts:
-        if (part.length, part.rate_hz) != (config.length, config.rate_hz):
-            raise GazeError(
-                f"the model has windows of {config.length} samples at {config.rate_hz:g} Hz, and "
-                f"these have {part.length} at {part.rate_hz:g} Hz",
-                remedy=f"prepare them with `rate_hz` {config.rate_hz:g} and `seconds` "
-                f"{config.length / config.rate_hz:g}",
-            )
-        if len(part.train) == 0:
-            raise GazeError("there are no training windows in this file")
-        for task in part.tasks:
-            config.conditioning.task_number(task)

@@ -1,0 +1,95 @@
+"""The command refine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gazediffusion.cli import progress
+from gazediffusion.cli.console import exit_stopped, out, plain
+from gazediffusion.cli.options import Compiled, Device, SaveEvery, TrainingPrecision
+from gazediffusion.errors import StoppedError
+
+
+def refine(
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="A run folder of recipe joint or steerable, or a packaged model.",
+            show_default=False,
+        ),
+    ],
+    windows: Annotated[
+        list[Path],
+        typer.Argument(help="The windows files that the model was trained on.", show_default=False),
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The refined run folder.")],
+    weight: Annotated[
+        float | None,
+        typer.Option(
+            help="How far the weights are extrapolated, instead of 0.5; 0 changes nothing.",
+            show_default=False,
+        ),
+    ] = None,
+    n_windows: Annotated[
+        int | None,
+        typer.Option("-n", help="Windows to generate, instead of 16,384.", show_default=False),
+    ] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(help="Instead of 3,000, which take a minute on an H200.", show_default=False),
+    ] = None,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(help="Generated windows of a step, instead of 64.", show_default=False),
+    ] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="Instead of 0.0003.", show_default=False)
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Same seed, same device: same weights.")] = 0,
+    device: Device = "auto",
+    precision: TrainingPrecision = "auto",
+    compiled: Compiled = None,
+    save_every: SaveEvery = 60.0,
+) -> None:
+    """Refine a model: gaze that a deep classifier finds harder to tell from recorded gaze.
+
+    A copy of the model is trained on windows that the model generates, and the model's weights are
+    moved away from the copy's (docs/refinement.md). The refined model is calibrated at the end and
+    used as any other. Ctrl-C saves; the same command resumes.
+
+    Example: [bold]gazediffusion refine run windows.safetensors -o refined[/bold]
+    """
+    import gazediffusion as gd
+
+    source = gd.load(model, device="cpu")
+    loaded = [gd.Windows.load(path) for path in windows]
+    with progress.stop_on_interrupt() as stopped, progress.TrainingBars() as bars:
+        try:
+            gd.refine(
+                source,
+                loaded,
+                output,
+                weight=weight,
+                n_windows=n_windows,
+                steps=steps,
+                batch_size=batch_size,
+                learning_rate=learning_rate,
+                seed=seed,
+                device=device,
+                precision=precision,
+                compiled=compiled,
+                save_every_s=save_every,
+                on_generation=bars.on_generation,
+                on_step=bars.on_refinement,
+                on_calibration=bars.on_calibration,
+                should_stop=stopped,
+                say=bars.say,
+            )
+        except StoppedError as stop:
+            bars.close()
+            exit_stopped(stop)
+    done = "" if bars.has_trained else " (it was complete already)"
+    out.print(f"wrote {plain(output)}{done}")
