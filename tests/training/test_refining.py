@@ -1,4 +1,4 @@
-"""Refinement: the direction of the step, what is anchored, the folder, resuming, refusals."""
+"""Refinement: the direction of the step, the folder, resuming, refusals."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from gazediffusion.errors import GazeError, StoppedError
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.models.checkpoint import Run, load_run, load_tensors
 from gazediffusion.training import calibration, refining
+from gazediffusion.training.batches import Batches
 from gazediffusion.training.learner import Learner
 from gazediffusion.training.refining import (
     GENERATED,
     SETTINGS,
     STATE,
     Refinement,
-    SelfTraining,
     extrapolated,
     rate_at,
     refine,
@@ -78,40 +78,16 @@ def test_the_refined_model_fits_its_own_windows_worse(model: Run, tmp_path: Path
     path = refine(model, windows(), tmp_path / "run", settings, device="cpu")
     # Windows with another seed than those that the copy was trained on.
     made = DiffusionGenerator.of_quality(model, "default").sample(24, seed=77)
-    batches = SelfTraining([made], [windows().train], model.config, 24, 5, CPU)
+    recipe = replace(model.config.recipe, batch_size=24)
+    batches = Batches([made], replace(model.config, recipe=recipe), 5, CPU)
 
     def loss(run: Run) -> float:
         learner = learner_of(run)
         with torch.no_grad():
-            found = [
-                learner._losses(run.network, batches.generated.at(k)).mean() for k in range(8)
-            ]
+            found = [learner._losses(run.network, batches.at(k)).mean() for k in range(8)]
         return float(torch.stack(found).mean())
 
     assert loss(load_run(path)) > loss(model)
-
-
-def test_recorded_windows_count_where_generated_ones_have_nothing(model: Run) -> None:
-    batches = SelfTraining([windows().train], [windows().train], model.config, 8, 0, CPU)
-    assert batches.recorded is not None
-    n_gaze = model.config.recipe.gaze_channels
-    elapsed = model.config.conditioning.columns("elapsed")
-    seen = set()
-    for step in range(12):
-        batch = batches.recorded.at(step)
-        *_, condition, sequences, counts = batch
-        kept = batches.anchored(batch)[-1]
-        assert torch.equal(kept[:, n_gaze:], counts[:, n_gaze:])
-        for k in range(len(counts)):
-            # Targets are the last three of the sequence channels.
-            is_anchor = bool(condition[k, elapsed].any() or sequences[k, -3:].any())
-            expected = counts[k, :n_gaze] if is_anchor else torch.zeros_like(counts[k, :n_gaze])
-            assert torch.equal(kept[k, :n_gaze], expected)
-            seen.add(is_anchor)
-    assert seen == {True, False}
-    joined, own = batches.at(3), batches.generated.at(3)
-    assert len(joined[0]) == batches.n_windows == 16
-    assert all(torch.equal(both[:8], one) for both, one in zip(joined, own, strict=True))
 
 
 def test_a_stopped_refinement_ends_as_an_uninterrupted_one(

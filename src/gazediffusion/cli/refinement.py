@@ -43,7 +43,7 @@ def refine(
     ] = None,
     batch_size: Annotated[
         int | None,
-        typer.Option(help="Generated windows of a step, instead of 64.", show_default=False),
+        typer.Option(help="Windows of a step, instead of 64.", show_default=False),
     ] = None,
     learning_rate: Annotated[
         float | None, typer.Option(help="Instead of 0.0003.", show_default=False)

@@ -5,9 +5,9 @@ so its weights move in the direction of these errors. The refined model moves th
 
     refined = model + weight (model - copy)
 
-The generated windows have neither targets nor labels, and none says how long a recording has
-lasted. Where a condition has these, the copy is trained on recorded windows, as the model was, and
-the refined model stays as it is.
+The copy sees generated windows alone, with the masks of known samples and fixations that a
+steerable model is trained with. Recorded windows beside them, for what generated windows do not
+have (targets, labels, elapsed time), take the effect away: docs/log.md.
 
 config.json, conditioning.safetensors, best.safetensors   the refined model, as in any run folder
 refinement.json          settings, and the weights that are refined
@@ -28,16 +28,15 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from gazediffusion.conditioning.sequences import SEQUENCES
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
 from gazediffusion.errors import GazeError, StoppedError
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.qualities import default_batch_size
-from gazediffusion.models.checkpoint import Run, RunConfig, read_config, save_tensors
+from gazediffusion.models.checkpoint import Run, read_config, save_tensors
 from gazediffusion.seeds import seed_for
 from gazediffusion.training import calibration
-from gazediffusion.training.batches import Batch, Batches
+from gazediffusion.training.batches import Batches
 from gazediffusion.training.derived import (
     WEIGHTS,
     open_folder,
@@ -60,8 +59,7 @@ OnWindows = Callable[[int, int], None]
 class Refinement:
     """Settings. weight: how far the weights are extrapolated, 0 changes nothing.
 
-    n_windows: generated, with the shares of tasks of the training windows. batch_size: generated
-    windows of a step; a steerable model has as many recorded ones beside them.
+    n_windows: generated, with the shares of tasks of the training windows.
     """
 
     weight: float = 0.5
@@ -124,7 +122,8 @@ def refine(
             compiled=fast if compiled is None else compiled,
             captured=fast,
         )
-        batches = SelfTraining(generated, trained, model.config, settings.batch_size, seed, on)
+        recipe = replace(model.config.recipe, batch_size=settings.batch_size)
+        batches = Batches(generated, replace(model.config, recipe=recipe), seed, on)
         done = restored(folder / STATE, learner.load)
         say(
             f"resuming {shown(folder)} after {done} of {settings.n_steps} steps"
@@ -138,53 +137,6 @@ def refine(
     if calibration.is_due(read_config(folder)):
         calibration.calibrate(folder, on, progress=on_calibration, should_stop=should_stop, say=say)
     return folder
-
-
-class SelfTraining:
-    """Batches of generated windows; beside them recorded ones, which anchor some conditions."""
-
-    def __init__(
-        self,
-        generated: Sequence[Windows],
-        recorded: Sequence[Windows],
-        config: RunConfig,
-        batch_size: int,
-        seed: int,
-        device: torch.device,
-    ) -> None:
-        self.n_gaze = config.recipe.gaze_channels
-        config = replace(config, recipe=replace(config.recipe, batch_size=batch_size))
-        self.generated = Batches(generated, config, seed, device)
-        self.recorded = None
-        if config.recipe.is_steerable:
-            self.recorded = Batches(recorded, config, seed, device)
-        schema = config.conditioning.schema
-        self._elapsed = config.conditioning.columns("elapsed") if "elapsed" in schema else slice(0)
-        names = [part for part, entries in SEQUENCES.items() for _ in entries]
-        self._target = [k for k, part in enumerate(names) if part == "target"]
-
-    @property
-    def n_windows(self) -> int:
-        """Windows of a step."""
-        anchors = 0 if self.recorded is None else self.recorded.batch_size
-        return self.generated.batch_size + anchors
-
-    def at(self, step: int) -> Batch:
-        """The batch of a step, a function of (seed, step) alone."""
-        generated = self.generated.at(step)
-        if self.recorded is None:
-            return generated
-        anchors = self.anchored(self.recorded.at(step))
-        return tuple(torch.cat(both) for both in zip(generated, anchors, strict=True))
-
-    def anchored(self, batch: Batch) -> Batch:
-        """Recorded windows of which labels count, and gaze only with a target or elapsed time."""
-        *_, condition, sequences, counts = batch
-        has_elapsed = (condition[:, self._elapsed] != 0).any(dim=1)
-        has_target = (sequences[:, self._target] != 0).flatten(1).any(dim=1)
-        is_anchor = (has_elapsed | has_target)[:, None, None]
-        gaze, labels = counts[:, : self.n_gaze], counts[:, self.n_gaze :]
-        return *batch[:-1], torch.cat([gaze * is_anchor, labels], dim=1)
 
 
 def extrapolated(model: Run, learner: Learner, weight: float) -> dict[str, torch.Tensor]:
@@ -203,7 +155,7 @@ def rate_at(step: int, total: int) -> float:
 
 def _train(
     learner: Learner,
-    batches: SelfTraining,
+    batches: Batches,
     folder: Path,
     settings: Refinement,
     done: int,
@@ -215,7 +167,7 @@ def _train(
     for step in range(done, total):
         rate = settings.learning_rate * rate_at(step, total)
         learner.step(batches.at(step), rate, average_weight_at(step, _AVERAGE))
-        on_step((step + 1) * batches.n_windows, total * batches.n_windows)
+        on_step((step + 1) * batches.batch_size, total * batches.batch_size)
         is_stopped = should_stop() and step + 1 < total
         if is_stopped or time.monotonic() - saved > save_every_s:
             save_tensors(folder / STATE, learner.state(), {"step": step + 1})
