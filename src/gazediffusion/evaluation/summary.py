@@ -49,6 +49,7 @@ Numbers = dict[str, dict[str, float]]
 
 SUMMARY_FORMAT = "gazediffusion-real-summary"
 DEFAULT = "gazecom"
+SUFFIX = ".json.gz"
 NEEDS_RECORDINGS = "needs recordings, not a summary of them; give `real`"
 AMPLITUDE = "degrees.saccade_amplitude_deg"
 # The curves of a report that are kept as curves of temporal distances.
@@ -309,7 +310,7 @@ def summaries_folder() -> Path:
 
 def packaged_summaries() -> list[str]:
     """Names of the summaries inside the package."""
-    return sorted(path.stem for path in summaries_folder().glob("*.json"))
+    return sorted(path.name.removesuffix(SUFFIX) for path in summaries_folder().glob(f"*{SUFFIX}"))
 
 
 def summary_tasks() -> list[str]:
@@ -326,7 +327,7 @@ def find_summary(name: str) -> Summary:
             f"the package holds no summary {stem!r}",
             remedy=suggestion(stem, known) if known else "give `real`",
         )
-    return Summary(read_json(summaries_folder() / f"{stem}.json"), task or None)
+    return Summary(read_json(summaries_folder() / (stem + SUFFIX)), task or None)
 
 
 def summary_of_task(task: str) -> Summary | None:

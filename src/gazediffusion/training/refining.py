@@ -195,13 +195,13 @@ def _generated(
     run = replace(model, network=copy.deepcopy(model.network).to(device))
     size = max(_LEAST, default_batch_size(run))
     numbers = np.concatenate([model.config.conditioning.task_numbers([part]) for part in parts])
-    of_task = np.bincount(numbers, minlength=len(model.config.conditioning.tasks))
-    wanted = np.ceil(of_task * (settings.n_windows / len(numbers))).astype(int)
-    total, done, is_new = int(wanted.sum()), 0, True
+    n_recorded = np.bincount(numbers, minlength=len(model.config.conditioning.tasks))
+    n_of_task = np.ceil(n_recorded * (settings.n_windows / len(numbers))).astype(int)
+    total, done, is_new = int(n_of_task.sum()), 0, True
     for number, task in enumerate(model.config.conditioning.tasks):
         generator = DiffusionGenerator.of_quality(run, "default", task=task)
-        for first in range(0, wanted[number], size):
-            stop = min(first + size, int(wanted[number]))
+        for first in range(0, n_of_task[number], size):
+            stop = min(first + size, int(n_of_task[number]))
             path = kept / f"{number}-{first}-{stop}.safetensors"
             if not path.is_file():
                 if is_new:
