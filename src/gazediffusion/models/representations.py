@@ -208,5 +208,5 @@ def low_passed(signal: torch.Tensor, std_samples: float) -> torch.Tensor:
     # wraps around lies in the first 2 reach samples, which are left out.
     n = 1 << (padded.shape[-1] - 1).bit_length()
     response = torch.fft.rfft(kernel / kernel.sum(), n)
-    filtered = torch.fft.irfft(torch.fft.rfft(padded, n) * response, n)
+    filtered: torch.Tensor = torch.fft.irfft(torch.fft.rfft(padded, n) * response, n)
     return filtered[..., 2 * reach : 2 * reach + n_samples]
