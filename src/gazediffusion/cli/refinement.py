@@ -54,7 +54,7 @@ def refine(
     compiled: Compiled = None,
     save_every: SaveEvery = 60.0,
 ) -> None:
-    """Refine a model: gaze that a deep classifier finds harder to tell from recorded gaze.
+    """Refine a model, against what a deep classifier recognises its gaze by.
 
     A copy of the model is trained on windows that the model generates, and the model's weights are
     moved away from the copy's (docs/refinement.md). The refined model is calibrated at the end and
