@@ -28,7 +28,6 @@ from gazediffusion.evaluation.gaze_sets import GazeSet
 from gazediffusion.evaluation.snippet_network import Fitting, fit, scores
 from gazediffusion.models.representations import Joint
 
-Mask = NDArray[np.bool_]
 STOPPING = 5  # one of so many participants stops the training
 SHARES = (0.55, 0.7)  # of generated windows: trained on, up to here stopped at, the rest tested
 

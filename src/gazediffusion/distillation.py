@@ -9,7 +9,7 @@ from typing import Unpack
 from gazediffusion.data.windows import Windows
 from gazediffusion.model import Model, load
 from gazediffusion.storage import working_copy
-from gazediffusion.training.derived import DerivedSettings
+from gazediffusion.training.derived import DerivedSettings, with_given
 from gazediffusion.training.distilling import distill as distill_run
 from gazediffusion.training.student import Distillation
 
@@ -39,11 +39,8 @@ def distill(
     >>> gd.distill(teacher, windows, "student", steps=2, batch_size=2)
     Model(distilled: 0.4 M parameters, 250 Hz, tasks: free_viewing)
     """
-    usual = Distillation()
-    student = Distillation(
-        n_steps=usual.n_steps if steps is None else steps,
-        group=usual.group if batch_size is None else batch_size,
-        learning_rate=usual.learning_rate if learning_rate is None else learning_rate,
+    student = with_given(
+        Distillation(), n_steps=steps, group=batch_size, learning_rate=learning_rate
     )
     with working_copy(folder, True) as (local, _):
         distill_run(model.run, windows, local, student, **settings)

@@ -9,7 +9,7 @@ from typing import Unpack
 from gazediffusion.data.windows import Windows
 from gazediffusion.model import Model, load
 from gazediffusion.storage import working_copy
-from gazediffusion.training.derived import DerivedSettings
+from gazediffusion.training.derived import DerivedSettings, with_given
 from gazediffusion.training.refining import Refinement
 from gazediffusion.training.refining import refine as refine_run
 
@@ -42,14 +42,14 @@ def refine(
     >>> gd.refine(model, windows, "refined", n_windows=4, steps=2, batch_size=2)
     Model(joint-tiny: 0.4 M parameters, 250 Hz, tasks: free_viewing)
     """
-    given = {
-        "weight": weight,
-        "n_windows": n_windows,
-        "n_steps": steps,
-        "batch_size": batch_size,
-        "learning_rate": learning_rate,
-    }
-    chosen = Refinement(**{key: value for key, value in given.items() if value is not None})  # type: ignore[arg-type]
+    chosen = with_given(
+        Refinement(),
+        weight=weight,
+        n_windows=n_windows,
+        n_steps=steps,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+    )
     with working_copy(folder, True) as (local, _):
         refine_run(model.run, windows, local, chosen, on_generation=on_generation, **settings)
     return load(folder, device=settings.get("device", "auto"))

@@ -8,9 +8,7 @@ from typing import Annotated
 import typer
 
 from gazediffusion.cli import progress
-from gazediffusion.cli.console import exit_stopped, out, plain
 from gazediffusion.cli.options import Compiled, Device, SaveEvery, TrainingPrecision
-from gazediffusion.errors import StoppedError
 
 
 def distill(
@@ -60,27 +58,21 @@ def distill(
 
     teacher = gd.load(model, device="cpu")
     loaded = [gd.Windows.load(path) for path in windows]
-    with progress.stop_on_interrupt() as stopped, progress.TrainingBars() as bars:
-        try:
-            gd.distill(
-                teacher,
-                loaded,
-                output,
-                steps=steps,
-                batch_size=batch_size,
-                learning_rate=learning_rate,
-                seed=seed,
-                device=device,
-                precision=precision,
-                compiled=compiled,
-                save_every_s=save_every,
-                on_step=bars.on_distillation,
-                on_calibration=bars.on_calibration,
-                should_stop=stopped,
-                say=bars.say,
-            )
-        except StoppedError as stop:
-            bars.close()
-            exit_stopped(stop)
-    done = "" if bars.has_trained else " (it was complete already)"
-    out.print(f"wrote {plain(output)}{done}")
+    with progress.training_into(output) as (bars, stopped):
+        gd.distill(
+            teacher,
+            loaded,
+            output,
+            steps=steps,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            seed=seed,
+            device=device,
+            precision=precision,
+            compiled=compiled,
+            save_every_s=save_every,
+            on_step=bars.on_distillation,
+            on_calibration=bars.on_calibration,
+            should_stop=stopped,
+            say=bars.say,
+        )

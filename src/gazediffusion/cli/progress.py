@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from gazediffusion.cli.console import err, exit_stopped, out, plain
-from gazediffusion.errors import GazeError
+from gazediffusion.errors import GazeError, StoppedError
 
 if TYPE_CHECKING:
     from gazediffusion.data.preparing import FileRead
@@ -179,11 +179,6 @@ class TrainingBars:
         """`done` of `total` windows are generated to train on."""
         self._show("generating", done, total, "")
 
-    def on_refinement(self, done: int, total: int) -> None:
-        """`done` of `total` windows of a refinement are done."""
-        self.has_trained = True
-        self._show("training", done, total, "")
-
     def on_calibration(self, done: float, total: int) -> None:
         """`done` of `total` windows of the calibration are generated."""
         self.has_trained = True
@@ -308,3 +303,16 @@ def scalar_log(folder: Path | None) -> Callable[[Epoch], None]:
         writer.flush()
 
     return log
+
+
+@contextlib.contextmanager
+def training_into(output: Path) -> Iterator[tuple[TrainingBars, Callable[[], bool]]]:
+    """Bars of a training into a run folder, and whether it is to stop; says what was written."""
+    with stop_on_interrupt() as stopped, TrainingBars() as bars:
+        try:
+            yield bars, stopped
+        except StoppedError as stop:
+            bars.close()
+            exit_stopped(stop)
+    done = "" if bars.has_trained else " (it was complete already)"
+    out.print(f"wrote {plain(output)}{done}")

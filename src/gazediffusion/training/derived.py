@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypedDict, TypeVar
 
 from torch import Tensor
 
 from gazediffusion.data.windows import Windows
-from gazediffusion.errors import GazeError
+from gazediffusion.errors import GazeError, StoppedError
 from gazediffusion.files import read_json, write_json
 from gazediffusion.models.checkpoint import CONFIG, Run, load_tensors, save_tensors, write_config
 from gazediffusion.models.recipes import Recipe
+from gazediffusion.urls import shown
 
 WEIGHTS = "best.safetensors"
+Settings = TypeVar("Settings")
 
 
 class DerivedSettings(TypedDict, total=False):
@@ -31,6 +34,12 @@ class DerivedSettings(TypedDict, total=False):
     on_calibration: Callable[[float, int], None]
     should_stop: Callable[[], bool]
     say: Callable[[str], None]
+
+
+def with_given(usual: Settings, **given: Any) -> Settings:
+    """Settings (a dataclass) with those that are given, not None, in the place of the usual."""
+    chosen = {name: value for name, value in given.items() if value is not None}
+    return replace(usual, **chosen)  # type: ignore[type-var]
 
 
 def require_fit(model: Run, parts: Sequence[Windows], done: str) -> None:
@@ -97,6 +106,32 @@ def restored(path: Path, load: Callable[[dict[str, Tensor]], None]) -> int:
         return int(header["step"])
     except (KeyError, RuntimeError) as error:
         raise GazeError(f"the state of the {path.stem} is damaged ({error})", path=path) from error
+
+
+def run_steps(
+    path: Path,
+    done: int,
+    total: int,
+    step: Callable[[int], None],
+    state: Callable[[], dict[str, Tensor]],
+    save_every_s: float,
+    should_stop: Callable[[], bool],
+) -> None:
+    """Steps done.. of total, with the state saved to `path` from time to time and at a stop."""
+    saved = time.monotonic()
+    for number in range(done, total):
+        step(number)
+        is_stopped = should_stop()
+        if number + 1 == total:
+            return
+        if is_stopped or time.monotonic() - saved > save_every_s:
+            save_tensors(path, state(), {"step": number + 1})
+            saved = time.monotonic()
+        if is_stopped:
+            raise StoppedError(
+                f"{path.stem} stopped after {number + 1} of {total} steps; {shown(path.parent)} is "
+                "saved"
+            )
 
 
 def save_weights(folder: Path, weights: dict[str, Tensor], epoch: int) -> None:

@@ -10,21 +10,20 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
-from gazediffusion.errors import StoppedError
-from gazediffusion.models.checkpoint import Run, read_config, save_tensors
+from gazediffusion.models.checkpoint import Run, read_config
 from gazediffusion.training import calibration
 from gazediffusion.training.derived import (
     WEIGHTS,
     open_folder,
     require_fit,
     restored,
+    run_steps,
     save_weights,
 )
 from gazediffusion.training.learner import average_weight_at, choose_precision
@@ -111,22 +110,17 @@ def _run(
     should_stop: Callable[[], bool],
 ) -> None:
     settings = student.settings
-    total, saved = settings.n_steps, time.monotonic()
-    for step in range(done, total):
+    total = settings.n_steps
+
+    def update(step: int) -> None:
         n_updates = step // settings.n_critic
         weight = average_weight_at(n_updates, settings.average)
         student.step(step, rate_at(step, total), weight)
         on_step((step + 1) * student.n_windows, total * student.n_windows)
         if (step + 1) % _LOGGED == 0:
             _log(student, folder, step + 1)
-        is_stopped = should_stop()
-        if step + 1 < total and (is_stopped or time.monotonic() - saved > save_every_s):
-            save_tensors(folder / STATE, student.state(), {"step": step + 1})
-            saved = time.monotonic()
-        if is_stopped and step + 1 < total:
-            raise StoppedError(
-                f"distillation stopped after {step + 1} of {total} steps; {shown(folder)} is saved"
-            )
+
+    run_steps(folder / STATE, done, total, update, student.state, save_every_s, should_stop)
     save_weights(folder, dict(student.average.named_parameters()), total)
     (folder / STATE).unlink(missing_ok=True)
 

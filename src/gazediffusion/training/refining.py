@@ -20,7 +20,6 @@ from __future__ import annotations
 import copy
 import math
 import shutil
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -33,7 +32,7 @@ from gazediffusion.device import choose_device
 from gazediffusion.errors import GazeError, StoppedError
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.qualities import default_batch_size
-from gazediffusion.models.checkpoint import Run, read_config, save_tensors
+from gazediffusion.models.checkpoint import Run, read_config
 from gazediffusion.seeds import seed_for
 from gazediffusion.training import calibration
 from gazediffusion.training.batches import Batches
@@ -42,6 +41,7 @@ from gazediffusion.training.derived import (
     open_folder,
     require_fit,
     restored,
+    run_steps,
     save_weights,
 )
 from gazediffusion.training.learner import Learner, average_weight_at, choose_precision
@@ -163,19 +163,14 @@ def _train(
     on_step: OnWindows,
     should_stop: Callable[[], bool],
 ) -> None:
-    total, saved = settings.n_steps, time.monotonic()
-    for step in range(done, total):
+    total = settings.n_steps
+
+    def update(step: int) -> None:
         rate = settings.learning_rate * rate_at(step, total)
         learner.step(batches.at(step), rate, average_weight_at(step, _AVERAGE))
         on_step((step + 1) * batches.batch_size, total * batches.batch_size)
-        is_stopped = should_stop() and step + 1 < total
-        if is_stopped or time.monotonic() - saved > save_every_s:
-            save_tensors(folder / STATE, learner.state(), {"step": step + 1})
-            saved = time.monotonic()
-        if is_stopped:
-            raise StoppedError(
-                f"refinement stopped after {step + 1} of {total} steps; {shown(folder)} is saved"
-            )
+
+    run_steps(folder / STATE, done, total, update, learner.state, save_every_s, should_stop)
 
 
 def _generated(
