@@ -104,7 +104,7 @@ def test_labels_are_read_again_from_every_format_and_change_no_gaze(
     expected = {}
     for batch in augmenter.batches(study):
         gaze = np.concatenate(list(batch.generator.pieces(0, batch.n, batch.seed)))
-        for k, labels in enumerate(Labeller(model.run).labels(gaze)):
+        for k, labels in enumerate(Labeller.of_generated(batch.generator).labels(gaze)):
             participant = f"{batch.originals[k].participant}-synthetic-1"
             expected[participant.replace("-", ""), k] = labels[:80]
     numbers: dict[str, int] = {}

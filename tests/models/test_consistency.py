@@ -23,7 +23,7 @@ def test_they_are_those_of_decoding_and_encoding_again() -> None:
     is_known[1, :60] = True
     is_known[2, 100:140] = True
     expected = JOINT.encode(JOINT.decode(given, is_known))
-    found = Consistency(JOINT, given.shape[-1], torch.device("cpu"))(given, is_known)
+    found = Consistency(JOINT, torch.device("cpu"))(given, is_known)
     torch.testing.assert_close(found, expected, atol=2e-4, rtol=0)
     assert (expected - given).abs().max() > 0.02  # the channels contradicted each other
 
@@ -31,7 +31,7 @@ def test_they_are_those_of_decoding_and_encoding_again() -> None:
 def test_gradients_reach_every_channel() -> None:
     given = channels().requires_grad_()
     is_known = torch.zeros(3, given.shape[-1], dtype=torch.bool)
-    found = Consistency(JOINT, given.shape[-1], torch.device("cpu"))(given, is_known)
+    found = Consistency(JOINT, torch.device("cpu"))(given, is_known)
     found.sum().backward()  # type: ignore[no-untyped-call]
     assert given.grad is not None
     assert bool((given.grad.abs().amax(dim=(0, 2)) > 0).all())

@@ -11,9 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.models.representations import SLOW_S
-
 Floats = NDArray[np.float32]
+_SLOW_S = 0.1  # standard deviation of the filter that the noise lies above
 _SHARE = 0.9  # of the difference that is removed: levels of real recordings vary a little
 _MOST = 2.0  # the factor, or its inverse
 _SMOOTHED_S = 0.02  # over which speed is averaged
@@ -38,7 +37,7 @@ def at_noise_level(gaze: Floats, known: Floats, level: Floats, rate_hz: float) -
     fast = uniform_filter1d(steps, size, axis=2) / np.maximum(own, 1e-9)
     is_slow = np.clip((_FAST - np.hypot(fast[:, :1], fast[:, 1:])) / (_FAST - _SLOW), 0.0, 1.0)
     noise = np.cumsum(steps * is_slow * is_free, axis=2)
-    noise -= gaussian_filter1d(noise, SLOW_S * rate_hz, axis=2)
+    noise -= gaussian_filter1d(noise, _SLOW_S * rate_hz, axis=2)
     factor = np.clip((level / np.maximum(own, 1e-9)) ** _SHARE, 1 / _MOST, _MOST)
     scaled: Floats = (gaze + (factor - 1) * noise).astype(np.float32)
     return scaled

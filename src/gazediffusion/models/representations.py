@@ -5,9 +5,10 @@ the sampling step, the first sample zero, divided by c_v, the joint 99.5th perce
 |v_y| over the training windows. Decoding sums velocities from zero.
 
 Joint: both at once, four channels of one standard deviation. The velocity is compressed by asinh,
-so that the network resolves the motion within fixations, a thousandth of a saccade's. Decoding
-takes local motion from the velocity and global position from the position: velocities are summed,
-and the low-pass part of position minus sum is added.
+so that the network resolves the motion within fixations, a thousandth of a saccade's. Generated
+channels contradict each other a little. Decoding takes the gaze that is closest to both, with equal
+errors in all channels: an error of the compressed velocity is the larger a step the faster gaze is,
+so that saccades make up for the difference, not the fixations between them.
 
 Position and Velocity take numpy arrays and torch tensors alike, shape (..., 2, time).
 """
@@ -24,15 +25,15 @@ from numpy.typing import NDArray
 
 from gazediffusion.data.windows import VELOCITY_QUANTILE, Windows
 from gazediffusion.errors import GazeError
+from gazediffusion.models.tridiagonal import solve_tridiagonal
 
 if TYPE_CHECKING:
     import torch
 
 JOINT_STD = 0.5  # of every channel
 ASINH_SCALE = 0.02  # share of c_v above which velocities are compressed
-SLOW_S = 0.1  # standard deviation of the Gaussian low-pass filter
-JUMP_S = 0.1  # over which the difference after known samples is averaged
-DECAY_S = 2.0  # of any offset of generated gaze beyond them: slower than drift
+DECAY_S = 2.0  # of any offset of generated gaze beyond known samples: slower than drift
+_KNOWN = 1e6  # weight of a known position over that of a generated one
 
 
 @dataclass(frozen=True)
@@ -106,24 +107,46 @@ class Joint:
         return position * (JOINT_STD / position.new_tensor(self.position_std)[:, None])
 
     def decode(self, channels: torch.Tensor, is_known: torch.Tensor | None = None) -> torch.Tensor:
-        """Normalized positions (batch, 2, time): integrated velocities, slowly kept to positions.
+        """Normalized positions (batch, 2, time) of channels (batch, 4, time).
 
-        is_known (batch, time): of given samples. Beyond them the difference of both is continued.
+        is_known (batch, time): of given samples, whose positions are kept.
+        """
+        wide = channels.double() * (self._std(channels).double() / JOINT_STD)
+        position, compressed = wide.chunk(2, dim=-2)
+        return self.fused(position, compressed[..., 1:], self.precision(wide), is_known).float()
+
+    def precision(self, like: torch.Tensor) -> torch.Tensor:
+        """Of compressed velocities over that of positions, (2, 1): all channels err alike."""
+        ratio = [p / v for p, v in zip(self.position_std, self.velocity_std, strict=True)]
+        return like.new_tensor(ratio)[:, None] ** 2
+
+    def fused(
+        self,
+        position: torch.Tensor,
+        compressed: torch.Tensor,
+        precision: torch.Tensor,
+        is_known: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """The gaze (batch, 2, time) closest to positions and to compressed velocities between them.
+
+        position (batch, 2, time), compressed (batch, 2, time - 1): asinh(v / asinh_scale). Weighted
+        least squares; the error of a step is that of the velocity times the slope of sinh.
         """
         import torch
 
-        wide = channels.double() * (self._std(channels).double() / JOINT_STD)
-        position, compressed = wide.chunk(2, dim=-2)
-        step = torch.sinh(compressed) * (self.asinh_scale / self.rate_hz)
-        step[..., 0] = 0
-        summed = position[..., :1] + step.cumsum(-1)
-        difference = position - summed
+        per_step = self.asinh_scale / self.rate_hz
+        slope = torch.cosh(compressed) * per_step
+        weight = precision / slope.square()
+        pull = precision / slope * torch.tanh(compressed)  # the weight times the step
+        own = torch.ones_like(position)
         if is_known is not None:
-            difference = continued_difference(difference, is_known, self.rate_hz)
-            difference = continued_difference(
-                difference.flip(-1), is_known.flip(-1), self.rate_hz
-            ).flip(-1)
-        return (summed + low_passed(difference, SLOW_S * self.rate_hz)).float()
+            own = own + (_KNOWN - 1) * is_known[:, None]
+        pad = torch.nn.functional.pad
+        return solve_tridiagonal(
+            own + pad(weight, (0, 1)) + pad(weight, (1, 0)),
+            -weight,
+            own * position - pad(pull, (0, 1)) + pad(pull, (1, 0)),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """All of it as plain values."""
@@ -169,44 +192,3 @@ class Joint:
     def _std(self, like: torch.Tensor) -> torch.Tensor:
         std = (*self.position_std, *self.velocity_std)
         return like.new_tensor(std)[:, None]
-
-
-def continued_difference(
-    difference: torch.Tensor, is_known: torch.Tensor, rate_hz: float
-) -> torch.Tensor:
-    """The difference (batch, 2, time) without a jump after the last known sample of each window.
-
-    A generated position is off by some tenths of a degree, which would otherwise be made up for
-    within SLOW_S, as a drift that recordings do not have.
-    """
-    import torch
-
-    n_samples = difference.shape[-1]
-    time = torch.arange(n_samples, device=difference.device)
-    last = torch.where(is_known, time, -1).amax(dim=-1)  # -1 where nothing is known
-    after = time - last[:, None]
-    n_mean = max(1, round(JUMP_S * rate_hz))
-    is_first = ((after > 0) & (after <= n_mean)).double()[:, None]
-    mean = (difference * is_first).sum(dim=-1) / is_first.sum(dim=-1).clamp_min(1)
-    at_last = difference.gather(-1, last.clamp_min(0)[:, None, None].expand(-1, 2, 1))
-    is_free = (last >= 0) & (last < n_samples - 1)
-    jump = (mean[..., None] - at_last) * is_free[:, None, None]
-    decay = torch.exp(-after / (DECAY_S * rate_hz)) * (after > 0)
-    return difference - jump * decay[:, None]
-
-
-def low_passed(signal: torch.Tensor, std_samples: float) -> torch.Tensor:
-    """The signal (batch, channels, time) through a Gaussian filter, mirrored at its ends."""
-    import torch
-
-    n_samples = signal.shape[-1]
-    reach = min(round(4 * std_samples), n_samples - 1)
-    place = torch.arange(-reach, reach + 1, dtype=signal.dtype, device=signal.device)
-    kernel = torch.exp(-0.5 * (place / std_samples) ** 2)
-    padded = torch.nn.functional.pad(signal, (reach, reach), mode="reflect")
-    # With thousands of taps a product of transforms is many times faster than a convolution. What
-    # wraps around lies in the first 2 reach samples, which are left out.
-    n = 1 << (padded.shape[-1] - 1).bit_length()
-    response = torch.fft.rfft(kernel / kernel.sum(), n)
-    filtered: torch.Tensor = torch.fft.irfft(torch.fft.rfft(padded, n) * response, n)
-    return filtered[..., 2 * reach : 2 * reach + n_samples]

@@ -101,7 +101,7 @@ class Student:
         recipe = replace(config.recipe, batch_size=settings.group)
         self.batches = Batches(parts, replace(config, recipe=recipe), seed, device)
         self.n_windows = self.batches.batch_size * len(settings.levels)
-        self.consistency = Consistency(config.representation, config.length, device)
+        self.consistency = Consistency(config.representation, device)
         # A copy: the teacher's own network stays on its device.
         network = copy.deepcopy(teacher.network).float().to(device)
         self.teacher = network.eval().requires_grad_(False)
