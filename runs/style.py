@@ -7,9 +7,11 @@ Every participant has two recordings: the two sessions of reading, the two halve
 with the other recording; then the other way round. For every quantity: the rank correlation over
 participants of the two recordings, that of generated gaze and the other recording, and their ratio
 with 95 % intervals over participants; and the median Wasserstein distance of generated gaze to the
-other recording over that between the two. Then how often a recording, and gaze generated like it,
-is assigned to its own participant's other recording, by the nearest neighbour in the metric of the
-covariance within training participants. Participants are those held out, or those of training.
+other recording over that between the two. The last table has the means of the rank correlations
+over tasks, weighted by the number of participants, who are few in each task. Then how often a
+recording, and gaze generated like it, is assigned to its own participant's other recording, by the
+nearest neighbour in the metric of the covariance within training participants. Participants are
+those held out, or those of training.
 """
 
 from __future__ import annotations
@@ -164,21 +166,50 @@ def distances(real: list[list[Measured]], generated: list[list[Measured]]) -> Fl
     return np.array(found)
 
 
-def report(title: str, real: list[list[Measured]], generated: list[list[Measured]]) -> None:
-    """Print the table of a task."""
-    x, y = (np.array([[one.means for one in side] for side in both]) for both in (real, generated))
+def drawn_correlations(x: Floats, y: Floats, rng: np.random.Generator) -> Floats:
+    """`correlations` of participants drawn with replacement, (draw, 3, quantity)."""
     n = x.shape[1]
-    rng = np.random.default_rng(0)
     chosen = (rng.integers(0, n, n) for _ in range(N_BOOTSTRAP))
     with np.errstate(all="ignore"):
-        draws = np.array([correlations(x[:, k], y[:, k]) for k in chosen])
-        low, high = np.nanpercentile(draws, [2.5, 97.5], axis=0)
-    found, apart = correlations(x, y), distances(real, generated)
-    print(f"\n{title}, {n} participants\n")
-    print("| quantity | two recordings | generated | ratio | distance |\n|---|---:|---:|---:|---:|")
+        return np.array([correlations(x[:, k], y[:, k]) for k in chosen])
+
+
+def print_table(title: str, found: Floats, draws: Floats, apart: Floats | None = None) -> None:
+    """One row for each quantity: correlations with intervals, and distances where given."""
+    low, high = np.nanpercentile(draws, [2.5, 97.5], axis=0)
+    last = ("", "") if apart is None else (" distance |", "---:|")
+    print(f"\n{title}\n\n| quantity | two recordings | generated | ratio |{last[0]}")
+    print(f"|---|---:|---:|---:|{last[1]}")
     for k, name in enumerate(QUANTITIES):
         cells = [f"{found[i, k]:.2f} [{low[i, k]:.2f}, {high[i, k]:.2f}]" for i in range(3)]
-        print(f"| {name} | {' | '.join(cells)} | {apart[k]:.2f} |")
+        print(f"| {name} | {' | '.join(cells)} |{'' if apart is None else f' {apart[k]:.2f} |'}")
+
+
+def means(both: list[list[Measured]]) -> Floats:
+    """The mean of each quantity, (recording, participant, quantity)."""
+    return np.array([[one.means for one in side] for side in both])
+
+
+def report(title: str, real: list[list[Measured]], generated: list[list[Measured]]) -> None:
+    """Print the table of a task."""
+    x, y = means(real), means(generated)
+    draws = drawn_correlations(x, y, np.random.default_rng(0))
+    title = f"{title}, {x.shape[1]} participants"
+    print_table(title, correlations(x, y), draws, distances(real, generated))
+
+
+def report_all(pairs: list[tuple[Floats, Floats]]) -> None:
+    """Print the means over tasks, from the means of quantities of real and generated gaze."""
+    weights = np.array([x.shape[1] for x, _ in pairs], dtype=float)
+    rng = np.random.default_rng(0)
+    found = np.average([correlations(x, y)[:2] for x, y in pairs], axis=0, weights=weights)
+    draws = np.array([drawn_correlations(x, y, rng)[:, :2] for x, y in pairs])
+    drawn = np.average(np.nan_to_num(draws), axis=0, weights=weights)
+    with_ratio = [
+        np.concatenate([one, one[..., 1:, :] / one[..., :1, :]], -2) for one in (found, drawn)
+    ]
+    title = f"all tasks, {weights.sum():.0f} participants of a task"
+    print_table(title, with_ratio[0], with_ratio[1])
 
 
 def report_identification(
@@ -215,6 +246,7 @@ def main() -> None:
     parser.add_argument("--training", action="store_true", help="the training participants")
     given = parser.parse_args()
     model = gd.load(given.model)
+    pairs_of_means: list[tuple[Floats, Floats]] = []
     for path in given.windows:
         whole = gd.Windows.load(path)
         windows = whole.train if given.training else whole.held_out
@@ -227,6 +259,7 @@ def main() -> None:
                     real[k].append(measured(recording, model.config.conditioning))
                     generated[k].append(measured(made, model.config.conditioning))
             report(task, real, generated)
+            pairs_of_means.append((means(real), means(generated)))
             if not given.training:
                 pairs = list(pairs_of(whole.train, task))
                 others = [
@@ -234,6 +267,7 @@ def main() -> None:
                     for k in (0, 1)
                 ]
                 report_identification(real, generated, others)
+    report_all(pairs_of_means)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from torch import Tensor
-from torch.nn.functional import pad
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def solve_tridiagonal(diagonal: Tensor, beside: Tensor, right: Tensor) -> Tensor:
@@ -13,6 +15,8 @@ def solve_tridiagonal(diagonal: Tensor, beside: Tensor, right: Tensor) -> Tensor
     cyclic reduction: each round removes the neighbours of every unknown and leaves those that are
     twice as far away, so that log2(n) rounds on whole tensors solve all systems.
     """
+    from torch.nn.functional import pad
+
     n, stride = diagonal.shape[-1], 1
     while stride < n:
         # Of the equation one stride after, and before, each pair.
