@@ -38,7 +38,6 @@ from gazediffusion.cli.options import (
     screen_of,
     windows_or_recordings,
 )
-from gazediffusion.errors import StoppedError
 from gazediffusion.storage import place_of
 from gazediffusion.urls import shown
 
@@ -113,36 +112,32 @@ def train(
     loaded = [gd.Windows.load(path) for path in windows]
     source = None if initial is None else gd.load(initial, device="cpu")
     log = progress.scalar_log(place_of(output) / "tensorboard" if tensorboard else None)
-    with progress.stop_on_interrupt() as stopped, progress.TrainingBars() as bars:
+    with progress.training_bars() as (bars, stopped):
 
         def on_epoch(epoch: Epoch) -> None:
             bars.on_epoch(epoch)
             log(epoch)
 
-        try:
-            gd.train(
-                loaded,
-                output,
-                recipe,
-                initial=source,
-                seed=seed,
-                epochs=epochs,
-                batch_size=batch_size,
-                learning_rate=learning_rate,
-                device=device,
-                precision=precision,
-                compiled=compiled,
-                resume=resume,
-                save_every_s=save_every,
-                on_step=bars.on_step,
-                on_epoch=on_epoch,
-                on_calibration=bars.on_calibration,
-                should_stop=stopped,
-                say=bars.say,
-            )
-        except StoppedError as stop:
-            bars.close()
-            exit_stopped(stop)
+        gd.train(
+            loaded,
+            output,
+            recipe,
+            initial=source,
+            seed=seed,
+            epochs=epochs,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            device=device,
+            precision=precision,
+            compiled=compiled,
+            resume=resume,
+            save_every_s=save_every,
+            on_step=bars.on_step,
+            on_epoch=on_epoch,
+            on_calibration=bars.on_calibration,
+            should_stop=stopped,
+            say=bars.say,
+        )
     if out.quiet:
         return
     tables.print_run(gd.describe(output))
@@ -166,12 +161,8 @@ def calibrate(
     import gazediffusion as gd
 
     model = gd.load(run, device=device)
-    with progress.stop_on_interrupt() as stopped, progress.TrainingBars() as bars:
-        try:
-            model.calibrate(n, rounds, bars.on_calibration, stopped, bars.say)
-        except StoppedError as stop:
-            bars.close()
-            exit_stopped(stop)
+    with progress.training_bars() as (bars, stopped):
+        model.calibrate(n, rounds, bars.on_calibration, stopped, bars.say)
     out.print(f"wrote {plain(run)}: calibrated by {n} windows of each task in {rounds} rounds")
 
 

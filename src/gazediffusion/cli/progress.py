@@ -306,13 +306,20 @@ def scalar_log(folder: Path | None) -> Callable[[Epoch], None]:
 
 
 @contextlib.contextmanager
-def training_into(output: Path) -> Iterator[tuple[TrainingBars, Callable[[], bool]]]:
-    """Bars of a training into a run folder, and whether it is to stop; says what was written."""
+def training_bars() -> Iterator[tuple[TrainingBars, Callable[[], bool]]]:
+    """Bars of a training, and whether it is to stop; a training that stops ends the command."""
     with stop_on_interrupt() as stopped, TrainingBars() as bars:
         try:
             yield bars, stopped
         except StoppedError as stop:
             bars.close()
             exit_stopped(stop)
+
+
+@contextlib.contextmanager
+def training_into(output: Path) -> Iterator[tuple[TrainingBars, Callable[[], bool]]]:
+    """The same of a training into a run folder; says what was written."""
+    with training_bars() as (bars, stopped):
+        yield bars, stopped
     done = "" if bars.has_trained else " (it was complete already)"
     out.print(f"wrote {plain(output)}{done}")
