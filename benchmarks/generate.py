@@ -11,6 +11,7 @@ batch while the GPU makes another. "paper" is the 19.35 M network with 100 DDIM 
 from __future__ import annotations
 
 import argparse
+import statistics
 import time
 from collections.abc import Callable
 
@@ -24,6 +25,7 @@ from gazediffusion.models.checkpoint import Run
 from gazediffusion.models.pretrained import load_model
 
 LENGTH = 2000
+MEASURED_S = 3.0
 
 
 def by_generator(generator: DiffusionGenerator) -> Callable[[int], object]:
@@ -73,14 +75,17 @@ def by_lucidrains(size: int, device: torch.device) -> Callable[[int], object] | 
 
 
 def seconds_per_window(generate: Callable[[int], object], n: int, device: torch.device) -> float:
-    """After a first batch of n windows, which is not counted."""
+    """The median of runs of at least MEASURED_S; a first batch of n windows is not counted."""
     total = 4 * n if device.type == "cuda" else n
     generate(n)
     _wait(device)
-    begun = time.perf_counter()
-    generate(total)
-    _wait(device)
-    return (time.perf_counter() - begun) / total
+    taken: list[float] = []
+    while sum(taken) < MEASURED_S:
+        begun = time.perf_counter()
+        generate(total)
+        _wait(device)
+        taken.append(time.perf_counter() - begun)
+    return statistics.median(taken) / total
 
 
 def _wait(device: torch.device) -> None:

@@ -7,6 +7,7 @@ gives the step exactly (data/quantization.py measures it).
 from __future__ import annotations
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from gazediffusion.data.windows import CLIP
@@ -24,8 +25,10 @@ def quantize(
     """
     if not steps.any():
         return gaze
-    step, grid = (one[..., None].astype(np.float32) for one in (steps, grids))
-    is_coarse = step > 0
-    cells = np.rint(gaze / np.where(is_coarse, step, np.float32(1)))
-    rounded = np.clip(cells * step + (uniforms - np.float32(0.5)) * grid, -CLIP, CLIP)
-    return np.where(is_coarse, rounded, gaze).astype(np.float32)
+    step, grid = (torch.from_numpy(one).float()[..., None] for one in (steps, grids))
+    is_coarse, given = step > 0, torch.from_numpy(gaze)
+    cells = (given / torch.where(is_coarse, step, 1.0)).round_()
+    within = (torch.from_numpy(uniforms) - 0.5) * grid
+    rounded = cells.mul_(step).add_(within).clamp_(-CLIP, CLIP)
+    found: Floats = torch.where(is_coarse, rounded, given).numpy()
+    return found

@@ -99,14 +99,15 @@ def joint_samples(
 
 
 def continued(
-    before: Floats, fixed: Floats, stop: int, rate_hz: float, targets: Floats | None = None
+    before: Floats, fixed: Floats | None, stop: int, rate_hz: float, targets: Floats | None = None
 ) -> Floats:
     """What is known in windows (window, 2, time) that continue the gaze before, up to `stop`.
 
     After the joint, that is what is fixed anyway.
     """
     joints = joint_samples(len(before), stop, rate_hz, targets)
-    return np.where(np.arange(before.shape[2]) < joints[:, None, None], before, fixed)
+    after = np.float32(np.nan) if fixed is None else fixed
+    return np.where(np.arange(before.shape[2]) < joints[:, None, None], before, after)
 
 
 def waypoint_samples(n_samples: int, length: int, rate_hz: float) -> list[int]:
