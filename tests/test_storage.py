@@ -310,7 +310,7 @@ def test_a_run_at_a_url_is_calibrated_there(steerable_folder: Path) -> None:
     model = gd.load(url, device="cpu").calibrate(n=4, rounds=1)
     assert model.is_calibrated
     changed = {name for name, one in storage.read_objects(url, "*").items() if one != before[name]}
-    assert changed == {"conditioning.safetensors"}
+    assert changed == {"conditioning.safetensors", "config.json"}  # the prior, and the solver
 
 
 def test_a_run_is_trained_at_a_url_and_resumed_from_it(tmp_path: Path) -> None:

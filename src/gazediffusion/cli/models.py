@@ -203,8 +203,8 @@ def generate(
     sampler: Annotated[
         str,
         typer.Option(
-            help="ddim, or ancestral over every step, for the paper's recipes; unipc, multistep or "
-            "heun for joint; auto is the first."
+            help="ddim, or ancestral over every step, for the paper's recipes; unipc, multistep, "
+            "heun or olss, which is fitted to the model, for joint; auto is that of the quality."
         ),
     ] = "auto",
     task: Annotated[

@@ -14,7 +14,7 @@ two evaluations a step. All end at sigma = 0 with D itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Literal
 
@@ -91,20 +91,6 @@ def heun(denoise: CleanEstimate, x: Tensor, levels: Sequence[float]) -> Iterator
             guess = x + (there - here) * slope
         x = guess
         yield x
-
-
-def renoising(
-    denoise: CleanEstimate, noises: Iterable[Tensor], levels: Sequence[float]
-) -> Iterator[Tensor]:
-    """Yield the clean estimate at every level, each from the one before and fresh noise.
-
-    For a distilled denoiser, whose estimates are samples rather than means (Luo et al. 2023). The
-    last one is the sample.
-    """
-    clean: Tensor | float = 0.0
-    for noise, level in zip(noises, levels, strict=True):
-        clean = denoise(clean + level * noise, level)
-        yield clean
 
 
 def evaluations(solver: Solver, n_steps: int) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -16,12 +17,22 @@ from gazediffusion.conditioning.sequences import Sequences
 from gazediffusion.diffusion import solvers
 from gazediffusion.diffusion.ddim import WindowNoise
 from gazediffusion.generation.fixation_means import FixationMeans
+from gazediffusion.generation.qualities import solver_of
+from gazediffusion.models.checkpoint import RunConfig
 from gazediffusion.models.recipes import Recipe
 from gazediffusion.models.representations import Joint
 from gazediffusion.models.unet import UNet
 
-_N_SHIFTS = 5  # shifts of noise in time that no other is equal to
-_SOLVERS = {"unipc": solvers.unipc, "multistep": solvers.multistep, "heun": solvers.heun}
+_SOLVERS: dict[str, Callable[..., Iterator[Tensor]]] = {
+    "unipc": solvers.unipc,
+    "multistep": solvers.multistep,
+    "heun": solvers.heun,
+    "ddim": partial(solvers.multistep, order=1),
+}
+
+
+# A denoiser, and noise of unit variance, to the windows after each step.
+Solve = Callable[[solvers.CleanEstimate, Tensor], Iterator[Tensor]]
 
 
 class Guidance(NamedTuple):
@@ -33,7 +44,7 @@ class Guidance(NamedTuple):
 
 def sequences_of(
     representation: Joint,
-    known: NDArray[np.float32],
+    known: NDArray[np.float32] | None = None,
     fixations: NDArray[np.float32] | None = None,
     targets: NDArray[np.float32] | None = None,
 ) -> Sequences:
@@ -42,9 +53,8 @@ def sequences_of(
     def position(array: NDArray[np.float32] | None) -> Tensor | None:
         return None if array is None else representation.encode_position(torch.from_numpy(array))
 
-    is_known = bool(np.isfinite(known).any())
     return Sequences(
-        known=representation.encode(torch.from_numpy(known)) if is_known else None,
+        known=None if known is None else representation.encode(torch.from_numpy(known)),
         fixation=position(fixations),
         target=position(targets),
     )
@@ -56,11 +66,13 @@ def sample_edm(
     noise: WindowNoise,
     condition: Condition,
     sequences: Sequences,
-    sampler: str,
-    steps: int,
+    solve: Solve,
     guidance: Guidance | None = None,
 ) -> Iterator[Tensor]:
-    """Yield windows (window, channels, time) after each step; all tensors are on one device."""
+    """Yield windows (window, gaze channel, time) after each step; all tensors are on one device.
+
+    solve: of the denoiser and noise of unit variance.
+    """
     process, n_gaze = recipe.edm, recipe.gaze_channels
     n_labels = recipe.network.channels - n_gaze
     known, channels = sequences.known, sequences.channels()
@@ -69,6 +81,8 @@ def sample_edm(
     means = None if sequences.fixation is None else FixationMeans.of(sequences.fixation, is_known)
 
     def denoise(x: Tensor, sigma: float) -> Tensor:
+        # Channels of labels are zero.
+        x = functional.pad(x, (0, 0, 0, n_labels)) if n_labels else x
         level = torch.full((len(x),), sigma, device=x.device)
         clean = process.denoise(network, x, level, *condition, *given)
         if guidance is not None:
@@ -77,32 +91,24 @@ def sample_edm(
         return in_place(clean)
 
     def in_place(clean: Tensor) -> Tensor:
-        """Fixations and known channels in their places; channels of labels stay zero."""
-        if known is None and means is None and not n_labels:
-            return clean
+        """The channels of gaze, with fixations and known samples in their places."""
         gaze = clean[:, :n_gaze]
         if means is not None:
             gaze = torch.cat([means.moved(gaze[:, :2]), gaze[:, 2:]], dim=1)
         if known is not None:
             gaze = torch.where(known.isfinite(), known, gaze)
-        return functional.pad(gaze, (0, 0, 0, n_labels))
+        return gaze
 
-    def padded(x: Tensor) -> Tensor:
-        return functional.pad(x, (0, 0, 0, n_labels)) if n_labels else x
+    return solve(denoise, noise.draw())
 
+
+def solve_of(config: RunConfig, sampler: str, steps: int) -> Solve:
+    """The sampler of this name for a run."""
+    if sampler == "olss":
+        return solver_of(config, steps).steps
+    recipe = config.recipe
     if recipe.is_distilled:
-        first = noise.draw()
-        noises = (padded(further_noise(first, k)) for k in range(len(recipe.levels)))
-        return solvers.renoising(denoise, noises, recipe.levels)
-    sigmas: list[float] = process.sigma_schedule(steps).tolist()
-    return _SOLVERS[sampler](denoise, padded(noise.draw() * sigmas[0]), sigmas)
-
-
-def further_noise(first: Tensor, number: int) -> Tensor:
-    """Noise (window, channel, time) of the number-th level, 0 being the first noise itself.
-
-    The same numbers at other times and in other channels: as good as new ones, and no more are
-    drawn, which for each window would take longer than an evaluation of the network on a GPU.
-    """
-    n_channels, n_samples = first.shape[1:]
-    return first.roll((number % n_channels, number * n_samples // _N_SHIFTS), dims=(1, 2))
+        levels = [*recipe.levels, 0.0]
+    else:
+        levels = recipe.edm.sigma_schedule(steps).tolist()
+    return lambda denoise, noise: _SOLVERS[sampler](denoise, noise * levels[0], levels)

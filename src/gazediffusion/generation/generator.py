@@ -33,7 +33,7 @@ from gazediffusion.generation.constraints import (
     waypoint_samples,
     window_starts,
 )
-from gazediffusion.generation.edm_sampling import Guidance, sample_edm, sequences_of
+from gazediffusion.generation.edm_sampling import Guidance, sample_edm, sequences_of, solve_of
 from gazediffusion.generation.noise_level import at_noise_level, noise_level
 from gazediffusion.generation.qualities import SamplerName, settings_of
 from gazediffusion.geometry import Screen
@@ -120,6 +120,8 @@ class DiffusionGenerator:
             if self.eta is not None:
                 raise GazeError("`eta` is for the paper's recipes alone")
             recipe.edm.sigma_schedule(self.settings["steps"])
+            if self.settings["sampler"] == "olss":
+                qualities.solver_of(config, self.settings["steps"])
         qualities.require_distilled(recipe, self.settings["steps"], self.guidance)
 
     @classmethod
@@ -141,8 +143,7 @@ class DiffusionGenerator:
     def settings(self) -> dict[str, Any]:
         """Sampler and its settings in force; ancestral sampling takes every step."""
         recipe = self.run.config.recipe
-        sampler = qualities.usual_sampler(recipe) if self.sampler == "auto" else self.sampler
-        steps = recipe.sampling_steps if self.steps is None else self.steps
+        sampler, steps = qualities.sampling_of(self.run.config, "default", self.sampler, self.steps)
         if recipe.process == "edm":
             condition: dict[str, Any] = {"task": self.task, "guidance": self.guidance}
             if self.constraints is not None:
@@ -269,8 +270,8 @@ class DiffusionGenerator:
         total = max(self.n_samples, length)
         given = self._given(drawn, span, total, seed)
         is_placed = self.constraints is not None and "targets" not in given
-        gaze = np.full((stop - first, 2, total), np.nan, dtype=np.float32)
-        given = {"known": gaze.copy(), **given}
+        fixed = given.pop("known", None)
+        gaze = np.empty((stop - first, 2, total), dtype=np.float32)
         here, uniforms = drawn, np.empty_like(gaze)
         for number, start in enumerate(starts):
             if number:
@@ -280,18 +281,18 @@ class DiffusionGenerator:
                 here = config.conditioning.of_part(drawn, number, elapsed_s, first, seed)
             within = slice(start, start + length)
             others = {name: array[..., within] for name, array in given.items()}
-            known, before = others.pop("known"), gaze[..., within]
+            known = None if fixed is None else fixed[..., within]
             if number:
-                stop_before = starts[number - 1] + length - start
-                known = continued(before, known, stop_before, rate_hz, others.get("targets"))
+                stop_before, targets = starts[number - 1] + length - start, others.get("targets")
+                known = continued(gaze[..., within], known, stop_before, rate_hz, targets)
 
             def counted(share: float, number: int = number) -> None:
                 progress(first + (stop - first) * (number + share) / len(starts))
 
             made = self._batch(noise, here, known, others, counted)
-            if number and self.style is None:
+            if number and known is not None and self.style is None:
                 made = at_noise_level(made, known, noise_level(gaze[..., :length]), rate_hz)
-            gaze[..., within] = joined(made, known, rate_hz)
+            gaze[..., within] = made if known is None else joined(made, known, rate_hz)
             # At the scale of a resolution gaze no longer depends on its initial noise.
             uniforms[..., within] = torch.special.ndtr(noise.first[:, :2]).cpu().numpy()
         return self._quantized(gaze, drawn, uniforms)[..., : self.n_samples]
@@ -331,13 +332,14 @@ class DiffusionGenerator:
         self,
         noise: WindowNoise,
         drawn: Draw,
-        known: Floats,
+        known: Floats | None,
         given: Mapping[str, Floats],
         progress: Progress,
     ) -> Floats:
-        """Windows of the model's length, (window, 2, time); given: constraints by name."""
+        """Windows of the model's length, (window, 2, time); given: other constraints by name."""
         config = self.run.config
         is_paper = config.recipe.process == "ddpm"
+        known = None if known is None or not np.isfinite(known).any() else known
         representation, sequences = config.representation, Sequences()
         if isinstance(representation, Joint):
             sequences = sequences_of(representation, known, **given)
@@ -351,12 +353,11 @@ class DiffusionGenerator:
         for number, after in enumerate(steps, start=1):
             x = after
             progress(number / self.settings["steps"])
-        channels = x[:, : config.recipe.gaze_channels]
-        if isinstance(representation, Joint) and np.isfinite(known).any():
-            is_known = torch.from_numpy(np.isfinite(known).all(axis=1)).to(channels.device)
-            gaze = representation.decode(channels, is_known)
+        if isinstance(representation, Joint) and known is not None:
+            is_known = torch.from_numpy(np.isfinite(known).all(axis=1)).to(x.device)
+            gaze = representation.decode(x, is_known)
         else:
-            gaze = representation.decode(channels).float()
+            gaze = representation.decode(x).float()
         generated: Floats = gaze.cpu().numpy()
         return generated
 
@@ -373,7 +374,7 @@ class DiffusionGenerator:
         )
 
     @cached_property
-    def _network(self) -> UNet:
+    def network(self) -> UNet:
         """The run's network, or a bfloat16 copy."""
         network = self.run.network
         return copy.deepcopy(network).bfloat16() if self.bf16 else network
@@ -385,12 +386,11 @@ class DiffusionGenerator:
         condition = tuple(part.to(noise.device) for part in condition)
         is_guided = self.guidance != 1 and bool(condition)
         return sample_edm(
-            self._network,
+            self.network,
             self.run.config.recipe,
             noise,
             condition,
             sequences.to(noise.device),
-            settings["sampler"],
-            settings["steps"],
+            solve_of(self.run.config, settings["sampler"], settings["steps"]),
             Guidance(self.guidance, conditioning.without_task(condition)) if is_guided else None,
         )

@@ -5,22 +5,24 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from gazediffusion.device import has_fast_bf16, require_precision
+from gazediffusion.diffusion.olss import LinearSolver
 from gazediffusion.errors import GazeError, suggestion
-from gazediffusion.models.checkpoint import Run
+from gazediffusion.models.checkpoint import Run, RunConfig
 from gazediffusion.models.recipes import Recipe
 
-SamplerName = Literal["auto", "ddim", "ancestral", "multistep", "unipc", "heun", "renoising"]
+SamplerName = Literal["auto", "ddim", "ancestral", "olss", "multistep", "unipc", "heun"]
 # The samplers of each kind of model, the default first.
 SAMPLERS: dict[str, tuple[SamplerName, ...]] = {
     "ddpm": ("ddim", "ancestral"),
-    "edm": ("unipc", "multistep", "heun"),
-    "distilled": ("renoising",),
+    "edm": ("unipc", "multistep", "heun", "olss"),
+    "distilled": ("ddim",),
 }
+# An edm run with a fitted solver has that for `fast`.
 QUALITIES: dict[str, dict[str, tuple[SamplerName, int]]] = {
     "ddpm": {"fast": ("ddim", 25), "default": ("ddim", 100), "best": ("ddim", 200)},
     "edm": {"fast": ("multistep", 10), "default": ("unipc", 15), "best": ("unipc", 40)},
     # A distilled model takes one evaluation at each of its levels, at every quality.
-    "distilled": dict.fromkeys(("fast", "default", "best"), ("renoising", 1000)),
+    "distilled": dict.fromkeys(("fast", "default", "best"), ("ddim", 1000)),
 }
 
 
@@ -56,24 +58,47 @@ def settings_of(
     require_precision(precision)
     recipe = run.config.recipe
     device = next(run.network.parameters()).device
+    chosen, n_steps = sampling_of(run.config, quality, sampler, steps)
+    suits = precision == "auto" and recipe.process == "edm" and has_fast_bf16(device)
+    return {
+        "sampler": chosen,
+        "steps": n_steps,
+        "bf16": precision == "bf16" or suits,
+        "batch_size": default_batch_size(run) if batch_size is None else batch_size,
+    }
+
+
+def sampling_of(
+    config: RunConfig, quality: str, sampler: SamplerName = "auto", steps: int | None = None
+) -> tuple[SamplerName, int]:
+    """Sampler and steps in force: those given, or else those of the quality."""
+    recipe = config.recipe
     known = QUALITIES[kind_of(recipe)]
     if quality not in known:
         raise GazeError(f"no `quality` {quality!r}", remedy=suggestion(quality, list(known)))
     usual, n_steps = known[quality]
     if quality == "default":
         n_steps = recipe.sampling_steps
-    suits = precision == "auto" and recipe.process == "edm" and has_fast_bf16(device)
-    return {
-        "sampler": usual if sampler == "auto" else sampler,
-        "steps": min(n_steps, recipe.most_steps) if steps is None else steps,
-        "bf16": precision == "bf16" or suits,
-        "batch_size": default_batch_size(run) if batch_size is None else batch_size,
-    }
+    n_fitted = len(config.solver.levels) if config.solver else 0
+    is_fast = quality == "fast" and sampler == "auto" and steps in (None, n_fitted)
+    if n_fitted and (is_fast or sampler == "olss"):
+        usual, n_steps = "olss", n_fitted
+    chosen = usual if sampler == "auto" else sampler
+    return chosen, min(n_steps, recipe.most_steps) if steps is None else steps
 
 
-def usual_sampler(recipe: Recipe) -> SamplerName:
-    """The sampler where none is named."""
-    return SAMPLERS[kind_of(recipe)][0]
+def solver_of(config: RunConfig, steps: int) -> LinearSolver:
+    """The fitted solver of a run, which has so many steps."""
+    solver = config.solver
+    if solver is None:
+        raise GazeError(
+            "this run has no fitted solver",
+            remedy="fit one with gazediffusion calibrate, or take another `sampler`",
+        )
+    if steps != len(solver.levels):
+        n = len(solver.levels)
+        raise GazeError(f"`steps` of sampler olss must be {n} for this run, not {steps}")
+    return solver
 
 
 def require_sampler(recipe: Recipe, sampler: str) -> None:

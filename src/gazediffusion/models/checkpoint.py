@@ -24,6 +24,7 @@ from gazediffusion.conditioning import Conditioning
 from gazediffusion.conditioning.legacy import legacy_conditioning
 from gazediffusion.conditioning.statistics import STATISTICS
 from gazediffusion.data.windows import Windows
+from gazediffusion.diffusion.olss import LinearSolver
 from gazediffusion.errors import GazeError
 from gazediffusion.files import (
     read_bytes,
@@ -52,6 +53,7 @@ class RunConfig:
     screen: of the first windows. joint: the scales of the joint representation.
     conditioning: what the network is conditioned on.
     initialised_from: SHA-256 of the weights that training was initialised from; None for random.
+    solver: fitted to the model in its calibration, for quality fast; None where there is none.
     """
 
     recipe: Recipe
@@ -69,6 +71,7 @@ class RunConfig:
     joint: Joint | None = None
     conditioning: Conditioning = field(default_factory=Conditioning)
     initialised_from: str | None = None
+    solver: LinearSolver | None = None
 
     @classmethod
     def of(
@@ -129,6 +132,7 @@ class RunConfig:
             "screen": asdict(self.screen),
             "joint": self.joint.to_json() if self.joint else None,
             "conditioning": self.conditioning.to_json(),
+            "solver": self.solver.to_json() if self.solver else None,
         }
 
     @classmethod
@@ -140,6 +144,7 @@ class RunConfig:
         plain = {key: value for key, value in values.items() if key not in others}
         plain["recipe"] = Recipe.from_json(plain["recipe"])
         plain["screen"] = Screen(**plain["screen"])
+        plain["solver"] = LinearSolver.from_json(plain["solver"]) if plain.get("solver") else None
         plain["joint"] = Joint.from_json(plain["joint"]) if plain.get("joint") else None
         if "conditioning" in plain:
             plain["conditioning"] = Conditioning.from_json(plain["conditioning"], tables)

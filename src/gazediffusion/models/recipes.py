@@ -38,6 +38,8 @@ class Recipe:
     mixed_precision: bfloat16 arithmetic where the device has it.
     optimizer: of weight matrices, convolution kernels among them; AdamW has the other parameters.
     sampling_steps, eta: the default of `generate`.
+    solver_steps: evaluations of the solver that is fitted to an edm model in its calibration
+        (diffusion/olss.py), for quality fast.
     process: ddpm takes the schedule's settings (diffusion_steps, betas, objective, weighting), edm
         those of `edm`.
     asinh_scale: of the joint representation, as a share of c_v.
@@ -89,9 +91,11 @@ class Recipe:
     is_steerable: bool = False
     has_labels: bool = False
     levels: tuple[float, ...] = ()
+    solver_steps: int = 7
 
     def __post_init__(self) -> None:
-        for name in ("diffusion_steps", "batch_size", "epochs", "sampling_steps"):
+        counts = ("diffusion_steps", "batch_size", "epochs", "sampling_steps", "solver_steps")
+        for name in counts:
             if getattr(self, name) < 1:
                 raise GazeError(f"`{name}` must be 1 or more, not {getattr(self, name)}")
         if not 0 <= self.learning_rate < float("inf"):

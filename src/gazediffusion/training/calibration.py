@@ -1,5 +1,7 @@
 """Calibration: the condition is adjusted until generated statistics match their targets.
 
+First the solver of quality fast is fitted (fitted_solver.py).
+
 A trained network under-responds to its conditioning (gain below 1). Windows of every task are
 generated and measured, and the response is inverted (conditioning/response.py), in several rounds,
 because statistics depend on each other. No recordings are needed: generated statistics are compared
@@ -32,6 +34,7 @@ from gazediffusion.models.checkpoint import (
     save_tensors,
     write_config,
 )
+from gazediffusion.training.fitted_solver import fitted_solver
 from gazediffusion.urls import shown
 
 WINDOWS = 128  # of each task and round
@@ -83,6 +86,7 @@ def calibrate(
         if is_resumed
         else f"calibrating {shown(folder)}: {n} windows of each task in {rounds} rounds"
     )
+    run = replace(run, config=replace(run.config, solver=fitted_solver(run, n, _SEED)))
     while state.round < rounds:
         here = replace(run, config=replace(run.config, conditioning=state.conditioning))
         draws = [state.conditioning.draw(0, n, _SEED, task) for task in tasks]

@@ -1,0 +1,105 @@
+"""Fitted solvers: exact where an exact one exists, closer than general ones elsewhere."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from gazediffusion.diffusion.edm import Edm
+from gazediffusion.diffusion.olss import LinearSolver, reference
+from gazediffusion.diffusion.solvers import multistep, unipc
+from gazediffusion.errors import GazeError
+
+HIGHEST, LOWEST = 20.0, 0.02
+STD = torch.tensor([0.3, 1.1])[:, None]
+
+
+def noise(seed: int, n: int = 24) -> Tensor:
+    return torch.randn(n, 2, 60, generator=torch.Generator().manual_seed(seed))
+
+
+def gaussian(x: Tensor, sigma: float) -> Tensor:
+    """The best estimate of channels with standard deviations STD."""
+    return x * (STD**2 / (STD**2 + sigma**2))
+
+
+def bimodal(x: Tensor, sigma: float) -> Tensor:
+    """The best estimate of samples that are -0.5 or 0.5, up to a scatter of 0.1."""
+    total = 0.1**2 + sigma**2
+    share = torch.tanh(0.5 * x / total)
+    return (0.1**2 * x + sigma**2 * 0.5 * share) / total
+
+
+def test_a_gaussian_takes_one_evaluation_with_coefficients_by_channel() -> None:
+    solver = LinearSolver.fit(gaussian, noise(0), [5.0], HIGHEST, LOWEST)
+    (found,) = solver.steps(gaussian, noise(1))
+    exact = noise(1) * HIGHEST * STD / (STD**2 + HIGHEST**2) ** 0.5
+    torch.testing.assert_close(found, exact, rtol=0.02, atol=0.01)
+
+
+def test_a_fitted_solver_comes_closer_than_general_ones_with_more_steps() -> None:
+    levels = Edm(sigma_min=0.05, sigma_max=5.0).sigma_schedule(5).tolist()[:-1]
+    solver = LinearSolver.fit(bimodal, noise(0), levels, HIGHEST, LOWEST)
+    x = noise(1)
+    fine = Edm(sigma_min=LOWEST, sigma_max=HIGHEST).sigma_schedule(400).tolist()
+    *_, exact = unipc(bimodal, x * HIGHEST, fine)
+
+    def error(found: Tensor) -> float:
+        return float((found - exact).square().mean().sqrt())
+
+    *_, fitted = solver.steps(bimodal, x)
+    errors = []
+    for solve in (multistep, unipc):
+        coarse = Edm(sigma_min=LOWEST, sigma_max=HIGHEST).sigma_schedule(7).tolist()
+        *_, general = solve(bimodal, x * HIGHEST, coarse)
+        errors.append(error(general))
+    assert error(fitted) < 0.7 * min(errors)
+
+
+def test_each_step_takes_one_evaluation_at_its_level() -> None:
+    levels = [8.0, 1.0, 0.1]
+    solver = LinearSolver.fit(bimodal, noise(0), levels, HIGHEST, LOWEST)
+    asked: list[float] = []
+
+    def counted(x: Tensor, sigma: float) -> Tensor:
+        asked.append(sigma)
+        return bimodal(x, sigma)
+
+    assert len(list(solver.steps(counted, noise(1)))) == 3
+    assert asked == levels
+
+
+def test_the_reference_gives_the_states_after_each_level() -> None:
+    levels, x = [8.0, 1.0, 0.1], noise(0) * HIGHEST
+    states = reference(gaussian, x, levels, HIGHEST, LOWEST)
+    assert len(states) == 3
+    for level, state in zip([1.0, 0.1], states, strict=False):
+        exact = x * (STD**2 + level**2).sqrt() / (STD**2 + HIGHEST**2).sqrt()
+        torch.testing.assert_close(state, exact, rtol=0.02, atol=0.005)
+
+
+def test_a_solver_survives_json() -> None:
+    solver = LinearSolver.fit(bimodal, noise(0), [8.0, 1.0, 0.1], HIGHEST, LOWEST)
+    again = LinearSolver.from_json(json.loads(json.dumps(solver.to_json())))
+    assert again == solver
+    assert np.isfinite([w for step in again.coefficients for one in step for w in one]).all()
+
+
+@pytest.mark.parametrize(
+    ("levels", "coefficients", "problem"),
+    [
+        ((1.0, 2.0), (((1.0, 0.0),), ((1.0, 0.0, 0.0),)), "must decrease"),
+        ((), (), "must decrease"),
+        ((2.0, 1.0), (((1.0, 0.0),),), "as many steps as levels"),
+        ((2.0,), (((1.0, 0.0, 0.0),),), "step 1 of a solver has 2 coefficients"),
+        ((2.0,), (((1.0, math.nan),),), "finite"),
+    ],
+)
+def test_damaged_solvers_are_refused(levels: tuple, coefficients: tuple, problem: str) -> None:  # type: ignore[type-arg]
+    with pytest.raises(GazeError, match=problem):
+        LinearSolver(levels, coefficients)
