@@ -29,15 +29,15 @@ def distill(
     steps: Annotated[
         int | None,
         typer.Option(
-            help="Instead of 17,000, which take ten minutes on an H200.", show_default=False
+            help="Instead of 6,000, which take six minutes on an H200.", show_default=False
         ),
     ] = None,
     batch_size: Annotated[
         int | None,
-        typer.Option(help="Windows at each level, instead of 16.", show_default=False),
+        typer.Option(help="Windows at each level, instead of 32.", show_default=False),
     ] = None,
     learning_rate: Annotated[
-        float | None, typer.Option(help="Instead of 0.0001.", show_default=False)
+        float | None, typer.Option(help="Instead of 0.0002.", show_default=False)
     ] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same device: same weights.")] = 0,
     device: Device = "auto",
@@ -45,12 +45,11 @@ def distill(
     compiled: Compiled = None,
     save_every: SaveEvery = 60.0,
 ) -> None:
-    """Distill a model: a student that takes five evaluations a window instead of fifteen.
+    """Distill a model: a student that takes six evaluations a window instead of fifteen.
 
-    The student is trained to make windows that neither the model's score nor a discriminator tells
-    from recorded ones (docs/distillation.md), and is calibrated at the end. It is steered as the
-    model is; labels, scores and guidance stay with the model. Ctrl-C saves; the same command
-    resumes.
+    The student is trained to go in one step where the model goes in several (progressive
+    distillation, docs/distillation.md), and is calibrated at the end. It is steered as the model
+    is; labels, scores and guidance stay with the model. Ctrl-C saves; the same command resumes.
 
     Example: [bold]gazediffusion distill run windows.safetensors -o student[/bold]
     """

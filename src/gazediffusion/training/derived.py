@@ -81,6 +81,7 @@ def open_folder(
             recipe=recipe,
             conditioning=model.config.conditioning.uncalibrated(),
             initialised_from=model.weights_sha256,
+            solver=None,
         )
         write_config(folder, config)
         return

@@ -3,7 +3,7 @@
 config.json, conditioning.safetensors, best.safetensors   the student, as in any run folder
 distillation.json          settings, and the weights that it is distilled from
 distillation.safetensors   all that is needed to resume; removed at the end
-distillation.jsonl         how often the discriminator is right, from time to time
+distillation.jsonl         the error at each level, from time to time
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from gazediffusion.urls import shown
 
 SETTINGS, STATE, LOG = "distillation.json", "distillation.safetensors", "distillation.jsonl"
 _WARMUP = 200  # steps
-_LOGGED = 500
+_LOGGED = 100
 
 
 def distill(
@@ -113,8 +113,7 @@ def _run(
     total = settings.n_steps
 
     def update(step: int) -> None:
-        n_updates = step // settings.n_critic
-        weight = average_weight_at(n_updates, settings.average)
+        weight = average_weight_at(step, settings.average)
         student.step(step, rate_at(step, total), weight)
         on_step((step + 1) * student.n_windows, total * student.n_windows)
         if (step + 1) % _LOGGED == 0:
@@ -126,7 +125,7 @@ def _run(
 
 
 def _log(student: Student, folder: Path, step: int) -> None:
-    right = [[round(share, 3) for share in row] for row in student.recognised.tolist()]
-    line = {"step": step, "recorded_recognised": right[0], "generated_recognised": right[1]}
+    errors = [float(f"{error:.4g}") for error in student.errors.tolist()]
+    line = {"step": step, "errors": errors}
     with open(folder / LOG, "a", encoding="utf-8") as stream:
         stream.write(json.dumps(line) + "\n")

@@ -1,7 +1,7 @@
 """Windows on their way through the levels of a distilled model, one level a step.
 
-Every step a few windows begin at the first level, as many leave at the last, and all others are
-noised to their next level from the student's own estimates.
+Every step a few windows begin at the first level, as many leave at the last, and all others go to
+their next level by the student's own step.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-
-from gazediffusion.generation.edm_sampling import further_noise
 
 
 class Slots:
@@ -38,15 +36,11 @@ class Slots:
             held.copy_(given)
 
     @torch.no_grad()
-    def advance(self, clean: Tensor) -> None:
-        """Every window goes to its next level; the last ones leave and new ones enter."""
+    def advance(self, after: Tensor) -> None:
+        """Windows are at the next level with these values; the last leave and new ones enter."""
         n = self.n_new
-        noisy = [self.new[self.NAMES.index("noise")] * self.levels[0]]
-        parts = zip(torch.split(clean, n), torch.split(self.noise, n), strict=True)
-        for number, (estimate, noise) in enumerate(parts, start=1):
-            if number < len(self.levels):
-                noisy.append(estimate + self.levels[number] * further_noise(noise, number))
-        self.x.copy_(torch.cat(noisy))
+        first = self.new[self.NAMES.index("noise")] * self.levels[0]
+        self.x.copy_(torch.cat([first, after[:-n]]))
         for name, new in zip(self.NAMES, self.new, strict=True):
             held = getattr(self, name)
             held.copy_(torch.cat([new, held[:-n]]))
