@@ -103,6 +103,7 @@ def test_a_stopped_calibration_resumes_to_the_same_tables(
     assert said == [f"resuming the calibration of {folder} in round {number} of 4"]
     assert done[0] > 0
     assert same(prior_of(folder), prior_of(whole))
+    assert read_config(folder).solver == read_config(whole).solver is not None
     assert not (folder / STATE).exists()
 
 

@@ -23,6 +23,7 @@ from torch import Tensor
 from gazediffusion.conditioning import Conditioning
 from gazediffusion.conditioning.course import Course
 from gazediffusion.conditioning.targets import response_gain
+from gazediffusion.diffusion.olss import LinearSolver
 from gazediffusion.errors import GazeError, StoppedError
 from gazediffusion.generation.constraints import Constraints
 from gazediffusion.generation.generator import DiffusionGenerator
@@ -54,6 +55,7 @@ class _State:
     """How far a calibration is: the round, and measured statistics (window, statistic) by task."""
 
     conditioning: Conditioning
+    solver: LinearSolver | None
     round: int = 0
     measured: list[Tensor] = field(default_factory=list)
 
@@ -81,12 +83,15 @@ def calibrate(
     total = rounds * n * len(tasks)
     state = _restored(run, n, rounds)
     is_resumed = state.round or state.measured
+    first = "" if run.config.recipe.is_distilled else "its solver, then "
     say(
         f"resuming the calibration of {shown(folder)} in round {state.round + 1} of {rounds}"
         if is_resumed
-        else f"calibrating {shown(folder)}: {n} windows of each task in {rounds} rounds"
+        else f"calibrating {shown(folder)}: {first}{n} windows of each task in {rounds} rounds"
     )
-    run = replace(run, config=replace(run.config, solver=fitted_solver(run, n, _SEED)))
+    if not is_resumed:
+        state.solver = fitted_solver(run, n, _SEED)
+    run = replace(run, config=replace(run.config, solver=state.solver))
     while state.round < rounds:
         here = replace(run, config=replace(run.config, conditioning=state.conditioning))
         draws = [state.conditioning.draw(0, n, _SEED, task) for task in tasks]
@@ -109,7 +114,8 @@ def calibrate(
                         f"calibration stopped in round {state.round + 1} of {rounds}; "
                         f"{shown(folder)} is saved"
                     )
-        state = _State(state.conditioning.calibrate(draws, state.measured), state.round + 1)
+        after = state.conditioning.calibrate(draws, state.measured)
+        state = _State(after, state.solver, state.round + 1)
         _save(run, state, n, rounds)
     run = replace(run, config=replace(run.config, conditioning=state.conditioning))
     conditioning = replace(state.conditioning, course=calibrated_course(run, n))
@@ -149,6 +155,7 @@ def _counted(progress: OnWindows, before: int, total: int) -> Callable[[float], 
 
 def _save(run: Run, state: _State, n: int, rounds: int) -> None:
     header = {"round": state.round, "n": n, "rounds": rounds, "weights_sha256": run.weights_sha256}
+    header["solver"] = state.solver.to_json() if state.solver else None
     tensors = {f"prior.{name}": table for name, table in state.conditioning.to_tensors().items()}
     tensors |= {f"measured.{k}": rows for k, rows in enumerate(state.measured)}
     save_tensors(run.path / STATE, tensors, header)
@@ -167,5 +174,6 @@ def _restored(run: Run, n: int, rounds: int) -> _State:
             tables = {k[6:]: table for k, table in tensors.items() if k.startswith("prior.")}
             measured = [tensors[f"measured.{k}"] for k in range(len(tensors) - len(tables))]
             restored = Conditioning.from_json(conditioning.to_json(), tables)
-            return _State(restored, header["round"], measured)
-    return _State(conditioning.uncalibrated())
+            solver = LinearSolver.from_json(header["solver"]) if header.get("solver") else None
+            return _State(restored, solver, header["round"], measured)
+    return _State(conditioning.uncalibrated(), None)
