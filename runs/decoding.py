@@ -89,7 +89,6 @@ def picture(drifts: dict[str, dict[str, Floats]], path: Path) -> None:
         axes[0].set_ylabel("density")
         axes[0].legend(fontsize=7, loc="upper left")
         save_figure(figure, path)
-        plt.close(figure)
 
 
 def main() -> None:
@@ -124,6 +123,7 @@ def main() -> None:
                 print(f"| {task} | {name} | {len(values)} | {x:.3f} | {y:.3f} |", flush=True)
     if given.output:
         picture(drifts, given.output)
+        print(f"wrote {given.output}")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,6 @@ from gazediffusion.models.checkpoint import CONFIG
 from gazediffusion.models.pretrained import pretrained_folder
 from gazediffusion.training.fitted_solver import fitted_solver
 
-N_FITTED, SEED = 32, 1000
 COMPARED: tuple[tuple[SamplerName, int | None], ...] = (
     ("olss", None),
     ("multistep", 7),
@@ -40,7 +39,7 @@ def main() -> None:
     parser.add_argument("-n", type=int, default=96, help="windows that are compared")
     given = parser.parse_args()
     run = gd.load(given.name).run
-    solver = fitted_solver(run, N_FITTED, SEED)
+    solver = fitted_solver(run)
     assert solver is not None
     path = pretrained_folder() / given.name / CONFIG
     write_json(path, {**read_json(path), "solver": solver.to_json()})

@@ -43,7 +43,7 @@ def test_calibration_fits_the_solver_that_fast_takes(run: Run) -> None:
     solver = run.config.solver
     assert solver is not None
     assert list(solver.levels) == levels_of(run.config.recipe.solver_steps)
-    assert solver == fitted_solver(run, 4, 1000)
+    assert solver == fitted_solver(run, 4)
     assert read_config(run.path).solver == solver
     settings = {
         quality: DiffusionGenerator.of_quality(run, quality).settings

@@ -99,11 +99,18 @@ class Edm:
         """
         level = sigma.view(-1, *[1] * (x0.ndim - 1))
         clean = self.denoise(network, x0 + level * eps, sigma, *condition)
-        weight = (sigma.square() + self.sigma_data**2) / (sigma * self.sigma_data).square()
         error = (clean - x0).square()
         if self.amplitude_weighting:
             error = error * (1 + self.amplitude_weighting * clean.detach().abs() / self.sigma_data)
-        dims = tuple(range(1, x0.ndim))
+        return self.weighted(error, sigma, counts)
+
+    def weighted(self, error: Tensor, sigma: Tensor, counts: Tensor | None = None) -> Tensor:
+        """Each sample's mean of squared errors of D (batch, ...), weighted by its level, (batch,).
+
+        counts: as in `losses`.
+        """
+        weight = (sigma.square() + self.sigma_data**2) / (sigma * self.sigma_data).square()
+        dims = tuple(range(1, error.ndim))
         if counts is None:
             return weight * error.mean(dim=dims)
         # A window of which little counts weighs less than the others.

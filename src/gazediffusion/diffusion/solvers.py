@@ -14,7 +14,7 @@ two evaluations a step. All end at sigma = 0 with D itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Literal
 
@@ -75,7 +75,14 @@ def _moved(
     weights = step_weights(
         [-math.log(level) for level in passed], -math.log(here), -math.log(there)
     )
-    x = x * (there / here)
+    return combined(x, there / here, weights, values)
+
+
+def combined(
+    x: Tensor, ratio: float | Tensor, weights: Iterable[float | Tensor], values: Sequence[Tensor]
+) -> Tensor:
+    """x times the ratio of levels plus the weighted values; tensors are of the shape of x."""
+    x = x * ratio
     for weight, value in zip(weights, values, strict=True):
         x = x + weight * value
     return x

@@ -90,7 +90,7 @@ def calibrate(
         else f"calibrating {shown(folder)}: {first}{n} windows of each task in {rounds} rounds"
     )
     if not is_resumed:
-        state.solver = fitted_solver(run, n, _SEED)
+        state.solver = fitted_solver(run, n)
     run = replace(run, config=replace(run.config, solver=state.solver))
     while state.round < rounds:
         here = replace(run, config=replace(run.config, conditioning=state.conditioning))

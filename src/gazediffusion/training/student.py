@@ -25,7 +25,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from gazediffusion.data.windows import Windows
-from gazediffusion.diffusion.solvers import step_weights
+from gazediffusion.diffusion.solvers import combined, step_weights
 from gazediffusion.errors import GazeError
 from gazediffusion.models.checkpoint import Run
 from gazediffusion.training.batches import Batches
@@ -129,12 +129,11 @@ class Student:
             return given.repeat_interleave(self.batches.batch_size, dim=1)
 
         def weights(begin: int, newest: int) -> Tensor:
-            """Of estimates, the newest first, in a step from one fine level to the next."""
+            """(estimate, window, 1, 1), the newest first, in a step between two fine levels."""
             u = [[-math.log(level) for level in one] for one in fine]
             nodes = range(newest, max(newest - _ORDER, -1), -1)
-            return table(
-                [step_weights([one[k] for k in nodes], *one[begin : begin + 2]) for one in u]
-            )
+            rows = [step_weights([one[k] for k in nodes], *one[begin : begin + 2]) for one in u]
+            return table(rows)[..., None, None]
 
         self.fine = table(fine)
         self.predicted = [weights(k, k) for k in range(n)]
@@ -169,10 +168,7 @@ class Student:
             self.device.type, dtype=torch.bfloat16, enabled=self.precision == "bf16"
         ):
             clean = self._denoised(self._student, slots.x, self.sigma)
-        s = self.process.sigma_data
-        weight = (self.sigma.square() + s**2) / (self.sigma * s).square()
-        share = slots.counts.mean(dim=(1, 2)).clamp_min(0.1)
-        error = weight * ((clean - aim).square() * slots.counts).mean(dim=(1, 2)) / share
+        error = self.process.weighted((clean - aim).square(), self.sigma, slots.counts)
         self.optimizer.zero_grad(set_to_none=True)
         error.mean().backward()  # type: ignore[no-untyped-call]
         parameters: Any = list(self.network.parameters())
@@ -195,8 +191,8 @@ class Student:
         for k, weights in enumerate(self.predicted):
             values = [self._denoised(self._teacher, x, self.fine[k]), *values][:_ORDER]
             if k:
-                x = _moved(before, fine[k] / fine[k - 1], self.corrected[k - 1], values)
-            before, x = x, _moved(x, fine[k + 1] / fine[k], weights, values)
+                x = combined(before, fine[k] / fine[k - 1], self.corrected[k - 1], values)
+            before, x = x, combined(x, fine[k + 1] / fine[k], weights, values)
         end = self._denoised(self._teacher, x, self.fine[-1])
         ratio = self.ratio[:, None, None]
         aim = torch.where(ratio > 0, (x - ratio * self.slots.x) / (1 - ratio), end)
@@ -246,11 +242,3 @@ class Student:
             restore_state(self.optimizer.state[parameter], saved, self.device)
         for name, tensor in self.slots.state().items():
             tensor.copy_(tensors[f"slots.{name}"])
-
-
-def _moved(x: Tensor, ratio: Tensor, weights: Tensor, values: Sequence[Tensor]) -> Tensor:
-    """x of one level at the next: `diffusion.solvers`, with weights (estimate, window)."""
-    x = x * ratio
-    for weight, value in zip(weights, values, strict=True):
-        x = x + weight[:, None, None] * value
-    return x
