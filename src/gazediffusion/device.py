@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from gazediffusion.errors import GazeError
 
@@ -20,6 +23,29 @@ def choose_device(name: str) -> torch.device:
         reason = str(error).splitlines()[0]
         raise GazeError(f"`device` {name} cannot be used ({reason})") from error
     return device
+
+
+def sent(tensor: Tensor, device: torch.device | str) -> Tensor:
+    """The tensor on a device. A GPU is not waited for: it goes on with what it was given before."""
+    if torch.device(device).type != "cuda" or tensor.device.type == "cuda":
+        return tensor.to(device)
+    return tensor.pin_memory().to(device, non_blocking=True)
+
+
+def fetching(tensor: Tensor) -> Callable[[], NDArray[Any]]:
+    """What waits for a tensor that a GPU may be computing; work given to it later is not."""
+    if tensor.device.type != "cuda":
+        return tensor.numpy
+    held = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+    held.copy_(tensor, non_blocking=True)
+    copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
+    copied.record()
+
+    def fetched() -> NDArray[Any]:
+        copied.synchronize()
+        return held.numpy()
+
+    return fetched
 
 
 def require_precision(name: str) -> None:

@@ -1,4 +1,4 @@
-"""Distilled models: windows in a few evaluations, by a student of a trained model."""
+"""Distilled networks: windows in a few evaluations."""
 
 from __future__ import annotations
 
@@ -24,24 +24,26 @@ def distill(
     learning_rate: float | None = None,
     **settings: Unpack[DerivedSettings],
 ) -> Model:
-    """Distill a model into a run folder, calibrate the student and load it.
+    """Add a distilled network to a model: its windows take five evaluations, or four.
 
-    windows: that the model was trained on, or others of its tasks. steps, batch_size (windows at
-    each level), learning_rate: None is the default of `Distillation`. settings: those of `train`
-    that are named in `DerivedSettings`. When `should_stop` returns True, what was done is
-    saved and StoppedError raised; the same call resumes.
+    folder: the model's own run folder, or a new one that the model is copied to. windows: that the
+    model was trained on, or others of its tasks. steps, batch_size (windows at each level),
+    learning_rate: None is the default of `Distillation`. settings: those of `train` that are named
+    in `DerivedSettings`. When `should_stop` returns True, what was done is saved and StoppedError
+    raised; the same call resumes.
 
     >>> import gazediffusion as gd
     >>> config = gd.SimulationConfig(n_participants=2, minutes=0.2, rate_hz=250)
     >>> files = gd.write_simulation(config, "tracked", "csv")
     >>> windows = gd.prepare(gd.read("tracked"), gd.PrepareConfig(seconds=0.256))
-    >>> teacher = gd.train(windows, "teacher", "joint-tiny", epochs=1)
-    >>> gd.distill(teacher, windows, "student", steps=2, batch_size=2)
-    Model(distilled: 0.4 M parameters, 250 Hz, tasks: free_viewing)
+    >>> model = gd.train(windows, "run", "joint-tiny", epochs=1)
+    >>> model = gd.distill(model, windows, "run", steps=2, batch_size=2)
+    >>> model.generator().settings["sampler"]
+    'distilled'
     """
-    student = with_given(
+    chosen = with_given(
         Distillation(), n_steps=steps, group=batch_size, learning_rate=learning_rate
     )
     with working_copy(folder, True) as (local, _):
-        distill_run(model.run, windows, local, student, **settings)
+        distill_run(model.run, windows, local, chosen, **settings)
     return load(folder, device=settings.get("device", "auto"))

@@ -80,3 +80,14 @@ def test_conditions_stay_within_the_range_of_the_targets(prior: Prior) -> None:
         shifts.append((float(shift.min()), float(shift.max())))
     assert 0.8 < shifts[0][0] < shifts[0][1] < 1.2
     assert shifts[-1] == pytest.approx((1.5, 1.5), abs=0.01)
+
+
+def test_rounds_do_not_stretch_a_condition_further_and_further(prior: Prior) -> None:
+    zeros = [0] * 2000
+    targets = torch.randn(2000, len(STATISTICS), generator=torch.Generator().manual_seed(3))
+    for _ in range(5):
+        condition = prior.calibrated_condition(zeros, zeros, targets)
+        prior = calibrated(prior, [zeros], [targets], [0.5 * condition])
+    stretch = prior.calibrated_condition(zeros, zeros, targets).std(dim=0) / targets.std(dim=0)
+    others = stretch[len(TRACKER) :]
+    torch.testing.assert_close(others, torch.full_like(others, 1.25), rtol=0.01, atol=0)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from gazediffusion.diffusion.edm import Edm
 from gazediffusion.diffusion.olss import LinearSolver, reference
-from gazediffusion.diffusion.solvers import multistep, unipc
+from gazediffusion.diffusion.solvers import CleanEstimate, multistep, unipc
 from gazediffusion.errors import GazeError
 
 HIGHEST, LOWEST = 20.0, 0.02
@@ -35,8 +35,13 @@ def bimodal(x: Tensor, sigma: float) -> Tensor:
     return (0.1**2 * x + sigma**2 * 0.5 * share) / total
 
 
+def fitted(denoise: CleanEstimate, levels: list[float]) -> LinearSolver:
+    states = reference(denoise, noise(0) * HIGHEST, levels, HIGHEST, LOWEST)
+    return LinearSolver.fit(denoise, noise(0), levels, states)
+
+
 def test_a_gaussian_takes_one_evaluation_with_coefficients_by_channel() -> None:
-    solver = LinearSolver.fit(gaussian, noise(0), [5.0], HIGHEST, LOWEST)
+    solver = fitted(gaussian, [5.0])
     (found,) = solver.steps(gaussian, noise(1))
     exact = noise(1) * HIGHEST * STD / (STD**2 + HIGHEST**2) ** 0.5
     torch.testing.assert_close(found, exact, rtol=0.02, atol=0.01)
@@ -44,7 +49,7 @@ def test_a_gaussian_takes_one_evaluation_with_coefficients_by_channel() -> None:
 
 def test_a_fitted_solver_comes_closer_than_general_ones_with_more_steps() -> None:
     levels = Edm(sigma_min=0.05, sigma_max=5.0).sigma_schedule(5).tolist()[:-1]
-    solver = LinearSolver.fit(bimodal, noise(0), levels, HIGHEST, LOWEST)
+    solver = fitted(bimodal, levels)
     x = noise(1)
     fine = Edm(sigma_min=LOWEST, sigma_max=HIGHEST).sigma_schedule(400).tolist()
     *_, exact = unipc(bimodal, x * HIGHEST, fine)
@@ -52,18 +57,18 @@ def test_a_fitted_solver_comes_closer_than_general_ones_with_more_steps() -> Non
     def error(found: Tensor) -> float:
         return float((found - exact).square().mean().sqrt())
 
-    *_, fitted = solver.steps(bimodal, x)
+    *_, few = solver.steps(bimodal, x)
     errors = []
     for solve in (multistep, unipc):
         coarse = Edm(sigma_min=LOWEST, sigma_max=HIGHEST).sigma_schedule(7).tolist()
         *_, general = solve(bimodal, x * HIGHEST, coarse)
         errors.append(error(general))
-    assert error(fitted) < 0.7 * min(errors)
+    assert error(few) < 0.7 * min(errors)
 
 
 def test_each_step_takes_one_evaluation_at_its_level() -> None:
     levels = [8.0, 1.0, 0.1]
-    solver = LinearSolver.fit(bimodal, noise(0), levels, HIGHEST, LOWEST)
+    solver = fitted(bimodal, levels)
     asked: list[float] = []
 
     def counted(x: Tensor, sigma: float) -> Tensor:
@@ -84,7 +89,7 @@ def test_the_reference_gives_the_states_after_each_level() -> None:
 
 
 def test_a_solver_survives_json() -> None:
-    solver = LinearSolver.fit(bimodal, noise(0), [8.0, 1.0, 0.1], HIGHEST, LOWEST)
+    solver = fitted(bimodal, [8.0, 1.0, 0.1])
     again = LinearSolver.from_json(json.loads(json.dumps(solver.to_json())))
     assert again == solver
     assert np.isfinite([w for step in again.coefficients for one in step for w in one]).all()

@@ -27,7 +27,6 @@ from gazediffusion.generation.baselines import (
     fit_baseline,
     smooth,
 )
-from gazediffusion.generation.generator import Generator
 from gazediffusion.generation.sets import read_card
 from gazediffusion.geometry import Screen
 from tests.conftest import SCREEN
@@ -213,7 +212,7 @@ def test_gaussian_samples_have_the_mean_and_covariance_of_the_training_positions
 @pytest.mark.parametrize("name", BASELINES)
 def test_a_baseline_is_a_generator_that_says_where_its_windows_come_from(name: str) -> None:
     windows = replace(make_windows(), provenance={"data_sha256": "ab12"})
-    baseline: Generator = fit_baseline(name, windows)
+    baseline = fit_baseline(name, windows)
     made, received = baseline.sample(3, seed=5), list[float]()
     assert (made.rate_hz, made.screen, made.protocol) == (250.0, SCREEN, "position")
     assert made.gaze.dtype == np.float32

@@ -11,14 +11,8 @@ from safetensors.torch import save_file
 import gazediffusion as gd
 from gazediffusion.conditioning.statistics import FORMER
 from gazediffusion.errors import GazeError
-from gazediffusion.models.checkpoint import (
-    RunConfig,
-    load_run,
-    load_tensors,
-    read_config,
-    read_metrics,
-    save_tensors,
-)
+from gazediffusion.models.checkpoint import RunConfig, load_run, read_config, read_metrics
+from gazediffusion.models.tensors import load_tensors, save_tensors
 from tests.runs import TINY, TINY_VELOCITY, saved_windows, short_windows, trained_run
 from tests.training.test_joint import JOINT
 

@@ -79,7 +79,7 @@ def test_levels_must_be_fewer_than_half_precision_tells_apart(levels: int) -> No
 
 
 def test_a_file_of_plain_weights_is_refused(tmp_path: Path) -> None:
-    from gazediffusion.models.checkpoint import save_tensors
+    from gazediffusion.models.tensors import save_tensors
 
     save_tensors(tmp_path / "w.safetensors", {"w": torch.ones(2, 2)}, {"epoch": 1})
     with pytest.raises(GazeError, match="no compact weights"):

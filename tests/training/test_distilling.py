@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -18,9 +20,14 @@ from gazediffusion.errors import GazeError, StoppedError
 from gazediffusion.generation.constraints import Constraints
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.labelling import can_label
-from gazediffusion.models.checkpoint import Run, load_run, load_tensors
+from gazediffusion.models.checkpoint import Run, load_run
+from gazediffusion.models.distilled import DISTILLED
+from gazediffusion.models.low_rank import changed
+from gazediffusion.models.pretrained import pretrained_folder
+from gazediffusion.models.tensors import load_tensors, save_tensors
 from gazediffusion.scoring.scorer import ScoreConfig, Scorer
-from gazediffusion.training.distilling import SETTINGS, STATE, distill, rate_at
+from gazediffusion.training import calibration
+from gazediffusion.training.distilling import SETTINGS, STATE, _open, distill, rate_at
 from gazediffusion.training.student import Distillation, Student
 from tests.training.test_steering import labelled_windows
 
@@ -39,7 +46,7 @@ def teacher(steerable_folder: Path) -> Run:
 
 @pytest.fixture(scope="module")
 def folder(teacher: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A student, distilled in one go; no test writes into it."""
+    """A run with a distilled network, made in one go; no test writes into it."""
     path = tmp_path_factory.mktemp("distilled") / "run"
     with pytest.MonkeyPatch.context() as patch:
         _small_calibration(patch)
@@ -82,7 +89,7 @@ def test_the_aim_leads_where_many_steps_of_the_teacher_lead(
     student = student_of(teacher, replace(SETTINGS_SMALL, n_between=12))
     std, slots, n = 0.7, student.slots, student.slots.n_new
 
-    def gaussian(_: Any, x: torch.Tensor, sigma: torch.Tensor) -> torch.Tensor:
+    def gaussian(_: Any, x: torch.Tensor, sigma: torch.Tensor, *which: Any) -> torch.Tensor:
         """The best estimate of a Gaussian, whose flow only rescales x."""
         return x * (std**2 / (std**2 + sigma.square()))[:, None, None]
 
@@ -108,14 +115,16 @@ def test_training_reduces_the_error(teacher: Run) -> None:
     assert end < 0.85 * begin
 
 
-def test_the_average_moves_towards_the_student(teacher: Run) -> None:
+def test_the_weights_follow_the_factors_and_the_average_follows_them(teacher: Run) -> None:
     student = student_of(teacher)
-    before = torch.cat([p.detach().flatten().clone() for p in student.network.parameters()])
+    before = {name: tensor.clone() for name, tensor in student.change.tensors.items()}
     student.step(0, 1.0, 0.1)
-    after = torch.cat([p.detach().flatten() for p in student.network.parameters()])
-    assert not torch.equal(after, before)
-    average = torch.cat([p.flatten() for p in student.average.parameters()])
-    torch.testing.assert_close(average, before + 0.1 * (after - before))
+    after = student.change.tensors
+    assert not torch.equal(after["stem.weight.change"], before["stem.weight.change"])
+    for name, weight in changed(dict(teacher.network.named_parameters()), after).items():
+        torch.testing.assert_close(student.network.get_parameter(name), weight)
+    for name, average in student.average.items():
+        torch.testing.assert_close(average, before[name] + 0.1 * (after[name] - before[name]))
 
 
 def test_given_samples_stay_in_the_estimates(teacher: Run) -> None:
@@ -159,65 +168,150 @@ def test_a_stopped_distillation_ends_as_an_uninterrupted_one(
     with pytest.raises(StoppedError, match="after 3 of 4 steps"):
         go()
     assert (path / STATE).is_file()
-    assert not (path / "best.safetensors").exists()
+    assert not (path / DISTILLED).exists()
+    assert load_run(path).distilled is None
     go()
     assert any("after 3 of 4 steps" in line for line in said)
     assert not (path / STATE).exists()
-    here, there = (load_tensors(one / "best.safetensors")[0] for one in (path, folder))
-    assert all(torch.equal(here[name], there[name]) for name in there)
-    before = (path / "best.safetensors").read_bytes()
+    before = (path / DISTILLED).read_bytes()
+    assert before == (folder / DISTILLED).read_bytes()
     go()  # complete already
-    assert (path / "best.safetensors").read_bytes() == before
+    assert (path / DISTILLED).read_bytes() == before
 
 
-def test_the_student_samples_and_is_steered(folder: Path) -> None:
+@pytest.mark.usefixtures("small_calibration")
+def test_a_calibration_stopped_in_the_distilled_network_resumes_there(
+    folder: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "run"
+    shutil.copytree(folder, path)
+    said, n_done = list[str](), list[float]()
+
+    def go(should_stop: Callable[[], bool]) -> None:
+        calibration.calibrate(
+            path,
+            CPU,
+            n=4,
+            rounds=1,
+            progress=lambda done, total: n_done.append(done / total),
+            should_stop=should_stop,
+            say=said.append,
+        )
+
+    with pytest.raises(StoppedError):
+        go(lambda: n_done[-1] > 0.6)
+    said.clear()
+    go(lambda: False)
+    assert len(said) == 1
+    assert said[0].startswith("resuming")
+    # The same windows lead to the same calibration as when the network was distilled.
+    assert load_distilled_json(path) == load_distilled_json(folder)
+
+
+def load_distilled_json(folder: Path) -> dict[str, Any]:
+    return load_tensors(folder / DISTILLED)[1]
+
+
+def test_default_and_fast_take_the_distilled_network_and_are_steered(folder: Path) -> None:
     run = load_run(folder)
-    assert run.config.recipe.levels == SETTINGS_SMALL.levels
-    assert run.config.conditioning.is_calibrated
+    assert run.distilled is not None
+    assert run.distilled.is_calibrated
+    found = {}
+    for quality in ("fast", "default", "best"):
+        settings = DiffusionGenerator.of_quality(run, quality).settings
+        found[quality] = (settings["sampler"], settings["steps"])
+        assert settings.get("distilled_sha256") == (
+            None if quality == "best" else run.distilled.sha256
+        )
+    assert found == {"fast": ("distilled", 4), "default": ("distilled", 5), "best": ("unipc", 40)}
     generator = DiffusionGenerator.of_quality(run, "default")
     made = generator.sample(3, seed=1).cut()
     assert np.isfinite(made).all()
-    other = DiffusionGenerator.of_quality(run, "best", batch_size=2).sample(3, seed=1).cut()
+    other = DiffusionGenerator.of_quality(run, "default", batch_size=2).sample(3, seed=1).cut()
     np.testing.assert_allclose(made, other, atol=1e-5)
-    assert generator.settings["sampler"] == "ddim"
-    assert generator.settings["steps"] == 3
     known = np.full((1, 2, 64), np.nan, dtype=np.float32)
     known[..., :20] = made[:1, :, :20]
     steered = DiffusionGenerator.of_quality(run, "default", constraints=Constraints(known=known))
     np.testing.assert_array_equal(steered.sample(1).cut()[0, :, :20], made[0, :, :20])
 
 
-def test_each_level_takes_one_evaluation(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_of_the_model_itself_take_its_own_network(folder: Path) -> None:
     run = load_run(folder)
+    for settings in ({"guidance": 2.0}, {"steps": 9}, {"sampler": "heun"}, {"sampler": "olss"}):
+        generator = DiffusionGenerator.of_quality(run, "default", **settings)
+        assert generator.settings["sampler"] != "distilled"
+        assert generator.sampled is run
+    without = replace(run, distilled=None)
+    assert DiffusionGenerator.of_quality(without, "default").settings["sampler"] == "unipc"
+
+
+def test_each_level_takes_one_evaluation_of_the_distilled_network(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = load_run(folder)
+    assert run.distilled is not None
     levels: list[float] = []
-    forward = run.network.forward
+    forward = run.distilled.network.forward
 
     def counted(x: Any, t: Any, *given: Any) -> Any:
         levels.append(float(t[0]))
         return forward(x, t, *given)
 
-    monkeypatch.setattr(run.network, "forward", counted)
+    monkeypatch.setattr(run.distilled.network, "forward", counted)
     DiffusionGenerator.of_quality(run, "default").sample(1)
-    expected = run.config.recipe.edm.embedded(torch.tensor(SETTINGS_SMALL.levels))
+    expected = run.config.recipe.edm.embedded(torch.tensor(run.distilled.solvers[0].levels))
     np.testing.assert_allclose(levels, expected.numpy(), rtol=1e-5)
 
 
-def test_what_a_student_cannot_do_is_refused(folder: Path, teacher: Run, tmp_path: Path) -> None:
+def test_labels_and_scores_are_the_models_own(folder: Path, teacher: Run) -> None:
+    run, gaze = load_run(folder), windows().held_out
+    assert can_label(run)
+    found, expected = (
+        Scorer(one, ScoreConfig(n_steps=5, n_draws=1)).scores(gaze) for one in (run, teacher)
+    )
+    np.testing.assert_array_equal(found.by_level, expected.by_level)
+
+
+def test_what_a_distilled_network_cannot_do_is_refused(
+    folder: Path, teacher: Run, tmp_path: Path
+) -> None:
     run = load_run(folder)
-    assert not can_label(run)
     with pytest.raises(GazeError, match="guidance"):
-        DiffusionGenerator(run, guidance=2.0, steps=3)
-    with pytest.raises(GazeError, match="must be 3"):
-        DiffusionGenerator(run, steps=2)
-    with pytest.raises(GazeError, match="must be ddim"):
-        DiffusionGenerator(run, sampler="unipc")
-    with pytest.raises(GazeError, match="has no scores"):
-        Scorer(run, ScoreConfig())
-    with pytest.raises(GazeError, match="cannot be distilled"):
-        distill(run, windows(), tmp_path / "run", SETTINGS_SMALL)
+        DiffusionGenerator(run, sampler="distilled", guidance=2.0)
+    with pytest.raises(GazeError, match="must be 5 or 4, not 2"):
+        DiffusionGenerator(run, sampler="distilled", steps=2)
+    with pytest.raises(GazeError, match="no distilled network"):
+        DiffusionGenerator(teacher, sampler="distilled")
     with pytest.raises(GazeError, match="64 at 250 Hz"):
         distill(teacher, labelled_windows(), tmp_path / "run", SETTINGS_SMALL)
     assert not (tmp_path / "run").exists()
+    with pytest.raises(GazeError, match="stays as it is"):
+        _open(gd.load("joint", device="cpu").run, pretrained_folder() / "joint", {})
+
+
+def test_a_distilled_network_of_another_model_is_refused(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    shutil.copytree(folder, path)
+    tensors, header = load_tensors(path / DISTILLED)
+    tensors.pop("stem.weight.change")
+    save_tensors(path / DISTILLED, tensors, header)
+    with pytest.raises(GazeError, match="not of this model"):
+        load_run(path)
+
+
+def test_a_rounded_network_is_nearly_the_same(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    shutil.copytree(folder, path)
+    run = load_run(path)
+    assert run.distilled is not None
+    run.distilled.save(path, levels=31)
+    rounded = load_run(path)
+    exact, near = (
+        DiffusionGenerator.of_quality(one, "default", "fp32").sample(2).cut()
+        for one in (run, rounded)
+    )
+    np.testing.assert_allclose(near, exact, atol=0.02)
+    assert not np.array_equal(near, exact)
 
 
 def test_another_distillation_in_the_folder_is_refused(
@@ -235,7 +329,10 @@ def test_the_settings_are_in_the_folder(folder: Path, teacher: Run) -> None:
     found = json.loads((folder / SETTINGS).read_text())
     assert found["teacher"] == teacher.weights_sha256
     assert found["settings"]["levels"] == list(SETTINGS_SMALL.levels)
-    assert load_run(folder).config.initialised_from == teacher.weights_sha256
+    run = load_run(folder)
+    assert run.distilled is not None
+    assert run.distilled.settings == found
+    assert torch.equal(run.network.stem.weight, teacher.network.stem.weight)
 
 
 @pytest.mark.parametrize("levels", [(1.0, 2.0), (1.0, 1.0), (1.0, 0.0)])

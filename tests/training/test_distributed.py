@@ -16,7 +16,8 @@ import pytest
 import torch
 
 from gazediffusion.errors import GazeError, StoppedError
-from gazediffusion.models.checkpoint import CONFIG, load_run, load_tensors, read_metrics
+from gazediffusion.models.checkpoint import CONFIG, load_run, read_metrics
+from gazediffusion.models.tensors import load_tensors
 from gazediffusion.training import distributed
 from gazediffusion.training.distributed import joined
 from tests.runs import saved_windows

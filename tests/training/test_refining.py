@@ -14,7 +14,8 @@ import torch
 import gazediffusion as gd
 from gazediffusion.errors import GazeError, StoppedError
 from gazediffusion.generation.generator import DiffusionGenerator
-from gazediffusion.models.checkpoint import Run, load_run, load_tensors
+from gazediffusion.models.checkpoint import Run, load_run
+from gazediffusion.models.tensors import load_tensors
 from gazediffusion.training import calibration, refining
 from gazediffusion.training.batches import Batches
 from gazediffusion.training.learner import Learner

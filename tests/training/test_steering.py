@@ -11,9 +11,10 @@ import torch
 
 from gazediffusion.conditioning.sequences import N_CHANNELS
 from gazediffusion.data.windows import Windows
-from gazediffusion.models.checkpoint import RunConfig, load_run, load_tensors, save_tensors
+from gazediffusion.models.checkpoint import RunConfig, load_run
 from gazediffusion.models.recipes import RECIPES, Recipe
 from gazediffusion.models.representations import JOINT_STD
+from gazediffusion.models.tensors import load_tensors, save_tensors
 from gazediffusion.models.unet import UNetConfig
 from gazediffusion.training.batches import Batches, fixed_validation
 from gazediffusion.training.loop import train_epochs

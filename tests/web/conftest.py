@@ -23,8 +23,8 @@ from gazediffusion.data.simulation import SimulationConfig, write_simulation
 from gazediffusion.generation.label_sequences import Annotator
 from gazediffusion.geometry import Screen
 from gazediffusion.models import pretrained
-from gazediffusion.models.checkpoint import load_tensors, save_tensors
 from gazediffusion.models.recipes import RECIPES
+from gazediffusion.models.tensors import load_tensors, save_tensors
 from gazediffusion.training.loop import train_epochs
 from gazediffusion.web.app import create_app
 from gazediffusion.web.server import listen

@@ -20,7 +20,7 @@ from fastapi.testclient import TestClient
 
 import gazediffusion as gd
 from gazediffusion.errors import GazeError
-from gazediffusion.models.checkpoint import load_tensors, save_tensors
+from gazediffusion.models.tensors import load_tensors, save_tensors
 from gazediffusion.web import generating
 from gazediffusion.web.app import create_app
 from gazediffusion.web.generating import MAX_LOST

@@ -251,28 +251,29 @@ class Prior:
         return replace(self, components=tuple(tuple(task) for task in components))
 
     def to_tensors(self) -> dict[str, Tensor]:
-        """Every table by name, float64."""
+        """Every table by name, float32, which holds five digits."""
         tables = {"mean": self.mean, "std": self.std}
         for t, task in enumerate(self.components):
             for c, component in enumerate(task):
                 for one in fields(component):
                     tables[f"{t}.{c}.{one.name}"] = getattr(component, one.name)
-        return {name: torch.from_numpy(np.array(table)) for name, table in tables.items()}
+        return {name: torch.tensor(table, dtype=torch.float32) for name, table in tables.items()}
 
     @classmethod
     def from_tensors(cls, names: Sequence[str], tensors: Mapping[str, Tensor]) -> Prior:
         """Read what `to_tensors` wrote."""
         components: dict[int, dict[int, dict[str, Floats]]] = {}
-        for key, tensor in tensors.items():
+        tables = {name: five_digits(tensor.double().numpy()) for name, tensor in tensors.items()}
+        for key, table in tables.items():
             if key in ("mean", "std"):
                 continue
             task, component, name = key.split(".")
             of_task = components.setdefault(int(task), {})
-            of_task.setdefault(int(component), {})[name] = tensor.numpy()
+            of_task.setdefault(int(component), {})[name] = table
         return cls(
             names=tuple(names),
-            mean=tensors["mean"].numpy(),
-            std=tensors["std"].numpy(),
+            mean=tables["mean"],
+            std=tables["std"],
             components=tuple(
                 tuple(Component(**components[t][c]) for c in sorted(components[t]))
                 for t in sorted(components)

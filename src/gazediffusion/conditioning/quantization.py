@@ -9,8 +9,10 @@ from __future__ import annotations
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from gazediffusion.data.windows import CLIP
+from gazediffusion.device import sent
 
 Floats = NDArray[np.float32]
 
@@ -23,12 +25,21 @@ def quantize(
     As training recordings are, rounded gaze is dequantized over the cells of the grids (batch, 2)
     by uniforms (batch, 2, time) in [0, 1].
     """
+    found = quantized(torch.from_numpy(gaze), steps, grids, torch.from_numpy(uniforms))
+    rounded: Floats = found.numpy()
+    return rounded
+
+
+def quantized(
+    gaze: Tensor, steps: NDArray[np.float64], grids: NDArray[np.float64], uniforms: Tensor
+) -> Tensor:
+    """The same of tensors, on their device."""
     if not steps.any():
         return gaze
-    step, grid = (torch.from_numpy(one).float()[..., None] for one in (steps, grids))
-    is_coarse, given = step > 0, torch.from_numpy(gaze)
-    cells = (given / torch.where(is_coarse, step, 1.0)).round_()
-    within = (torch.from_numpy(uniforms) - 0.5) * grid
-    rounded = cells.mul_(step).add_(within).clamp_(-CLIP, CLIP)
-    found: Floats = torch.where(is_coarse, rounded, given).numpy()
-    return found
+    step, grid = (
+        sent(torch.from_numpy(one).float()[..., None], gaze.device) for one in (steps, grids)
+    )
+    is_coarse = step > 0
+    cells = (gaze / torch.where(is_coarse, step, 1.0)).round_()
+    rounded = cells.mul_(step).add_((uniforms - 0.5) * grid).clamp_(-CLIP, CLIP)
+    return torch.where(is_coarse, rounded, gaze)

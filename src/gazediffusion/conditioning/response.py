@@ -20,7 +20,7 @@ from gazediffusion.conditioning.prior import Component, Prior, five_digits
 from gazediffusion.conditioning.statistics import MEDIANS, TRACKER
 
 Floats = NDArray[np.float64]
-_GAINS, _STRETCHES = (0.5, 1.0), (0.8, 1.25)  # estimates outside are clipped
+_GAINS, _STRETCHES = (0.5, 1.0), (0.8, 1.25)  # estimates and their product are clipped to these
 _FARTHEST = 1.5  # standard deviations that a condition's mean may lie from the targets' mean
 _FEWEST_WINDOWS = 3
 
@@ -69,7 +69,7 @@ def _deviation(
         farthest = _FARTHEST * float(x[:, k].std())
         shift = float(np.clip(-slope * mean - intercept + missing / gain, -farthest, farthest))
         if name not in TRACKER:
-            stretch *= further
+            stretch = float(np.clip(stretch * further, *_STRETCHES))
         lines.append(((stretch - 1) * mean - shift, 1 - stretch))
     return five_digits(np.array(lines))
 

@@ -18,6 +18,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from gazediffusion.device import sent
 from gazediffusion.diffusion.ddpm import Denoiser, Objective, Schedule
 from gazediffusion.errors import GazeError
 from gazediffusion.seeds import seed_for
@@ -47,9 +48,9 @@ class WindowNoise:
         """Fresh noise (window, channels, time) float32; `first` is what it gave first."""
         if self._is_new:
             self._is_new = False
-            self.first = self.first.to(self.device)
+            self.first = sent(self.first, self.device)
             return self.first
-        return self._fresh().to(self.device)
+        return sent(self._fresh(), self.device)
 
     def _fresh(self) -> Tensor:
         noise = torch.empty(len(self.generators), *self.shape)

@@ -22,6 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gazediffusion.device import sent
 from gazediffusion.diffusion.solvers import CleanEstimate, unipc
 from gazediffusion.errors import GazeError
 
@@ -80,14 +81,13 @@ class LinearSolver:
         denoise: CleanEstimate,
         noise: Tensor,
         levels: Sequence[float],
-        highest: float,
-        lowest: float,
+        states: Sequence[Tensor],
     ) -> LinearSolver:
-        """The solver at these levels that comes closest to many steps from `highest` to `lowest`.
+        """The solver at these levels that comes closest to the states after each (`reference`).
 
-        noise (window, channel, time): the more windows, the better.
+        noise (window, channel, time), of unit variance: the more windows, the better. The states
+        may be another denoiser's: a teacher's, where `denoise` is distilled from it.
         """
-        states = reference(denoise, noise * highest, levels, highest, lowest)
         x, estimates = noise * levels[0], []
         steps: list[tuple[tuple[float, ...], ...]] = []
         for level, state in zip(levels, states, strict=True):
@@ -121,7 +121,7 @@ def reference(
 
 def _combined(channels: Sequence[Sequence[float]], terms: Sequence[Tensor]) -> Tensor:
     """The sum of the terms (window, channel, time), each times its coefficient in each channel."""
-    table = terms[0].new_tensor(channels)
+    table = sent(torch.tensor(channels, dtype=terms[0].dtype), terms[0].device)
     x = terms[0] * table[:, :1]
     for term, weights in zip(terms[1:], table.T[1:], strict=True):
         x = torch.addcmul(x, term, weights[:, None])

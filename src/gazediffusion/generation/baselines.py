@@ -230,7 +230,9 @@ BASELINES: dict[str, type[Process]] = {
 
 @dataclass(frozen=True, eq=False)
 class Baseline:
-    """A fitted baseline, a `Generator`. `batch_size` changes speed, never the windows.
+    """A fitted baseline, used as a `DiffusionGenerator` is.
+
+    `batch_size` changes speed, never the windows.
 
     >>> import gazediffusion as gd
     >>> gaze = np.random.default_rng(0).normal(0, 0.1, (8, 2, 500))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +16,6 @@ from gazediffusion.conditioning.sequences import Sequences
 from gazediffusion.diffusion import solvers
 from gazediffusion.diffusion.ddim import WindowNoise
 from gazediffusion.generation.fixation_means import FixationMeans
-from gazediffusion.generation.qualities import solver_of
 from gazediffusion.models.checkpoint import RunConfig
 from gazediffusion.models.recipes import Recipe
 from gazediffusion.models.representations import Joint
@@ -27,7 +25,6 @@ _SOLVERS: dict[str, Callable[..., Iterator[Tensor]]] = {
     "unipc": solvers.unipc,
     "multistep": solvers.multistep,
     "heun": solvers.heun,
-    "ddim": partial(solvers.multistep, order=1),
 }
 
 
@@ -104,11 +101,8 @@ def sample_edm(
 
 def solve_of(config: RunConfig, sampler: str, steps: int) -> Solve:
     """The sampler of this name for a run."""
-    if sampler == "olss":
-        return solver_of(config, steps).steps
-    recipe = config.recipe
-    if recipe.is_distilled:
-        levels = [*recipe.levels, 0.0]
-    else:
-        levels = recipe.edm.sigma_schedule(steps).tolist()
+    if sampler in ("olss", "distilled"):
+        assert config.solver is not None
+        return config.solver.steps
+    levels = config.recipe.edm.sigma_schedule(steps).tolist()
     return lambda denoise, noise: _SOLVERS[sampler](denoise, noise * levels[0], levels)

@@ -12,18 +12,19 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from gazediffusion.conditioning import Condition, Draw
-from gazediffusion.conditioning.quantization import Floats, quantize
+from gazediffusion.conditioning.quantization import Floats, quantized
 from gazediffusion.conditioning.sequences import Sequences
 from gazediffusion.conditioning.style import Style
 from gazediffusion.data.windows import Windows
-from gazediffusion.diffusion.ddim import WindowNoise, ddim_times, sample
+from gazediffusion.device import fetching, sent
+from gazediffusion.diffusion.ddim import WindowNoise, sample
 from gazediffusion.errors import GazeError
 from gazediffusion.generation import qualities
 from gazediffusion.generation.constraints import (
@@ -44,24 +45,6 @@ from gazediffusion.seeds import seed_for
 
 Progress = Callable[[float], None]
 _CONTINUED = 4  # names the stream of random numbers of windows after the first of long gaze
-
-
-class Generator(Protocol):
-    """Generates windows of normalized gaze."""
-
-    def pieces(
-        self, first: int, stop: int, seed: int, progress: Progress = ...
-    ) -> Iterator[Floats]:
-        """Windows first..stop-1 of this seed, in pieces (window, 2, time)."""
-        ...
-
-    def as_windows(self, gaze: Floats, seed: int, first: int = 0) -> Windows:
-        """Pieces of this seed, from window `first`, each window with its origin."""
-        ...
-
-    def sample(self, n: int, seed: int = 0) -> Windows:
-        """The first n windows of this seed."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -95,8 +78,8 @@ class DiffusionGenerator:
     style: Style | None = None
 
     def __post_init__(self) -> None:
-        config, recipe = self.run.config, self.run.config.recipe
-        qualities.require_sampler(recipe, self.sampler)
+        config = self.run.config
+        qualities.require_sampler(self.run, *self._sampling, self.eta, self.guidance, self.bf16)
         if self.batch_size < 1:
             raise GazeError(f"`batch_size` must be 1 or more, not {self.batch_size}")
         if self.task is not None:
@@ -108,21 +91,6 @@ class DiffusionGenerator:
                 f"{config.length / config.rate_hz:g} s and takes no constraints",
                 remedy="take the default model, or train one with `recipe` steerable",
             )
-        if not 0 <= self.guidance <= 20:
-            raise GazeError(f"`guidance` must lie between 0 and 20, not {self.guidance:g}")
-        if recipe.process == "ddpm":
-            if self.bf16:
-                raise GazeError("`precision` bf16 is for the joint recipe alone")
-            if not 0 <= self.settings["eta"] <= 1:
-                raise GazeError(f"`eta` must lie between 0 and 1, not {self.settings['eta']:g}")
-            ddim_times(self.settings["steps"], recipe.diffusion_steps)
-        else:
-            if self.eta is not None:
-                raise GazeError("`eta` is for the paper's recipes alone")
-            recipe.edm.sigma_schedule(self.settings["steps"])
-            if self.settings["sampler"] == "olss":
-                qualities.solver_of(config, self.settings["steps"])
-        qualities.require_distilled(recipe, self.settings["steps"], self.guidance)
 
     @classmethod
     def of_quality(
@@ -133,19 +101,33 @@ class DiffusionGenerator:
         sampler: SamplerName = "auto",
         steps: int | None = None,
         batch_size: int | None = None,
+        guidance: float = 1.0,
         **settings: Any,
     ) -> DiffusionGenerator:
         """A generator with the settings of a quality: `settings_of`."""
-        chosen = settings_of(run, quality, precision, sampler, steps, batch_size)
+        chosen = settings_of(run, quality, precision, sampler, steps, batch_size, guidance)
         return cls(run, **chosen, **settings)
+
+    @property
+    def _sampling(self) -> tuple[SamplerName, int]:
+        """Sampler and steps in force."""
+        return qualities.sampling_of(self.run, "default", self.sampler, self.steps, self.guidance)
+
+    @cached_property
+    def sampled(self) -> Run:
+        """The run that is sampled from: with its distilled network for that sampler."""
+        sampler, steps = self._sampling
+        return self.run.with_distilled(steps) if sampler == "distilled" else self.run
 
     @property
     def settings(self) -> dict[str, Any]:
         """Sampler and its settings in force; ancestral sampling takes every step."""
         recipe = self.run.config.recipe
-        sampler, steps = qualities.sampling_of(self.run.config, "default", self.sampler, self.steps)
+        sampler, steps = self._sampling
         if recipe.process == "edm":
             condition: dict[str, Any] = {"task": self.task, "guidance": self.guidance}
+            if sampler == "distilled" and self.run.distilled is not None:
+                condition["distilled_sha256"] = self.run.distilled.sha256
             if self.constraints is not None:
                 condition["constraints"] = self.constraints.describe()
             elif self._draws_course:
@@ -155,11 +137,8 @@ class DiffusionGenerator:
             return {"sampler": sampler, "steps": steps, "bf16": self.bf16, **condition}
         if sampler == "ancestral":
             return {"sampler": "ancestral", "steps": recipe.diffusion_steps, "eta": 1.0}
-        return {
-            "sampler": sampler,
-            "steps": steps,
-            "eta": recipe.eta if self.eta is None else self.eta,
-        }
+        eta = recipe.eta if self.eta is None else self.eta
+        return {"sampler": sampler, "steps": steps, "eta": eta}
 
     @property
     def _draws_course(self) -> bool:
@@ -212,11 +191,12 @@ class DiffusionGenerator:
     ) -> Iterator[Floats]:
         """Windows in batches; `progress` receives the number of windows done, in fractions.
 
-        While one batch is generated, noise and conditions of the next are drawn.
+        While one batch is generated, noise and conditions of the next are drawn. A GPU begins the
+        next batch before one is fetched from it.
         """
         starts = range(first, stop, self.batch_size)
         spans = [(start, min(start + self.batch_size, stop)) for start in starts]
-        conditioning = self.run.config.conditioning
+        conditioning = self.sampled.config.conditioning
         with ThreadPoolExecutor(max_workers=1) as aside:
 
             def draw(begin: int, end: int) -> Future[tuple[WindowNoise, Draw]]:
@@ -230,10 +210,14 @@ class DiffusionGenerator:
                 )
 
             coming = [draw(a, b) for a, b in spans[:1]]
+            begun: list[Callable[[], Floats]] = []
             for number, (start, end) in enumerate(spans, start=1):
                 noise, drawn = coming.pop().result()
                 coming = [draw(a, b) for a, b in spans[number : number + 1]]
-                yield self._gaze(noise, drawn, (start, end), seed, progress)
+                begun.append(self._begun(noise, drawn, (start, end), seed, progress))
+                if len(begun) > (noise.device.type == "cuda"):
+                    yield begun.pop(0)()
+            yield from (one() for one in begun)
 
     def sample(self, n: int, seed: int = 0) -> Windows:
         """The first n windows of this seed, in memory."""
@@ -260,11 +244,35 @@ class DiffusionGenerator:
             provenance={"seed": seed, "weights_sha256": self.run.weights_sha256, **self.settings},
         )
 
-    def _gaze(
+    @torch.inference_mode()
+    def _begun(
         self, noise: WindowNoise, drawn: Draw, span: tuple[int, int], seed: int, progress: Progress
-    ) -> Floats:
-        """Gaze (window, 2, time) of a batch of windows, from noise and draw of the first 8 s."""
-        config, (first, stop) = self.run.config, span
+    ) -> Callable[[], Floats]:
+        """What fetches the gaze (window, 2, time) of a batch, which a GPU may be computing."""
+        if self.n_samples > self.run.config.length:
+            gaze, uniforms = self._long(noise, drawn, span, seed, progress)
+        else:
+            given = self._given(drawn, span, self.run.config.length, seed)
+            known, (first, stop) = given.pop("known", None), span
+
+            def counted(share: float) -> None:
+                progress(first + (stop - first) * share)
+
+            gaze = self._batch(noise, drawn, known, given, counted)
+            if known is not None:
+                whole = joined(gaze.cpu().numpy(), known, self.run.config.rate_hz)
+                gaze = torch.from_numpy(whole)
+            uniforms = torch.special.ndtr(noise.first[:, :2])
+        return fetching(self._quantized(gaze, drawn, uniforms)[..., : self.n_samples])
+
+    def _long(
+        self, noise: WindowNoise, drawn: Draw, span: tuple[int, int], seed: int, progress: Progress
+    ) -> tuple[Tensor, Tensor]:
+        """Gaze longer than a window, and uniforms: both (window, 2, time).
+
+        noise, drawn: of the first 8 s.
+        """
+        config, (first, stop) = self.sampled.config, span
         length, rate_hz = config.length, config.rate_hz
         starts = window_starts(self.n_samples, length, rate_hz)
         total = max(self.n_samples, length)
@@ -276,9 +284,8 @@ class DiffusionGenerator:
         for number, start in enumerate(starts):
             if number:
                 noise = self._noise(first, stop, seed_for(seed, _CONTINUED, number))
-            if len(starts) > 1:
-                elapsed_s = None if is_placed else start / rate_hz
-                here = config.conditioning.of_part(drawn, number, elapsed_s, first, seed)
+            elapsed_s = None if is_placed else start / rate_hz
+            here = config.conditioning.of_part(drawn, number, elapsed_s, first, seed)
             within = slice(start, start + length)
             others = {name: array[..., within] for name, array in given.items()}
             known = None if fixed is None else fixed[..., within]
@@ -289,19 +296,19 @@ class DiffusionGenerator:
             def counted(share: float, number: int = number) -> None:
                 progress(first + (stop - first) * (number + share) / len(starts))
 
-            made = self._batch(noise, here, known, others, counted)
+            made = self._batch(noise, here, known, others, counted).cpu().numpy()
             if number and known is not None and self.style is None:
                 made = at_noise_level(made, known, noise_level(gaze[..., :length]), rate_hz)
             gaze[..., within] = made if known is None else joined(made, known, rate_hz)
             # At the scale of a resolution gaze no longer depends on its initial noise.
             uniforms[..., within] = torch.special.ndtr(noise.first[:, :2]).cpu().numpy()
-        return self._quantized(gaze, drawn, uniforms)[..., : self.n_samples]
+        return torch.from_numpy(gaze), torch.from_numpy(uniforms)
 
     def _given(
         self, drawn: Draw, span: tuple[int, int], n_samples: int, seed: int
     ) -> dict[str, Floats]:
         """The constraints (window, 2, time) by name; long gaze has a drawn course without any."""
-        config, (first, stop) = self.run.config, span
+        config, (first, stop) = self.sampled.config, span
         course, tasks = config.conditioning.course, config.conditioning.names_of(drawn)
         if self.constraints is not None:
             given = self.constraints.of(first, stop, n_samples)
@@ -314,20 +321,18 @@ class DiffusionGenerator:
             given["targets"] = course.compensated(given["targets"], tasks)
         return given
 
-    def _quantized(self, gaze: Floats, drawn: Draw, uniforms: Floats) -> Floats:
+    def _quantized(self, gaze: Tensor, drawn: Draw, uniforms: Tensor) -> Tensor:
         """In the resolution that is drawn; gaze that keeps to known samples has theirs."""
         is_given = self.constraints is not None and self.constraints.known is not None
         if is_given or drawn.steps is None or drawn.grids is None:
             return gaze
-        return quantize(gaze, drawn.steps, drawn.grids, uniforms)
+        return quantized(gaze, drawn.steps, drawn.grids, uniforms)
 
     def _noise(self, first: int, stop: int, seed: int) -> WindowNoise:
-        config = self.run.config
-        shape = (config.recipe.gaze_channels, config.length)
+        shape = (self.run.config.recipe.gaze_channels, self.run.config.length)
         device = next(self.run.network.parameters()).device
         return WindowNoise(seed, range(first, stop), shape, device)
 
-    @torch.inference_mode()
     def _batch(
         self,
         noise: WindowNoise,
@@ -335,9 +340,9 @@ class DiffusionGenerator:
         known: Floats | None,
         given: Mapping[str, Floats],
         progress: Progress,
-    ) -> Floats:
+    ) -> Tensor:
         """Windows of the model's length, (window, 2, time); given: other constraints by name."""
-        config = self.run.config
+        config = self.sampled.config
         is_paper = config.recipe.process == "ddpm"
         known = None if known is None or not np.isfinite(known).any() else known
         representation, sequences = config.representation, Sequences()
@@ -355,11 +360,8 @@ class DiffusionGenerator:
             progress(number / self.settings["steps"])
         if isinstance(representation, Joint) and known is not None:
             is_known = torch.from_numpy(np.isfinite(known).all(axis=1)).to(x.device)
-            gaze = representation.decode(x, is_known)
-        else:
-            gaze = representation.decode(x).float()
-        generated: Floats = gaze.cpu().numpy()
-        return generated
+            return representation.decode(x, is_known)
+        return representation.decode(x).float()
 
     def _ddpm(self, noise: WindowNoise) -> Iterator[Tensor]:
         recipe, settings = self.run.config.recipe, self.settings
@@ -375,22 +377,24 @@ class DiffusionGenerator:
 
     @cached_property
     def network(self) -> UNet:
-        """The run's network, or a bfloat16 copy."""
-        network = self.run.network
+        """The network that is sampled from, or a bfloat16 copy."""
+        network = self.sampled.network
         return copy.deepcopy(network).bfloat16() if self.bf16 else network
 
     def _edm(
         self, noise: WindowNoise, condition: Condition, sequences: Sequences
     ) -> Iterator[Tensor]:
-        settings, conditioning = self.settings, self.run.config.conditioning
-        condition = tuple(part.to(noise.device) for part in condition)
-        is_guided = self.guidance != 1 and bool(condition)
+        (sampler, steps), config = self._sampling, self.sampled.config
+        condition = tuple(sent(part, noise.device) for part in condition)
+        guidance = None
+        if self.guidance != 1 and condition:
+            guidance = Guidance(self.guidance, config.conditioning.without_task(condition))
         return sample_edm(
             self.network,
-            self.run.config.recipe,
+            config.recipe,
             noise,
             condition,
             sequences.to(noise.device),
-            solve_of(self.run.config, settings["sampler"], settings["steps"]),
-            Guidance(self.guidance, conditioning.without_task(condition)) if is_guided else None,
+            solve_of(config, sampler, steps),
+            guidance,
         )

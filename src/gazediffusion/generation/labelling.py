@@ -178,10 +178,7 @@ class Labeller:
 
 def can_label(run: Run) -> bool:
     """Whether a run has channels of labels and is given gaze."""
-    recipe = run.config.recipe
-    # A distilled network is trained on gaze alone.
-    is_trained = recipe.has_labels and not recipe.is_distilled
-    return is_trained and bool(run.config.conditioning.sequences)
+    return run.config.recipe.has_labels and bool(run.config.conditioning.sequences)
 
 
 def with_lost_labels(windows: Windows, before: Windows) -> Windows:

@@ -10,7 +10,6 @@ fits. The folder may be a URL.
 from __future__ import annotations
 
 import contextlib
-import copy
 import hashlib
 import json
 from collections.abc import Callable, Iterable
@@ -92,8 +91,7 @@ class Plan:
 
     def on_device(self, device: torch.device | str) -> Plan:
         """The same plan with a copy of the network on a device."""
-        run = self.generator.run
-        run = replace(run, network=copy.deepcopy(run.network).to(device))
+        run = self.generator.run.to(device)
         config = self.config
         if config.labeller is not None:
             config = replace(config, labeller=replace(config.labeller, run=run))

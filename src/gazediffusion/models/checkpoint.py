@@ -3,6 +3,7 @@
 config.json         recipe, seed, data, screen and schema of the conditioning
 conditioning.safetensors   tables of the conditioning prior, for a model with summary statistics
 best.safetensors    averaged (EMA) weights of the epoch with the lowest validation loss
+distilled.safetensors   a distilled network (distilled.py), where there is one
 last.safetensors    averaged weights after the latest saved step
 state.safetensors   all that training needs to resume: raw and averaged weights, both moments
 metrics.jsonl       one line per epoch; timing.jsonl: the seconds it took
@@ -10,10 +11,11 @@ metrics.jsonl       one line per epoch; timing.jsonl: the seconds it took
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,14 +30,14 @@ from gazediffusion.diffusion.olss import LinearSolver
 from gazediffusion.errors import GazeError
 from gazediffusion.files import (
     read_bytes,
-    read_safetensors,
     sha256_of,
     write_json,
-    written_whole,
 )
 from gazediffusion.geometry import Screen
+from gazediffusion.models.distilled import Distilled, load_distilled
 from gazediffusion.models.recipes import Recipe
 from gazediffusion.models.representations import Joint, Position, Velocity
+from gazediffusion.models.tensors import load_tensors, save_tensors
 from gazediffusion.models.unet import UNet
 from gazediffusion.version import __version__
 
@@ -183,6 +185,24 @@ class Run:
     weights_sha256: str
     epoch: int
     validation_loss: float | None
+    distilled: Distilled | None = None
+
+    def to(self, device: torch.device | str) -> Run:
+        """The same with copies of its networks on a device."""
+        distilled = None if self.distilled is None else self.distilled.to(device)
+        network = copy.deepcopy(self.network).to(device)
+        return replace(self, network=network, distilled=distilled)
+
+    def with_distilled(self, steps: int) -> Run:
+        """The run with the distilled network in the model's place, and its solver of so many steps.
+
+        Only samplers may use it: labels and scores are the model's own.
+        """
+        distilled = self.distilled
+        assert distilled is not None
+        solver = next(one for one in distilled.solvers if len(one.levels) == steps)
+        config = replace(self.config, conditioning=distilled.conditioning, solver=solver)
+        return replace(self, network=distilled.network, config=config, distilled=None)
 
 
 def read_config(folder: Path) -> RunConfig:
@@ -222,6 +242,7 @@ def changed_settings(there: RunConfig, here: RunConfig) -> list[str]:
         plain = json.loads(json.dumps(config.to_json()))
         recipe = plain["recipe"]
         flat = {key: value for key, value in recipe.items() if not isinstance(value, dict)}
+        flat.pop("distillation")  # follows the training
         for group in ("network", "edm", "data"):
             flat |= {
                 f"{group} {key}": value
@@ -246,26 +267,6 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     except ValueError as error:
         raise GazeError(f"the metrics are damaged ({error})", path=path) from error
-
-
-def save_tensors(path: Path, tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> None:
-    """Write tensors with a JSON header as one safetensors file, whole; same input, same bytes."""
-    from safetensors.torch import save
-
-    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    packed = save(plain, metadata={"gazediffusion": json.dumps(dict(header))})
-    with written_whole(path) as temporary:
-        temporary.write_bytes(packed)
-
-
-def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Tensors and header of a file `save_tensors` wrote; anything else is refused."""
-    if not path.is_file():
-        raise GazeError("there is no such checkpoint", path=path)
-    tensors, header = read_safetensors(path, "pt", "the checkpoint is damaged or cut short")
-    if not isinstance(header, dict):
-        raise GazeError("this checkpoint is not one of gazediffusion", path=path)
-    return tensors, header
 
 
 def load_run(
@@ -299,6 +300,9 @@ def run_of(
     """The run whose weights, read from `path`, are these tensors."""
     network = UNet(config.recipe.network)
     load_weights(network, tensors, path)
+    distilled = None
+    if weights == "best":
+        distilled = load_distilled(folder, network, config.conditioning, device)
     return Run(
         path=folder,
         config=config,
@@ -307,6 +311,7 @@ def run_of(
         weights_sha256=sha256_of(path),
         epoch=int(header.get("epoch", 0)),
         validation_loss=header.get("validation_loss"),
+        distilled=distilled,
     )
 
 

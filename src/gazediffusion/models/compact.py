@@ -3,7 +3,8 @@
 Each row of a weight (its first axis) is divided by a step of its own, such that the row's largest
 weight is `levels` steps, and rounded to whole steps. Trained weights are bell-shaped, so the whole
 numbers need far fewer bits than a byte: deflate's Huffman code alone comes near their entropy. With
-more than 127 levels a number has two bytes, and all the low ones go before all the high ones.
+more than 127 levels the four low bits of a number are next to random; they are kept as they are,
+two numbers in a byte, after the coded rest.
 Vectors and small weights stay in half precision, and weights of medium size have 127 levels or
 more: together they are a seventh of the paper's network, and rounding them coarsely shifts whole
 windows, which a velocity model integrates.
@@ -21,7 +22,7 @@ import torch
 from torch import Tensor
 
 from gazediffusion.errors import GazeError
-from gazediffusion.models.checkpoint import load_tensors, save_tensors
+from gazediffusion.models.tensors import load_tensors, save_tensors
 
 MAX_LEVELS = 2047  # no more than half precision tells apart
 _ONE_BYTE = 127
@@ -43,19 +44,26 @@ def rounded(tensors: Mapping[str, Tensor], levels: int) -> dict[str, Tensor]:
 
 
 def save_compact(
-    path: Path, tensors: Mapping[str, Tensor], levels: int, header: Mapping[str, Any]
+    path: Path,
+    tensors: Mapping[str, Tensor],
+    levels: int,
+    header: Mapping[str, Any],
+    small: int = SMALL,
+    medium: int = MEDIUM,
 ) -> None:
-    """Write weights with `levels` whole steps on either side of zero, and a JSON header."""
+    """Write weights with `levels` whole steps on either side of zero, and a JSON header.
+
+    small, medium: weights with fewer elements stay in half precision, or have 127 levels at least;
+    so do vectors.
+    """
     packed: dict[str, Tensor] = {}
     shapes: dict[str, list[int]] = {}
     for name, tensor in tensors.items():
-        if tensor.numel() < SMALL:
+        if tensor.numel() < small or tensor.dim() < 2:
             packed[name] = tensor.half()
             continue
-        codes, steps = _quantised(tensor, levels)
-        deflate = zlib.compressobj(9, strategy=zlib.Z_HUFFMAN_ONLY)
-        coded = deflate.compress(_to_bytes(codes, levels)) + deflate.flush()
-        packed[name + _CODES] = torch.frombuffer(bytearray(coded), dtype=torch.uint8)
+        codes, steps = _quantised(tensor, levels, medium)
+        packed[name + _CODES] = torch.frombuffer(bytearray(_coded(codes)), dtype=torch.uint8)
         packed[name + _STEPS] = steps
         shapes[name] = list(tensor.shape)
     save_tensors(path, packed, {**header, "levels": levels, "shapes": shapes})
@@ -72,19 +80,18 @@ def load_compact(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             if not name.endswith((_CODES, _STEPS))
         }
         for name, shape in shapes.items():
-            plain = zlib.decompress(packed[name + _CODES].numpy().tobytes())
-            codes = _from_bytes(plain, int(header["levels"])).view(shape)
+            codes = _decoded(packed[name + _CODES].numpy().tobytes(), shape)
             tensors[name] = _restored(codes, packed[name + _STEPS])
     except (KeyError, TypeError, ValueError, RuntimeError, zlib.error) as error:
         raise GazeError(f"these are no compact weights ({error})", path=path) from error
     return tensors, header
 
 
-def _quantised(tensor: Tensor, levels: int) -> tuple[Tensor, Tensor]:
+def _quantised(tensor: Tensor, levels: int, medium: int = MEDIUM) -> tuple[Tensor, Tensor]:
     """Whole steps, int16 of the tensor's shape, and each row's step, half precision."""
     if not 1 <= levels <= MAX_LEVELS:
         raise GazeError(f"levels must lie between 1 and {MAX_LEVELS}, not {levels}")
-    levels = max(levels, _ONE_BYTE) if tensor.numel() < MEDIUM else levels
+    levels = max(levels, _ONE_BYTE) if tensor.numel() < medium else levels
     rows = tensor.detach().float().cpu().flatten(1)
     largest = rows.abs().amax(dim=1, keepdim=True)
     # Rounded up by a hair, so that half precision cannot push the largest beyond its level.
@@ -94,20 +101,26 @@ def _quantised(tensor: Tensor, levels: int) -> tuple[Tensor, Tensor]:
     return codes.view(tensor.shape), steps
 
 
-def _to_bytes(codes: Tensor, levels: int) -> bytes:
-    """A byte for each whole number, or with many levels two: all low ones, then all high ones."""
+def _coded(codes: Tensor) -> bytes:
+    """Whole numbers, int16 of up to MAX_LEVELS, as bytes."""
     numbers = codes.numpy().ravel()
-    if levels <= _ONE_BYTE:
-        return numbers.astype(np.int8).tobytes()
-    return numbers.astype("<i2").view(np.uint8).reshape(-1, 2).T.tobytes()
+    low = np.empty(0, np.uint8)
+    if np.abs(numbers).max(initial=0) > _ONE_BYTE:
+        nibbles = np.append(numbers & 15, np.zeros(numbers.size % 2, np.int16)).astype(np.uint8)
+        low, numbers = (nibbles[::2] | nibbles[1::2] << 4).astype(np.uint8), numbers >> 4
+    deflate = zlib.compressobj(9, strategy=zlib.Z_HUFFMAN_ONLY)
+    return deflate.compress(numbers.astype(np.int8).tobytes()) + deflate.flush() + low.tobytes()
 
 
-def _from_bytes(plain: bytes, levels: int) -> Tensor:
-    """The whole numbers that `_to_bytes` wrote, int16."""
-    if levels <= _ONE_BYTE:
-        return torch.from_numpy(np.frombuffer(plain, np.int8).astype(np.int16))
-    pairs = np.frombuffer(plain, np.uint8).reshape(2, -1).T
-    return torch.from_numpy(np.ascontiguousarray(pairs).view("<i2").ravel().astype(np.int16))
+def _decoded(coded: bytes, shape: list[int]) -> Tensor:
+    """The whole numbers that `_coded` wrote, int16 of this shape."""
+    inflate = zlib.decompressobj()
+    numbers = np.frombuffer(inflate.decompress(coded), np.int8).astype(np.int16)
+    if inflate.unused_data:
+        packed = np.frombuffer(inflate.unused_data, np.uint8)
+        nibbles = np.stack([packed & 15, packed >> 4], axis=1).ravel()[: numbers.size]
+        numbers = (numbers << 4) + nibbles.astype(np.int16)
+    return torch.from_numpy(numbers).view(shape)
 
 
 def _restored(codes: Tensor, steps: Tensor) -> Tensor:

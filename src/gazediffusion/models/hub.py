@@ -27,9 +27,9 @@ from gazediffusion.models.checkpoint import (
     TABLES,
     Run,
     RunConfig,
-    save_tensors,
     write_config,
 )
+from gazediffusion.models.distilled import DISTILLED
 from gazediffusion.models.pretrained import (
     HUB_PREFIX,
     LABELS,
@@ -38,11 +38,12 @@ from gazediffusion.models.pretrained import (
     load_model,
     pretrained_folder,
 )
+from gazediffusion.models.tensors import save_tensors
 from gazediffusion.models.unet import n_parameters
 from gazediffusion.version import __version__
 
 README = "README.md"
-FILES = (CONFIG, HUB_WEIGHTS, TABLES, LABELS, LOSSES, SCORES, README)
+FILES = (CONFIG, HUB_WEIGHTS, DISTILLED, TABLES, LABELS, LOSSES, SCORES, README)
 TAGS = ("eye-tracking", "gaze", "diffusion", "synthetic-data", "time-series")
 
 
@@ -76,7 +77,7 @@ class Shared:
             header = {"epoch": run.epoch, "validation_loss": run.validation_loss}
             save_tensors(temporary / HUB_WEIGHTS, run.network.state_dict(), header)
             write_config(temporary, config)
-            for name in (LABELS, LOSSES, SCORES):
+            for name in (DISTILLED, LABELS, LOSSES, SCORES):
                 if (run.path / name).is_file():
                     shutil.copyfile(run.path / name, temporary / name)
             (temporary / README).write_text(model_card(run, license), encoding="utf-8")

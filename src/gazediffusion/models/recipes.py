@@ -50,8 +50,8 @@ class Recipe:
         statistics.
     is_steerable: the network is conditioned on known samples, fixations and targets.
     has_labels: it generates the event class of every sample beside the gaze.
-    levels: noise levels of a distilled model, from the highest; windows take one evaluation at
-        each. Empty for all others.
+    distillation: steps of the distillation that follows the training of a conditioned edm model, as
+        a share of the training's; 0 is none.
 
     >>> from dataclasses import replace
     >>> recipe = replace(RECIPES["joint"], epochs=50, learning_rate=1e-3)
@@ -90,16 +90,17 @@ class Recipe:
     condition_dropout: float = 0.0
     is_steerable: bool = False
     has_labels: bool = False
-    levels: tuple[float, ...] = ()
     solver_steps: int = 7
+    distillation: float = 0.0
 
     def __post_init__(self) -> None:
         counts = ("diffusion_steps", "batch_size", "epochs", "sampling_steps", "solver_steps")
         for name in counts:
             if getattr(self, name) < 1:
                 raise GazeError(f"`{name}` must be 1 or more, not {getattr(self, name)}")
-        if not 0 <= self.learning_rate < float("inf"):
-            raise GazeError(f"`learning_rate` must be 0 or more, not {self.learning_rate}")
+        for name in ("learning_rate", "distillation"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise GazeError(f"`{name}` must be 0 or more, not {getattr(self, name)}")
         if self.process == "ddpm" and self.sampling_steps > self.diffusion_steps:
             raise GazeError(
                 f"`sampling_steps` must not exceed the {self.diffusion_steps} diffusion steps, but "
@@ -117,15 +118,8 @@ class Recipe:
         return Ddpm(self.schedule(), self.objective, self.weighting, self.snr_gamma)
 
     @property
-    def is_distilled(self) -> bool:
-        """Whether windows take one evaluation at each of a few levels."""
-        return bool(self.levels)
-
-    @property
     def most_steps(self) -> int:
         """The largest number of sampling steps."""
-        if self.is_distilled:
-            return len(self.levels)
         return self.diffusion_steps if self.process == "ddpm" else 1000
 
     @property
@@ -151,13 +145,13 @@ class Recipe:
         """Read what `to_json` wrote."""
         network = _renamed(values["network"], _FORMER_NETWORK)
         network["widths"] = tuple(network["widths"])
+        known = {key: value for key, value in values.items() if key != "levels"}  # of 0.1
         return cls(
             **{
-                **_renamed(values, _FORMER_NAMES),
+                **_renamed(known, _FORMER_NAMES),
                 "network": UNetConfig(**network),
                 "edm": Edm(**_renamed(values.get("edm", {}), _FORMER_EDM)),
                 "seeds": tuple(values["seeds"]),
-                "levels": tuple(values.get("levels", ())),
             }
         )
 
@@ -207,6 +201,7 @@ JOINT = Recipe(
     has_statistics=True,
     condition_dropout=0.1,
     seeds=(0, 1, 2),
+    distillation=0.1,
 )
 STEERABLE = replace(
     JOINT,
@@ -237,6 +232,7 @@ _TINY_JOINT: dict[str, Any] = {
     "warmup_epochs": 1,
     "mixed_precision": False,
     "ema_decay": 0.98,
+    "distillation": 0.0,
 }
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe

@@ -158,11 +158,6 @@ class Scorer:
                 "noise levels",
                 remedy="take the default model, or train one with `recipe` joint or steerable",
             )
-        if config.recipe.is_distilled:
-            raise GazeError(
-                "a distilled model has no scores",
-                remedy="take the model that it was distilled from",
-            )
         if self.config.task is not None:
             config.conditioning.task_number(self.config.task)
         if self.batch_size is not None and self.batch_size < 1:

@@ -1,13 +1,13 @@
 """Calibration: the condition is adjusted until generated statistics match their targets.
 
-First the solver of quality fast is fitted (fitted_solver.py).
+First the solvers of few steps are fitted (fitted_solver.py).
 
 A trained network under-responds to its conditioning (gain below 1). Windows of every task are
 generated and measured, and the response is inverted (conditioning/response.py), in several rounds,
 because statistics depend on each other. No recordings are needed: generated statistics are compared
-with the prior they were drawn from. The result goes into the run's conditioning tables. A stopped
-calibration resumes at the batch it had reached. Last, the gain of gaze that follows a target is
-measured, by windows with drawn targets.
+with the prior they were drawn from. A stopped calibration resumes at the batch it had reached.
+Last, the gain of gaze that follows a target is measured, by windows with drawn targets. A model and
+its distilled network are calibrated one after the other, each by its own windows.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,15 +28,10 @@ from gazediffusion.diffusion.olss import LinearSolver
 from gazediffusion.errors import GazeError, StoppedError
 from gazediffusion.generation.constraints import Constraints
 from gazediffusion.generation.generator import DiffusionGenerator
-from gazediffusion.models.checkpoint import (
-    Run,
-    RunConfig,
-    load_run,
-    load_tensors,
-    save_tensors,
-    write_config,
-)
-from gazediffusion.training.fitted_solver import fitted_solver
+from gazediffusion.generation.qualities import SamplerName
+from gazediffusion.models.checkpoint import Run, RunConfig, load_run, write_config
+from gazediffusion.models.tensors import load_tensors, save_tensors
+from gazediffusion.training.fitted_solver import distilled_solvers, fitted_solver
 from gazediffusion.urls import shown
 
 WINDOWS = 128  # of each task and round
@@ -55,9 +51,25 @@ class _State:
     """How far a calibration is: the round, and measured statistics (window, statistic) by task."""
 
     conditioning: Conditioning
-    solver: LinearSolver | None
+    solvers: tuple[LinearSolver, ...] = ()
     round: int = 0
     measured: list[Tensor] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Effort:
+    """n windows of each task and round; who is to know of it, and who may stop it.
+
+    before, total: windows done before, and windows in all.
+    """
+
+    n: int
+    rounds: int
+    progress: OnWindows
+    should_stop: Callable[[], bool]
+    say: Callable[[str], None]
+    before: int
+    total: int
 
 
 def calibrate(
@@ -68,9 +80,11 @@ def calibrate(
     progress: OnWindows = lambda done, total: None,
     should_stop: Callable[[], bool] = lambda: False,
     say: Callable[[str], None] = lambda line: None,
+    again: bool = True,
 ) -> None:
     """Calibrate a trained run by n windows of each task and round, and write its tables.
 
+    Its distilled network is calibrated as well. again: also what was calibrated before.
     progress(done, total): in windows. say: receives a line at the start. When `should_stop` returns
     True, the state is saved and StoppedError raised; the same call resumes.
     """
@@ -80,20 +94,52 @@ def calibrate(
     tasks = run.config.conditioning.tasks
     if run.config.conditioning.prior is None:
         raise GazeError("this model is not conditioned on summary statistics", path=folder)
-    total = rounds * n * len(tasks)
+    # A saved state of the distilled network is behind the model's.
+    has_model = is_due(run.config) or (again and not _has_state(run, n, rounds))
+    each = rounds * n * len(tasks)
+    total = each * (has_model + (run.distilled is not None))
+    if has_model:
+        effort = _Effort(n, rounds, progress, should_stop, say, 0, total)
+        state = _calibrated(replace(run, distilled=None), "its solver", _own_solver, effort)
+        # The configuration too: that of an earlier version had the tables in it.
+        solver = state.solvers[0] if state.solvers else None
+        config = replace(run.config, conditioning=state.conditioning, solver=solver)
+        run = replace(run, config=config)
+        write_config(folder, config)
+    if run.distilled is not None:
+        effort = _Effort(n, rounds, progress, should_stop, say, total - each, total)
+        state = _calibrated(run, "the solvers of its distilled network", distilled_solvers, effort)
+        calibrated = replace(run.distilled, conditioning=state.conditioning, solvers=state.solvers)
+        calibrated.save(folder)
+    (folder / STATE).unlink(missing_ok=True)
+
+
+def _own_solver(run: Run, n_windows: int) -> tuple[LinearSolver, ...]:
+    solver = fitted_solver(run, n_windows)
+    return () if solver is None else (solver,)
+
+
+def _calibrated(
+    run: Run,
+    what: str,
+    fit: Callable[[Run, int], tuple[LinearSolver, ...]],
+    effort: _Effort,
+) -> _State:
+    """The end of a calibration of a run, or of its distilled network where it has one."""
+    n, rounds, folder = effort.n, effort.rounds, run.path
     state = _restored(run, n, rounds)
     is_resumed = state.round or state.measured
-    first = "" if run.config.recipe.is_distilled else "its solver, then "
-    say(
+    effort.say(
         f"resuming the calibration of {shown(folder)} in round {state.round + 1} of {rounds}"
         if is_resumed
-        else f"calibrating {shown(folder)}: {first}{n} windows of each task in {rounds} rounds"
+        else f"calibrating {shown(folder)}: {what}, then {n} windows of each task in {rounds} "
+        "rounds"
     )
     if not is_resumed:
-        state.solver = fitted_solver(run, n)
-    run = replace(run, config=replace(run.config, solver=state.solver))
+        state.solvers = fit(run, n)
+    tasks = run.config.conditioning.tasks
     while state.round < rounds:
-        here = replace(run, config=replace(run.config, conditioning=state.conditioning))
+        here = _with(run, state)
         draws = [state.conditioning.draw(0, n, _SEED, task) for task in tasks]
         for number, task in enumerate(tasks):
             if len(state.measured) == number:
@@ -101,27 +147,40 @@ def calibrate(
             done = len(state.measured[number])
             if done == n:
                 continue
-            before = (state.round * len(tasks) + number) * n
-            generator = DiffusionGenerator.of_quality(here, "default", task=task)
-            for piece in generator.pieces(done, n, _SEED, _counted(progress, before, total)):
+            before = effort.before + (state.round * len(tasks) + number) * n
+            counted = _counted(effort.progress, before, effort.total)
+            for piece in _generator(here, task=task).pieces(done, n, _SEED, counted):
                 found = state.conditioning.measure(torch.from_numpy(piece), run.config.rate_hz)
                 assert found is not None
                 rows = state.measured[number]
                 state.measured[number] = torch.cat([rows, found]) if len(rows) else found
-                if should_stop():
+                if effort.should_stop():
                     _save(run, state, n, rounds)
                     raise StoppedError(
                         f"calibration stopped in round {state.round + 1} of {rounds}; "
                         f"{shown(folder)} is saved"
                     )
         after = state.conditioning.calibrate(draws, state.measured)
-        state = _State(after, state.solver, state.round + 1)
+        state = _State(after, state.solvers, state.round + 1)
         _save(run, state, n, rounds)
-    run = replace(run, config=replace(run.config, conditioning=state.conditioning))
-    conditioning = replace(state.conditioning, course=calibrated_course(run, n))
-    # The configuration too: that of an earlier version had the tables in it.
-    write_config(folder, replace(run.config, conditioning=conditioning))
-    (folder / STATE).unlink(missing_ok=True)
+    course = calibrated_course(_with(run, state), n)
+    return replace(state, conditioning=replace(state.conditioning, course=course))
+
+
+def _with(run: Run, state: _State) -> Run:
+    """The run that is sampled from: its own network, or the distilled one where it has one."""
+    network = run.network if run.distilled is None else run.distilled.network
+    solver = state.solvers[0] if state.solvers else None
+    config = replace(run.config, conditioning=state.conditioning, solver=solver)
+    return replace(run, config=config, network=network)
+
+
+def _generator(run: Run, **settings: Any) -> DiffusionGenerator:
+    """By a run of `_with`: a distilled network is sampled from by its solver."""
+    sampler: SamplerName = "auto" if run.distilled is None else "olss"
+    return DiffusionGenerator.of_quality(
+        replace(run, distilled=None), "default", sampler=sampler, **settings
+    )
 
 
 def calibrated_course(run: Run, n: int = WINDOWS) -> Course:
@@ -133,9 +192,8 @@ def calibrated_course(run: Run, n: int = WINDOWS) -> Course:
         uncorrected = replace(prior, generated_gain=prior.recorded_gain)
         here = replace(course, targets={task: uncorrected})
         targets = here.draw([task] * n, 0, length, rate_hz, _SEED)["targets"]
-        generator = DiffusionGenerator.of_quality(
+        generator = _generator(
             replace(run, config=_with_course(config, here)),
-            "default",
             task=task,
             constraints=Constraints(targets=targets),
         )
@@ -154,8 +212,8 @@ def _counted(progress: OnWindows, before: int, total: int) -> Callable[[float], 
 
 
 def _save(run: Run, state: _State, n: int, rounds: int) -> None:
-    header = {"round": state.round, "n": n, "rounds": rounds, "weights_sha256": run.weights_sha256}
-    header["solver"] = state.solver.to_json() if state.solver else None
+    header = {**_identity(run, n, rounds), "round": state.round}
+    header["solvers"] = [solver.to_json() for solver in state.solvers]
     tensors = {f"prior.{name}": table for name, table in state.conditioning.to_tensors().items()}
     tensors |= {f"measured.{k}": rows for k, rows in enumerate(state.measured)}
     save_tensors(run.path / STATE, tensors, header)
@@ -166,14 +224,25 @@ def _restored(run: Run, n: int, rounds: int) -> _State:
     path, conditioning = run.path / STATE, run.config.conditioning
     if path.is_file():
         tensors, header = load_tensors(path)
-        if (header["n"], header["rounds"], header["weights_sha256"]) == (
-            n,
-            rounds,
-            run.weights_sha256,
-        ):
+        identity = _identity(run, n, rounds)
+        if {key: header.get(key) for key in identity} == identity:
             tables = {k[6:]: table for k, table in tensors.items() if k.startswith("prior.")}
             measured = [tensors[f"measured.{k}"] for k in range(len(tensors) - len(tables))]
             restored = Conditioning.from_json(conditioning.to_json(), tables)
-            solver = LinearSolver.from_json(header["solver"]) if header.get("solver") else None
-            return _State(restored, solver, header["round"], measured)
-    return _State(conditioning.uncalibrated(), None)
+            solvers = tuple(LinearSolver.from_json(one) for one in header["solvers"])
+            return _State(restored, solvers, header["round"], measured)
+    return _State(conditioning.uncalibrated())
+
+
+def _has_state(run: Run, n: int, rounds: int) -> bool:
+    """Whether the calibration of the run's distilled network was begun."""
+    if run.distilled is None or not (run.path / STATE).is_file():
+        return False
+    header = load_tensors(run.path / STATE)[1]
+    return bool(header.get("weights") == _identity(run, n, rounds)["weights"])
+
+
+def _identity(run: Run, n: int, rounds: int) -> dict[str, Any]:
+    """What a saved state must be of."""
+    distilled = None if run.distilled is None else run.distilled.sha256
+    return {"n": n, "rounds": rounds, "weights": [run.weights_sha256, distilled]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -14,8 +15,10 @@ from torch import Tensor
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError, StoppedError
 from gazediffusion.files import read_json, write_json
-from gazediffusion.models.checkpoint import CONFIG, Run, load_tensors, save_tensors, write_config
+from gazediffusion.models.checkpoint import CONFIG, Run, write_config
+from gazediffusion.models.pretrained import LABELS, LOSSES, SCORES
 from gazediffusion.models.recipes import Recipe
+from gazediffusion.models.tensors import load_tensors, save_tensors
 from gazediffusion.urls import shown
 
 WEIGHTS = "best.safetensors"
@@ -46,7 +49,7 @@ def require_fit(model: Run, parts: Sequence[Windows], done: str) -> None:
     """Refuse models and windows that cannot be combined. done: as "distilled"."""
     config = model.config
     recipe = config.recipe
-    if recipe.process != "edm" or not recipe.is_conditioned or recipe.is_distilled:
+    if recipe.process != "edm" or not recipe.is_conditioned:
         raise GazeError(
             f"a model of recipe {recipe.name} cannot be {done}",
             remedy="take one of recipe joint or steerable",
@@ -65,6 +68,17 @@ def require_fit(model: Run, parts: Sequence[Windows], done: str) -> None:
             config.conditioning.task_number(task)
 
 
+def copy_run(run: Run, folder: Path) -> None:
+    """Put a trained run, with what belongs to it but no distilled network, into a new folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in (LABELS, LOSSES, SCORES):
+        if (run.path / name).is_file():
+            shutil.copyfile(run.path / name, folder / name)
+    header = {"epoch": run.epoch, "validation_loss": run.validation_loss}
+    save_tensors(folder / WEIGHTS, run.network.state_dict(), header)
+    write_config(folder, run.config)
+
+
 def open_folder(
     folder: Path, settings_file: str, plain: Mapping[str, Any], model: Run, recipe: Recipe
 ) -> None:
@@ -72,10 +86,10 @@ def open_folder(
 
     settings_file, plain: what the run depends on, and the file in the folder that says so.
     """
-    path, here = folder / settings_file, json.loads(json.dumps(plain))
+    path = folder / settings_file
     if not folder.exists() or not any(folder.iterdir()):
         folder.mkdir(parents=True, exist_ok=True)
-        write_json(path, here)
+        write_json(path, plain)
         config = replace(
             model.config,
             recipe=recipe,
@@ -87,12 +101,17 @@ def open_folder(
         return
     if not path.is_file() or not (folder / CONFIG).is_file():
         raise GazeError("the folder has something else in it", path=folder, remedy="name a new one")
-    there = read_json(path)
+    require_same(path, plain)
+
+
+def require_same(path: Path, plain: Mapping[str, Any]) -> None:
+    """Refuse to resume with other settings than those in the file."""
+    there, here = read_json(path), json.loads(json.dumps(plain))
     if there != here:
         changed = [key for key in here if there.get(key) != here[key]]
         raise GazeError(
             f"the folder has a {path.stem} with other {' and '.join(changed)}",
-            path=folder,
+            path=path.parent,
             remedy="name a new folder, or give the same settings to resume",
         )
 
@@ -135,12 +154,17 @@ def run_steps(
             )
 
 
-def save_weights(folder: Path, weights: dict[str, Tensor], epoch: int) -> None:
-    """The weights of the run; those that are not finite are refused."""
+def require_finite(folder: Path, weights: Mapping[str, Tensor]) -> None:
+    """Refuse weights that are not finite."""
     if not all(bool(weight.isfinite().all()) for weight in weights.values()):
         raise GazeError(
             "the weights are not finite",
             path=folder,
             remedy="lower `learning_rate`, or set `precision` to fp32",
         )
+
+
+def save_weights(folder: Path, weights: Mapping[str, Tensor], epoch: int) -> None:
+    """The weights of the run; those that are not finite are refused."""
+    require_finite(folder, weights)
     save_tensors(folder / WEIGHTS, weights, {"epoch": epoch})

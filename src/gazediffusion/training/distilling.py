@@ -1,6 +1,6 @@
-"""Distillation: a run folder with a student of a trained model, resumable at any point.
+"""Distillation: a distilled network is added to a trained run, resumable at any point.
 
-config.json, conditioning.safetensors, best.safetensors   the student, as in any run folder
+distilled.safetensors      the network, as its difference from the model's (models/distilled.py)
 distillation.json          settings, and the weights that it is distilled from
 distillation.safetensors   all that is needed to resume; removed at the end
 distillation.jsonl         the error at each level, from time to time
@@ -10,21 +10,25 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
-from gazediffusion.models.checkpoint import Run, read_config
+from gazediffusion.errors import GazeError
+from gazediffusion.files import write_json
+from gazediffusion.models.checkpoint import Run, load_run
+from gazediffusion.models.distilled import DISTILLED, Distilled
+from gazediffusion.models.pretrained import pretrained_folder
 from gazediffusion.training import calibration
 from gazediffusion.training.derived import (
-    WEIGHTS,
-    open_folder,
+    copy_run,
+    require_finite,
     require_fit,
+    require_same,
     restored,
     run_steps,
-    save_weights,
 )
 from gazediffusion.training.learner import average_weight_at, choose_precision
 from gazediffusion.training.student import Distillation, Student
@@ -51,11 +55,12 @@ def distill(
     should_stop: Callable[[], bool] = lambda: False,
     say: Callable[[str], None] = lambda line: None,
 ) -> Path:
-    """Distill a model into a run folder and calibrate it; returns the folder.
+    """Distill a model, add the distilled network to a run folder and calibrate it.
 
-    windows: what the teacher was trained on, or recordings of the same tasks; the training
-    participants are taken. on_step, on_calibration(done, total): count windows. When `should_stop`
-    returns True, what was done is saved and StoppedError raised; the same call resumes.
+    folder: the model's own, or a new one that the model is copied to; it is returned. windows: what
+    the teacher was trained on, or recordings of the same tasks; the training participants are
+    taken. on_step, on_calibration(done, total): count windows. When `should_stop` returns True,
+    what was done is saved and StoppedError raised; the same call resumes.
     """
     folder, settings = Path(folder), settings or Distillation()
     parts = [windows] if isinstance(windows, Windows) else list(windows)
@@ -63,15 +68,9 @@ def distill(
     on = choose_device(device)
     chosen = choose_precision(precision, teacher.config.recipe, on)
     plain = {"settings": settings.to_json(), "seed": seed, "teacher": teacher.weights_sha256}
-    recipe = replace(
-        teacher.config.recipe,
-        name="distilled",
-        levels=settings.levels,
-        sampling_steps=len(settings.levels),
-    )
-    open_folder(folder, SETTINGS, plain, teacher, recipe)
+    _open(teacher, folder, plain)
     total = settings.n_steps
-    if not (folder / WEIGHTS).is_file():
+    if not (folder / DISTILLED).is_file():
         fast = on.type == "cuda"
         student = Student(
             teacher,
@@ -85,14 +84,41 @@ def distill(
         )
         done = restored(folder / STATE, student.load)
         say(
-            f"resuming {shown(folder)} after {done} of {total} steps"
+            f"resuming the distillation in {shown(folder)} after {done} of {total} steps"
             if done
             else f"distilling into {shown(folder)}: {total} steps"
         )
         _run(student, folder, done, save_every_s, on_step, should_stop)
-    if calibration.is_due(read_config(folder)):
-        calibration.calibrate(folder, on, progress=on_calibration, should_stop=should_stop, say=say)
+        change = {name: tensor.cpu() for name, tensor in student.average.items()}
+        require_finite(folder, change)
+        conditioning = teacher.config.conditioning.uncalibrated()
+        Distilled(teacher.network, change, conditioning, (), plain, "").save(folder)
+        (folder / STATE).unlink(missing_ok=True)
+    distilled = load_run(folder).distilled
+    if distilled is not None and not distilled.is_calibrated:
+        calibration.calibrate(
+            folder, on, progress=on_calibration, should_stop=should_stop, say=say, again=False
+        )
     return folder
+
+
+def _open(teacher: Run, folder: Path, plain: Mapping[str, Any]) -> None:
+    """Put the teacher into a new folder, or check that the folder has this very distillation."""
+    if (folder / SETTINGS).is_file():
+        require_same(folder / SETTINGS, plain)
+        return
+    is_own = folder.resolve() == teacher.path.resolve()
+    if is_own and folder.resolve().parent == pretrained_folder():
+        raise GazeError("a packaged model stays as it is", path=folder, remedy="name a new folder")
+    if not is_own and folder.exists() and any(folder.iterdir()):
+        raise GazeError("the folder has something else in it", path=folder, remedy="name a new one")
+    if not is_own:
+        copy_run(teacher, folder)
+    elif (folder / DISTILLED).is_file():
+        raise GazeError(
+            "the model has a distilled network", path=folder, remedy="name a new folder"
+        )
+    write_json(folder / SETTINGS, plain)
 
 
 def rate_at(step: int, total: int) -> float:
@@ -120,8 +146,6 @@ def _run(
             _log(student, folder, step + 1)
 
     run_steps(folder / STATE, done, total, update, student.state, save_every_s, should_stop)
-    save_weights(folder, dict(student.average.named_parameters()), total)
-    (folder / STATE).unlink(missing_ok=True)
 
 
 def _log(student: Student, folder: Path, step: int) -> None:

@@ -1,12 +1,14 @@
-"""A solver fitted to a trained run, so that windows take few evaluations (diffusion/olss.py).
+"""Solvers fitted to a trained run, so that windows take few evaluations (diffusion/olss.py).
 
 No recordings are needed: the coefficients follow from windows that the model generates in many
-steps. They are fitted to unsteered windows of all tasks, and used for every window.
+steps. They are fitted to unsteered windows of all tasks, and used for every window. Solvers of a
+distilled network follow the windows of the model that it is distilled from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -14,47 +16,67 @@ from torch import Tensor
 
 from gazediffusion.conditioning.sequences import Sequences
 from gazediffusion.diffusion.ddim import WindowNoise
-from gazediffusion.diffusion.olss import LinearSolver
+from gazediffusion.diffusion.olss import LinearSolver, reference
 from gazediffusion.diffusion.solvers import CleanEstimate
 from gazediffusion.generation.edm_sampling import sample_edm
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.models.checkpoint import Run
+from gazediffusion.models.unet import UNet
 
-# Of seven steps, by a search (docs/log.md); those of another number of steps lie between them.
+# By searches (docs/log.md). Those of another number of steps of the model lie between its seven.
 _LEVELS = (13.05, 5.233, 3.089, 2.026, 1.057, 0.3884, 0.0969)
+_DISTILLED_LEVELS = ((13.63, 6.325, 2.936, 1.125, 0.2936), (11.25, 3.557, 1.651, 0.4309))
 _MOST_WINDOWS = 32  # more do not change the coefficients by much
 _SEED = 1000
 
 
 def levels_of(n_steps: int) -> list[float]:
-    """The noise levels of a solver with so many steps, from the highest."""
+    """The noise levels of a model's solver with so many steps, from the highest."""
     place, known = np.linspace(0.0, 1.0, n_steps), np.linspace(0.0, 1.0, len(_LEVELS))
     found = np.exp(np.interp(place, known, np.log(_LEVELS)))
     return [float(f"{level:.4g}") for level in found]
 
 
-@torch.inference_mode()
 def fitted_solver(run: Run, n_windows: int = _MOST_WINDOWS) -> LinearSolver | None:
-    """The solver of a run, fitted by up to so many windows; None of a distilled model."""
+    """The solver of a run, fitted by up to so many windows; None of one of the paper's."""
+    recipe = run.config.recipe
+    if recipe.process != "edm":
+        return None
+    return _fitted(run, run.network, [levels_of(recipe.solver_steps)], n_windows)[0]
+
+
+def distilled_solvers(run: Run, n_windows: int = _MOST_WINDOWS) -> tuple[LinearSolver, ...]:
+    """The solvers of a run's distilled network, the one with the most steps first."""
+    assert run.distilled is not None
+    return _fitted(run, run.distilled.network, _DISTILLED_LEVELS, n_windows)
+
+
+@torch.inference_mode()
+def _fitted(
+    run: Run, network: UNet, levels: Sequence[Sequence[float]], n_windows: int
+) -> tuple[LinearSolver, ...]:
+    """Solvers of a network at these levels, closest to many steps of the run's own network."""
     config = run.config
     recipe, process = config.recipe, config.recipe.edm
-    if recipe.process != "edm" or recipe.is_distilled:
-        return None
     n_windows = min(n_windows, _MOST_WINDOWS)
     device = next(run.network.parameters()).device
     # Before its calibration, so that a second one finds the same.
     drawn = config.conditioning.uncalibrated().draw(0, n_windows, _SEED)
     condition = tuple(part.to(device) for part in drawn.condition)
-    fitted: list[LinearSolver] = []
-
-    def fit(denoise: CleanEstimate, noise: Tensor) -> Iterator[Tensor]:
-        levels = levels_of(recipe.solver_steps)
-        fitted.append(
-            LinearSolver.fit(denoise, noise, levels, process.sigma_max, process.sigma_min)
-        )
-        yield noise
-
     noise = WindowNoise(_SEED, range(n_windows), (recipe.gaze_channels, config.length), device)
-    network = DiffusionGenerator.of_quality(run, "best").network
-    list(sample_edm(network, recipe, noise, condition, Sequences(), fit))
-    return fitted[0]
+    is_bf16 = DiffusionGenerator.of_quality(run, "best").bf16
+    denoisers: list[CleanEstimate] = []
+
+    def keep(denoise: CleanEstimate, x: Tensor) -> Iterator[Tensor]:
+        denoisers.append(denoise)
+        yield x
+
+    for one in (run.network, network):
+        used = copy.deepcopy(one).bfloat16() if is_bf16 else one
+        list(sample_edm(used, recipe, noise, condition, Sequences(), keep))
+    highest, lowest, x = process.sigma_max, process.sigma_min, noise.first
+    solvers = []
+    for some in levels:
+        states = reference(denoisers[0], x * highest, some, highest, lowest)
+        solvers.append(LinearSolver.fit(denoisers[1], x, some, states))
+    return tuple(solvers)

@@ -28,15 +28,14 @@ from gazediffusion.models.checkpoint import (
     Run,
     RunConfig,
     changed_settings,
-    load_tensors,
     present_names,
     read_config,
-    save_tensors,
     with_prefix,
     write_config,
 )
 from gazediffusion.models.recipes import Recipe
 from gazediffusion.models.representations import Joint
+from gazediffusion.models.tensors import load_tensors, save_tensors
 from gazediffusion.training.batches import Batch, Batches, fixed_validation, some_held_out
 from gazediffusion.training.distributed import Processes, by_first
 from gazediffusion.training.fine_tuning import initial_weights, initialised_config

@@ -11,8 +11,9 @@ from gazediffusion.training.loop import Epoch
 class TrainingSettings(TypedDict, total=False):
     """How a model is trained; see `training.training.train`.
 
-    epochs, batch_size, learning_rate: override the recipe's. on_step, on_epoch, on_calibration and
-    say: receive the progress. should_stop: asks for a stop, after which the same call resumes.
+    epochs, batch_size, learning_rate: override the recipe's. on_step, on_epoch, on_calibration,
+    on_distillation and say: receive the progress. should_stop: asks for a stop, after which the
+    same call resumes.
     """
 
     seed: int
@@ -27,5 +28,6 @@ class TrainingSettings(TypedDict, total=False):
     on_step: Callable[[int, int], None]
     on_epoch: Callable[[Epoch], None]
     on_calibration: Callable[[float, int], None]
+    on_distillation: Callable[[int, int], None]
     should_stop: Callable[[], bool]
     say: Callable[[str], None]

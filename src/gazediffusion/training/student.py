@@ -28,6 +28,7 @@ from gazediffusion.data.windows import Windows
 from gazediffusion.diffusion.solvers import combined, step_weights
 from gazediffusion.errors import GazeError
 from gazediffusion.models.checkpoint import Run
+from gazediffusion.models.low_rank import LowRank
 from gazediffusion.training.batches import Batches
 from gazediffusion.training.optimizers import move_averages, restore_state
 from gazediffusion.training.slots import Slots
@@ -41,20 +42,21 @@ class Distillation:
     """How a student is trained.
 
     levels: of noise, one evaluation each. n_steps: of training. group: windows at each level in a
-    step. n_between: the teacher's steps for one of the student's. average: decay of the averaged
-    weights.
+    step. n_between: the teacher's steps for one of the student's. rank: of the change of weights.
+    average: decay of its average.
     """
 
     levels: tuple[float, ...] = (13.0, 4.5, 2.2, 1.1, 0.45, 0.12)
     n_steps: int = 6_000
     group: int = 32
-    learning_rate: float = 2e-4
+    learning_rate: float = 1e-3
     n_between: int = 4
+    rank: int = 32
     average: float = 0.998
 
     def __post_init__(self) -> None:
-        if min(self.n_steps, self.group, self.n_between) < 1:
-            raise GazeError("`steps`, `batch_size` and `n_between` must be 1 or more")
+        if min(self.n_steps, self.group, self.n_between, self.rank) < 1:
+            raise GazeError("`steps`, `batch_size`, `n_between` and `rank` must be 1 or more")
         if list(self.levels) != sorted(set(self.levels), reverse=True) or self.levels[-1] <= 0:
             raise GazeError(f"`levels` must decrease and be above 0, not {self.levels}")
 
@@ -90,13 +92,14 @@ class Student:
         self.n_windows = self.batches.batch_size * len(settings.levels)
         # A copy: the teacher's own network stays on its device.
         network = copy.deepcopy(teacher.network).float().to(device).eval().requires_grad_(False)
-        self.average = copy.deepcopy(network)
         self.network = copy.deepcopy(network).train().requires_grad_(True)
+        self.change = LowRank(self.network, settings.rank, seed)
+        self.average = {name: tensor.clone() for name, tensor in self.change.tensors.items()}
         self.teacher = network.bfloat16() if precision == "bf16" else network
         self.rate, self.average_weight = (torch.zeros((), device=device) for _ in range(2))
         on_gpu = device.type == "cuda"
         self.optimizer = torch.optim.AdamW(
-            self.network.parameters(),
+            list(self.change.tensors.values()),
             lr=self.rate,
             betas=(0.9, 0.99),
             weight_decay=0.0,
@@ -169,12 +172,14 @@ class Student:
         ):
             clean = self._denoised(self._student, slots.x, self.sigma)
         error = self.process.weighted((clean - aim).square(), self.sigma, slots.counts)
-        self.optimizer.zero_grad(set_to_none=True)
+        self.network.zero_grad(set_to_none=True)
         error.mean().backward()  # type: ignore[no-untyped-call]
-        parameters: Any = list(self.network.parameters())
-        torch.nn.utils.clip_grad_norm_(parameters, self.recipe.gradient_clip, foreach=True)
+        self.change.pass_gradients()
+        tensors: Any = list(self.change.tensors.values())
+        torch.nn.utils.clip_grad_norm_(tensors, self.recipe.gradient_clip, foreach=True)
         self.optimizer.step()
-        move_averages(self.average.parameters(), parameters, self.average_weight)
+        self.change.set_weights()
+        move_averages(self.average.values(), tensors, self.average_weight)
         self.errors.copy_(error.detach().reshape(len(self.errors), -1).mean(dim=1))
         ratio = self.ratio[:, None, None]
         slots.advance(ratio * slots.x + (1 - ratio) * clean.detach())
@@ -193,17 +198,21 @@ class Student:
             if k:
                 x = combined(before, fine[k] / fine[k - 1], self.corrected[k - 1], values)
             before, x = x, combined(x, fine[k + 1] / fine[k], weights, values)
-        end = self._denoised(self._teacher, x, self.fine[-1])
         ratio = self.ratio[:, None, None]
-        aim = torch.where(ratio > 0, (x - ratio * self.slots.x) / (1 - ratio), end)
+        aim = (x - ratio * self.slots.x) / (1 - ratio)
+        last = slice(-self.slots.n_new, None)
+        aim[last] = self._denoised(self._teacher, x[last], self.fine[-1, last], last)
         return torch.where(self.slots.counts > 0, aim, self.slots.real)
 
-    def _denoised(self, network: Any, x: Tensor, sigma: Tensor) -> Tensor:
-        """Estimates (window, channel, time), given samples in their places."""
+    def _denoised(
+        self, network: Any, x: Tensor, sigma: Tensor, which: slice = slice(None)
+    ) -> Tensor:
+        """Estimates (window, channel, time) of some windows, given samples in their places."""
         slots, n = self.slots, self.recipe.network.channels - x.shape[1]
-        given = (slots.condition, slots.sequences)[: 1 + self.recipe.is_steerable]
+        given = (slots.condition[which], slots.sequences[which])[: 1 + self.recipe.is_steerable]
         clean = self.process.denoise(network, functional.pad(x, (0, 0, 0, n)), sigma, *given)
-        return torch.where(slots.counts > 0, clean[:, : x.shape[1]].float(), slots.real)
+        gaze = clean[:, : x.shape[1]].float()
+        return torch.where(slots.counts[which] > 0, gaze, slots.real[which])
 
     def _recorded(self) -> Callable[[], None]:
         """The step as a CUDA graph; weights and windows stay as they were."""
@@ -214,7 +223,7 @@ class Student:
             for _ in range(3):
                 self._update()
         torch.cuda.current_stream().wait_stream(side)
-        self.optimizer.zero_grad(set_to_none=True)
+        self.network.zero_grad(set_to_none=True)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             self._update()
@@ -224,21 +233,21 @@ class Student:
 
     def state(self) -> dict[str, Tensor]:
         """Everything that a step changes, by name; live tensors, not copies."""
-        tensors = {f"average.{name}": p.data for name, p in self.average.named_parameters()}
-        for name, parameter in self.network.named_parameters():
-            tensors[f"student.{name}"] = parameter.data
-            for key, value in self.optimizer.state.get(parameter, {}).items():
+        tensors = {f"average.{name}": tensor for name, tensor in self.average.items()}
+        for name, tensor in self.change.tensors.items():
+            tensors[f"change.{name}"] = tensor
+            for key, value in self.optimizer.state.get(tensor, {}).items():
                 tensors[f"{key}.{name}"] = value
         return tensors | {f"slots.{name}": tensor for name, tensor in self.slots.state().items()}
 
     @torch.no_grad()
     def load(self, tensors: dict[str, Tensor]) -> None:
         """Put back what `state` gave, in place, so that a captured graph sees it."""
-        for name, parameter in self.average.named_parameters():
-            parameter.copy_(tensors[f"average.{name}"])
-        for name, parameter in self.network.named_parameters():
-            parameter.copy_(tensors[f"student.{name}"])
+        for name, tensor in self.change.tensors.items():
+            self.average[name].copy_(tensors[f"average.{name}"])
+            tensor.copy_(tensors[f"change.{name}"])
             saved = {key: tensors.get(f"{key}.{name}") for key in _KEPT}
-            restore_state(self.optimizer.state[parameter], saved, self.device)
+            restore_state(self.optimizer.state[tensor], saved, self.device)
+        self.change.set_weights()
         for name, tensor in self.slots.state().items():
             tensor.copy_(tensors[f"slots.{name}"])

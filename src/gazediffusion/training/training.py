@@ -1,11 +1,13 @@
 """Training a model from windows to a calibrated run folder, resumable at any point.
 
 Training proper is the loop's (loop.py); a model conditioned on summary statistics is then
-calibrated (calibration.py). Both resume where they were stopped.
+calibrated (calibration.py), and distilled where its recipe says so (distilling.py). All resume
+where they were stopped.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +15,13 @@ from pathlib import Path
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
 from gazediffusion.errors import GazeError, StoppedError
-from gazediffusion.models.checkpoint import CONFIG, Run, read_config, read_metrics
+from gazediffusion.models.checkpoint import CONFIG, Run, load_run, read_config, read_metrics
 from gazediffusion.models.recipes import Recipe, find_recipe
 from gazediffusion.training import calibration
+from gazediffusion.training.distilling import distill
 from gazediffusion.training.distributed import by_first, joined
 from gazediffusion.training.loop import Epoch, train_epochs
+from gazediffusion.training.student import Distillation
 from gazediffusion.urls import shown
 
 # The learning rate of fine-tuning, as a share of the recipe's.
@@ -42,20 +46,22 @@ def train(
     on_step: Callable[[int, int], None] = lambda done, total: None,
     on_epoch: Callable[[Epoch], None] = lambda epoch: None,
     on_calibration: Callable[[float, int], None] = lambda done, total: None,
+    on_distillation: Callable[[int, int], None] = lambda done, total: None,
     should_stop: Callable[[], bool] = lambda: False,
     say: Callable[[str], None] = lambda line: None,
 ) -> Path:
-    """Train into a run folder and calibrate; returns the folder.
+    """Train into a run folder, calibrate and distill; returns the folder.
 
     windows: one windows file, or for the joint recipe several.
     recipe: a name or a recipe; None is the initial model's, or that of the windows' protocol.
     initial: a trained run whose weights and scales are taken; None is random weights.
     epochs, batch_size, learning_rate: override the recipe's; with `initial` the learning rate is
         half the recipe's by default.
-    on_step, on_calibration(done, total): count windows. say: receives one line per phase.
+    on_step, on_calibration, on_distillation(done, total): count windows. say: receives one line per
+        phase.
     When `should_stop` returns True, what was done is saved and StoppedError raised; the same call
     resumes. Processes that torchrun has started train together when each makes this call; the first
-    writes, calibrates and calls `on_step`, `on_epoch`, `on_calibration` and `say`.
+    writes, calibrates, distills and calls the functions that receive the progress.
     """
     folder = Path(folder)
     if seed < 0:
@@ -104,7 +110,29 @@ def train(
                 say=say,
             )
 
+    def distilled() -> None:
+        n_windows = sum(len(part.train) for part in parts)
+        per_epoch = math.ceil(n_windows / chosen.batch_size)
+        n_steps = round(chosen.distillation * chosen.epochs * per_epoch)
+        if n_steps:
+            distill(
+                load_run(folder),
+                parts,
+                folder,
+                Distillation(n_steps=n_steps),
+                seed=seed,
+                device=device,
+                precision=precision,
+                compiled=compiled,
+                save_every_s=save_every_s,
+                on_step=on_distillation,
+                on_calibration=on_calibration,
+                should_stop=should_stop,
+                say=say,
+            )
+
     by_first(processes, calibrated)
+    by_first(processes, distilled)
     return folder
 
 

@@ -26,6 +26,7 @@ LABELS = "labels.json"  # in the folder of a model: `generation.label_sequences.
 SCORES = "scores.json"  # in the folder of a model: `scoring.calibration.Calibration`
 HUB_PREFIX = "hf:"  # before the name of a repository of the Hugging Face hub
 DEFAULT = "joint"  # the model taken where none is named
+_DISTILLED_LEVELS = 15  # of a packaged model's distilled network
 
 
 def pretrained_folder() -> Path:
@@ -76,7 +77,10 @@ def load_model(
 
 
 def save_pretrained(run: Run, folder: Path, levels: int) -> None:
-    """Write a run's weights, rounded to `levels`, and configuration as a packaged model."""
+    """Write a run's weights, rounded to `levels`, and configuration as a packaged model.
+
+    Its distilled network is written too, with rounded factors.
+    """
     from gazediffusion.models.checkpoint import write_config
     from gazediffusion.models.compact import save_compact
 
@@ -84,6 +88,8 @@ def save_pretrained(run: Run, folder: Path, levels: int) -> None:
     save_compact(folder / WEIGHTS, run.network.state_dict(), levels, header)
     sha256 = sha256_of(folder / WEIGHTS)
     write_config(folder, run.config, weights_sha256=sha256)
+    if run.distilled is not None:
+        run.distilled.save(folder, _DISTILLED_LEVELS)
 
 
 def _load(folder: Path, device: torch.device | str) -> Run:
