@@ -76,6 +76,17 @@ class LinearSolver:
         return cls(tuple(map(float, values["levels"])), coefficients)
 
     @classmethod
+    def ddim(cls, levels: Sequence[float], n_channels: int) -> LinearSolver:
+        """DDIM steps, x' = r x + (1 - r) D with r the next level over the level; the last is D."""
+        steps: list[tuple[tuple[float, ...], ...]] = []
+        weights = [levels[0]]
+        for here, there in pairwise((*levels, 0.0)):
+            ratio = there / here
+            weights = [*(ratio * weight for weight in weights), 1 - ratio]
+            steps.append((tuple(weights),) * n_channels)
+        return cls(tuple(levels), tuple(steps))
+
+    @classmethod
     def fit(
         cls,
         denoise: CleanEstimate,

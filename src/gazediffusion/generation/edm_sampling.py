@@ -96,7 +96,8 @@ def sample_edm(
             gaze = torch.where(known.isfinite(), known, gaze)
         return gaze
 
-    return solve(denoise, noise.draw())
+    # Estimates have what is given in its place; combinations of them by a fitted solver do not.
+    return map(in_place, solve(denoise, noise.draw()))
 
 
 def solve_of(config: RunConfig, sampler: str, steps: int) -> Solve:

@@ -84,8 +84,7 @@ class DiffusionGenerator:
             raise GazeError(f"`batch_size` must be 1 or more, not {self.batch_size}")
         if self.task is not None:
             config.conditioning.task_number(self.task)
-        is_steered = self.constraints is not None or self.n_samples > config.length
-        if is_steered and not config.conditioning.sequences:
+        if self.is_steered and not config.conditioning.sequences:
             raise GazeError(
                 f"this model is not steerable: it generates windows of "
                 f"{config.length / config.rate_hz:g} s and takes no constraints",
@@ -110,8 +109,17 @@ class DiffusionGenerator:
 
     @property
     def _sampling(self) -> tuple[SamplerName, int]:
-        """Sampler and steps in force."""
-        return qualities.sampling_of(self.run, "default", self.sampler, self.steps, self.guidance)
+        """Sampler and steps in force. Solvers fitted to unsteered windows are not for others."""
+        given = (self.sampler, self.steps, self.guidance)
+        sampler, steps = qualities.sampling_of(self.run, "default", *given)
+        if sampler == "distilled" and self.run.distilled is not None and self.is_steered:
+            steps = len(self.run.distilled.steered.levels)
+        return sampler, steps
+
+    @property
+    def is_steered(self) -> bool:
+        """Whether windows keep to something: constraints, or the gaze before of long gaze."""
+        return self.constraints is not None or self.n_samples > self.run.config.length
 
     @cached_property
     def sampled(self) -> Run:
@@ -145,8 +153,7 @@ class DiffusionGenerator:
         """Whether targets or beginnings are drawn for windows of some task, as for long gaze."""
         config = self.run.config
         is_free = self.constraints is None and self.style is None
-        is_long = self.n_samples > config.length
-        return is_free and is_long and config.conditioning.course.draws_for([*self.screens])
+        return is_free and self.is_steered and config.conditioning.course.draws_for([*self.screens])
 
     @property
     def n_samples(self) -> int:
@@ -158,22 +165,14 @@ class DiffusionGenerator:
 
         windows_each: how many windows of the model's length one window is generated in.
         """
-        config, run = self.run.config, self.run
+        config = self.run.config
         return {
             "window_samples": self.n_samples,
             "windows_each": len(window_starts(self.n_samples, config.length, config.rate_hz)),
             "rate_hz": config.rate_hz,
             "screens": self.screens,
             "sampling": self.settings,
-            "model": {
-                "recipe": config.recipe.name,
-                "training_seed": config.seed,
-                "weights": run.weights,
-                "weights_sha256": run.weights_sha256,
-                "epoch": run.epoch,
-                "validation_loss": run.validation_loss,
-                "trained_on": dict(config.data),
-            },
+            "model": self.run.describe(),
         }
 
     @property

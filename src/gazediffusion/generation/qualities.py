@@ -111,14 +111,15 @@ def require_sampler(
         raise GazeError(f"`sampler` must be {names} for this model, not {sampler!r}")
     if sampler == "distilled":
         fitted = _fitted_steps(run)
-        if not fitted:
+        if run.distilled is None or not fitted:
             raise GazeError(
                 "this run has no distilled network",
                 remedy="add one with gazediffusion distill, or take another `sampler`",
             )
-        if steps not in fitted:
-            known = " or ".join(map(str, fitted))
-            raise GazeError(f"`steps` of sampler distilled must be {known}, not {steps}")
+        if run.distilled.solver_of(steps) is None:
+            known = ", ".join(map(str, fitted))
+            n = len(run.distilled.steered.levels)
+            raise GazeError(f"`steps` of sampler distilled must be {known} or {n}, not {steps}")
         if guidance != 1:
             raise GazeError(
                 "`guidance` is not defined for a distilled network",

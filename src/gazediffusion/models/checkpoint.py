@@ -193,6 +193,18 @@ class Run:
         network = copy.deepcopy(self.network).to(device)
         return replace(self, network=network, distilled=distilled)
 
+    def describe(self) -> dict[str, Any]:
+        """What a card says of the model."""
+        return {
+            "recipe": self.config.recipe.name,
+            "training_seed": self.config.seed,
+            "weights": self.weights,
+            "weights_sha256": self.weights_sha256,
+            "epoch": self.epoch,
+            "validation_loss": self.validation_loss,
+            "trained_on": dict(self.config.data),
+        }
+
     def with_distilled(self, steps: int) -> Run:
         """The run with the distilled network in the model's place, and its solver of so many steps.
 
@@ -200,8 +212,11 @@ class Run:
         """
         distilled = self.distilled
         assert distilled is not None
-        solver = next(one for one in distilled.solvers if len(one.levels) == steps)
-        config = replace(self.config, conditioning=distilled.conditioning, solver=solver)
+        config = replace(
+            self.config,
+            conditioning=distilled.conditioning,
+            solver=distilled.solver_of(steps),
+        )
         return replace(self, network=distilled.network, config=config, distilled=None)
 
 
@@ -302,7 +317,8 @@ def run_of(
     load_weights(network, tensors, path)
     distilled = None
     if weights == "best":
-        distilled = load_distilled(folder, network, config.conditioning, device)
+        n_channels = config.recipe.gaze_channels
+        distilled = load_distilled(folder, network, config.conditioning, n_channels, device)
     return Run(
         path=folder,
         config=config,

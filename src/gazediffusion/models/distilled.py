@@ -32,16 +32,24 @@ DISTILLED = "distilled.safetensors"
 class Distilled:
     """A distilled network, what it is conditioned on and its solvers.
 
-    change: of the model's weights, low-rank. solvers: from the most steps to the fewest, empty
-    before the calibration. settings: of the distillation, plain values. sha256: of its file.
+    change: of the model's weights, low-rank. solvers: fitted to unsteered windows, from the most
+    steps to the fewest; empty before the calibration. steered: that of windows that keep to
+    constraints, DDIM at the levels of the distillation. settings: of the distillation, plain
+    values. sha256: of its file.
     """
 
     network: UNet
     change: Mapping[str, Tensor]
     conditioning: Conditioning
     solvers: tuple[LinearSolver, ...]
+    steered: LinearSolver
     settings: Mapping[str, Any]
     sha256: str
+
+    def solver_of(self, steps: int) -> LinearSolver | None:
+        """The solver with so many steps."""
+        known = {len(one.levels): one for one in (self.steered, *self.solvers)}
+        return known.get(steps)
 
     @property
     def is_calibrated(self) -> bool:
@@ -66,9 +74,16 @@ class Distilled:
 
 
 def load_distilled(
-    folder: Path, network: UNet, conditioning: Conditioning, device: torch.device | str
+    folder: Path,
+    network: UNet,
+    conditioning: Conditioning,
+    n_channels: int,
+    device: torch.device | str,
 ) -> Distilled | None:
-    """The distilled network in a folder, for the model with this network; None without one."""
+    """The distilled network in a folder, for the model with this network; None without one.
+
+    n_channels: of gaze.
+    """
     path = folder / DISTILLED
     if not path.is_file():
         return None
@@ -79,6 +94,7 @@ def load_distilled(
         solvers = tuple(LinearSolver.from_json(one) for one in header["solvers"])
         conditioning = with_calibration(conditioning, header["calibration"])
         settings = dict(header["settings"])
+        steered = LinearSolver.ddim(settings["settings"]["levels"], n_channels)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise GazeError(
             f"the distilled network is not of this model ({error})",
@@ -92,6 +108,7 @@ def load_distilled(
         change=change,
         conditioning=conditioning,
         solvers=solvers,
+        steered=steered,
         settings=settings,
         sha256=sha256_of(path),
     )

@@ -163,7 +163,8 @@ def _calibrated(
         after = state.conditioning.calibrate(draws, state.measured)
         state = _State(after, state.solvers, state.round + 1)
         _save(run, state, n, rounds)
-    course = calibrated_course(_with(run, state), n)
+    steered = () if run.distilled is None else (run.distilled.steered,)
+    course = calibrated_course(_with(run, replace(state, solvers=steered or state.solvers)), n)
     return replace(state, conditioning=replace(state.conditioning, course=course))
 
 
