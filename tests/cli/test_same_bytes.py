@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import gazediffusion as gd
+from gazediffusion.models.checkpoint import load_run
 from tests.conftest import SCREEN, RunCommand
 from tests.runs import saved_windows
 from tests.training.test_joint import JOINT
@@ -103,6 +106,17 @@ def test_distill(run: RunCommand, steerable_folder: Path, tmp_path: Path) -> Non
     code, _, error = run(*words.split(), "--steps", "3", "--device", "cpu", "-o", tmp_path / "a")
     assert code == 2
     assert "other settings" in error
+    # Without -o the network is added to the run itself; a packaged model stays as it is.
+    shutil.copytree(steerable_folder, tmp_path / "c")
+    own = f"distill {tmp_path / 'c'} {tmp_path / 'w.safetensors'} --steps 2 --batch-size 2"
+    assert run(*own.split(), "--device", "cpu")[0] == 0
+    found, expected = (load_run(tmp_path / name).distilled for name in ("c", "a"))
+    assert found is not None
+    assert expected is not None
+    assert all(torch.equal(found.change[name], one) for name, one in expected.change.items())
+    code, _, error = run("distill", "joint", tmp_path / "w.safetensors", "--device", "cpu")
+    assert code == 2
+    assert "-o" in error
 
 
 @pytest.mark.usefixtures("small_calibration")

@@ -7,6 +7,7 @@ import math
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,10 @@ from gazediffusion.models.checkpoint import Run, load_run
 from gazediffusion.models.distilled import DISTILLED
 from gazediffusion.models.low_rank import changed
 from gazediffusion.models.pretrained import pretrained_folder
+from gazediffusion.models.recipes import find_recipe
 from gazediffusion.models.tensors import load_tensors, save_tensors
 from gazediffusion.scoring.scorer import ScoreConfig, Scorer
-from gazediffusion.training import calibration
+from gazediffusion.training import calibration, training
 from gazediffusion.training.distilling import SETTINGS, STATE, _open, distill, rate_at
 from gazediffusion.training.student import Distillation, Student
 from tests.training.test_steering import labelled_windows
@@ -313,6 +315,58 @@ def test_a_rounded_network_is_nearly_the_same(folder: Path, tmp_path: Path) -> N
     )
     np.testing.assert_allclose(near, exact, atol=0.02)
     assert not np.array_equal(near, exact)
+
+
+@pytest.mark.usefixtures("small_calibration")
+def test_training_ends_with_a_distilled_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _small_calibration(monkeypatch)
+    # Batches of few windows: the default has six levels of 32.
+    monkeypatch.setattr(training, "Distillation", partial(Distillation, group=2))
+    n_windows = len(windows().train)
+    recipe = replace(
+        find_recipe("steerable-tiny"), epochs=2, batch_size=-(-n_windows // 2), distillation=0.75
+    )
+    said, counts = list[str](), list[int]()
+
+    def go() -> gd.Model:
+        return gd.train(
+            windows(),
+            tmp_path / "run",
+            recipe,
+            device="cpu",
+            on_distillation=lambda done, total: counts.append(done),
+            should_stop=lambda: len(counts) == 2,
+            say=said.append,
+        )
+
+    # Two epochs of two steps, three quarters of them: three steps of distillation.
+    with pytest.raises(StoppedError, match="distillation stopped after 2 of 3 steps"):
+        go()
+    assert load_run(tmp_path / "run").distilled is None
+    said.clear()
+    model = go()
+    assert any("resuming the distillation" in line and "after 2 of 3" in line for line in said)
+    assert len(counts) == 3
+    assert model.generator().settings["sampler"] == "distilled"
+    before = (tmp_path / "run" / DISTILLED).read_bytes()
+    go()  # complete already
+    assert (tmp_path / "run" / DISTILLED).read_bytes() == before
+
+
+def test_a_shared_model_keeps_its_distilled_network(folder: Path, tmp_path: Path) -> None:
+    model = gd.load(folder, device="cpu")
+    model.save_pretrained(tmp_path / "shared")
+    shared = gd.load(tmp_path / "shared", device="cpu")
+    np.testing.assert_array_equal(shared.sample(2).cut(), model.sample(2).cut())
+    assert shared.generator().settings == model.generator().settings
+
+
+def test_gaps_are_filled_by_the_models_own_network(folder: Path) -> None:
+    model = gd.load(folder, device="cpu")
+    assert model.filler().generator.settings["sampler"] == "unipc"
+    assert model.filler(quality="fast").generator.settings["sampler"] == "distilled"
 
 
 def test_another_distillation_in_the_folder_is_refused(
