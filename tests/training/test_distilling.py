@@ -234,7 +234,8 @@ def test_default_and_fast_take_the_distilled_network_and_are_steered(folder: Pat
     known = np.full((1, 2, 64), np.nan, dtype=np.float32)
     known[..., :20] = made[:1, :, :20]
     steered = DiffusionGenerator.of_quality(run, "default", constraints=Constraints(known=known))
-    assert steered.settings["steps"] == len(SETTINGS_SMALL.levels)
+    assert steered.sampled.config.solver == run.distilled.steered
+    assert generator.sampled.config.solver == run.distilled.solvers[0]
     np.testing.assert_array_equal(steered.sample(1).cut()[0, :, :20], made[0, :, :20])
 
 
@@ -281,7 +282,7 @@ def test_what_a_distilled_network_cannot_do_is_refused(
     run = load_run(folder)
     with pytest.raises(GazeError, match="guidance"):
         DiffusionGenerator(run, sampler="distilled", guidance=2.0)
-    with pytest.raises(GazeError, match="must be 5, 4 or 3, not 2"):
+    with pytest.raises(GazeError, match="must be 5 or 4, not 2"):
         DiffusionGenerator(run, sampler="distilled", steps=2)
     with pytest.raises(GazeError, match="no distilled network"):
         DiffusionGenerator(teacher, sampler="distilled")

@@ -76,34 +76,30 @@ class LinearSolver:
         return cls(tuple(map(float, values["levels"])), coefficients)
 
     @classmethod
-    def ddim(cls, levels: Sequence[float], n_channels: int) -> LinearSolver:
-        """DDIM steps, x' = r x + (1 - r) D with r the next level over the level; the last is D."""
-        steps: list[tuple[tuple[float, ...], ...]] = []
-        weights = [levels[0]]
-        for here, there in pairwise((*levels, 0.0)):
-            ratio = there / here
-            weights = [*(ratio * weight for weight in weights), 1 - ratio]
-            steps.append((tuple(weights),) * n_channels)
-        return cls(tuple(levels), tuple(steps))
-
-    @classmethod
     def fit(
         cls,
         denoise: CleanEstimate,
         noise: Tensor,
         levels: Sequence[float],
         states: Sequence[Tensor],
+        *,
+        ends_with_estimate: bool = False,
     ) -> LinearSolver:
         """The solver at these levels that comes closest to the states after each (`reference`).
 
         noise (window, channel, time), of unit variance: the more windows, the better. The states
         may be another denoiser's: a teacher's, where `denoise` is distilled from it.
+        ends_with_estimate: the sample is the last estimate, in which what is given is in its place.
         """
         x, estimates = noise * levels[0], []
         steps: list[tuple[tuple[float, ...], ...]] = []
         for level, state in zip(levels, states, strict=True):
             estimates.append(denoise(x, level))
             terms = [noise, *estimates]
+            if ends_with_estimate and len(estimates) == len(levels):
+                last = (*(0.0 for _ in levels), 1.0)
+                steps.append((last,) * noise.shape[1])
+                break
             channels = [
                 _least_squares([one[:, c] for one in terms], state[:, c])
                 for c in range(noise.shape[1])

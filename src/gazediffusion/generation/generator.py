@@ -109,11 +109,11 @@ class DiffusionGenerator:
 
     @property
     def _sampling(self) -> tuple[SamplerName, int]:
-        """Sampler and steps in force. Solvers fitted to unsteered windows are not for others."""
+        """Sampler and steps in force; steered windows have one solver for all qualities."""
         given = (self.sampler, self.steps, self.guidance)
         sampler, steps = qualities.sampling_of(self.run, "default", *given)
         if sampler == "distilled" and self.run.distilled is not None and self.is_steered:
-            steps = len(self.run.distilled.steered.levels)
+            steps = len(self.run.distilled.solvers[0].levels)
         return sampler, steps
 
     @property
@@ -124,8 +124,11 @@ class DiffusionGenerator:
     @cached_property
     def sampled(self) -> Run:
         """The run that is sampled from: with its distilled network for that sampler."""
-        sampler, steps = self._sampling
-        return self.run.with_distilled(steps) if sampler == "distilled" else self.run
+        (sampler, steps), distilled = self._sampling, self.run.distilled
+        if sampler != "distilled" or distilled is None:
+            return self.run
+        solver = distilled.steered if self.is_steered else distilled.solver_of(steps)
+        return self.run.with_distilled(solver)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -161,10 +164,7 @@ class DiffusionGenerator:
         return self.run.config.length if self.length is None else self.length
 
     def describe(self) -> dict[str, Any]:
-        """What a card says: length and rate of windows, screens by task, sampling and model.
-
-        windows_each: how many windows of the model's length one window is generated in.
-        """
+        """What a card says. windows_each: windows of the model's length that one takes."""
         config = self.run.config
         return {
             "window_samples": self.n_samples,

@@ -117,9 +117,8 @@ def require_sampler(
                 remedy="add one with gazediffusion distill, or take another `sampler`",
             )
         if run.distilled.solver_of(steps) is None:
-            known = ", ".join(map(str, fitted))
-            n = len(run.distilled.steered.levels)
-            raise GazeError(f"`steps` of sampler distilled must be {known} or {n}, not {steps}")
+            known = " or ".join(map(str, fitted))
+            raise GazeError(f"`steps` of sampler distilled must be {known}, not {steps}")
         if guidance != 1:
             raise GazeError(
                 "`guidance` is not defined for a distilled network",

@@ -205,18 +205,14 @@ class Run:
             "trained_on": dict(self.config.data),
         }
 
-    def with_distilled(self, steps: int) -> Run:
-        """The run with the distilled network in the model's place, and its solver of so many steps.
+    def with_distilled(self, solver: LinearSolver | None) -> Run:
+        """The run with the distilled network in the model's place, and one of its solvers.
 
         Only samplers may use it: labels and scores are the model's own.
         """
         distilled = self.distilled
         assert distilled is not None
-        config = replace(
-            self.config,
-            conditioning=distilled.conditioning,
-            solver=distilled.solver_of(steps),
-        )
+        config = replace(self.config, conditioning=distilled.conditioning, solver=solver)
         return replace(self, network=distilled.network, config=config, distilled=None)
 
 
@@ -317,8 +313,7 @@ def run_of(
     load_weights(network, tensors, path)
     distilled = None
     if weights == "best":
-        n_channels = config.recipe.gaze_channels
-        distilled = load_distilled(folder, network, config.conditioning, n_channels, device)
+        distilled = load_distilled(folder, network, config.conditioning, device)
     return Run(
         path=folder,
         config=config,

@@ -32,29 +32,28 @@ DISTILLED = "distilled.safetensors"
 class Distilled:
     """A distilled network, what it is conditioned on and its solvers.
 
-    change: of the model's weights, low-rank. solvers: fitted to unsteered windows, from the most
-    steps to the fewest; empty before the calibration. steered: that of windows that keep to
-    constraints, DDIM at the levels of the distillation. settings: of the distillation, plain
-    values. sha256: of its file.
+    change: of the model's weights, low-rank. solvers: from the most steps to the fewest. steered:
+    that of windows that keep to constraints, which ends with an estimate. Solvers are missing
+    before the calibration. settings: of the distillation, plain values. sha256: of its file.
     """
 
     network: UNet
     change: Mapping[str, Tensor]
     conditioning: Conditioning
     solvers: tuple[LinearSolver, ...]
-    steered: LinearSolver
+    steered: LinearSolver | None
     settings: Mapping[str, Any]
     sha256: str
 
     def solver_of(self, steps: int) -> LinearSolver | None:
-        """The solver with so many steps."""
-        known = {len(one.levels): one for one in (self.steered, *self.solvers)}
-        return known.get(steps)
+        """The solver of unsteered windows with so many steps."""
+        return {len(one.levels): one for one in self.solvers}.get(steps)
 
     @property
     def is_calibrated(self) -> bool:
         """Whether it can be sampled from."""
-        return bool(self.solvers) and self.conditioning.is_calibrated
+        has_solvers = bool(self.solvers) and self.steered is not None
+        return has_solvers and self.conditioning.is_calibrated
 
     def to(self, device: torch.device | str) -> Distilled:
         """The same with a copy of the network on a device."""
@@ -65,6 +64,7 @@ class Distilled:
         header = {
             "settings": dict(self.settings),
             "solvers": [one.to_json() for one in self.solvers],
+            "steered": self.steered.to_json() if self.steered else None,
             "calibration": calibration_of(self.conditioning),
         }
         if levels is None:
@@ -74,16 +74,9 @@ class Distilled:
 
 
 def load_distilled(
-    folder: Path,
-    network: UNet,
-    conditioning: Conditioning,
-    n_channels: int,
-    device: torch.device | str,
+    folder: Path, network: UNet, conditioning: Conditioning, device: torch.device | str
 ) -> Distilled | None:
-    """The distilled network in a folder, for the model with this network; None without one.
-
-    n_channels: of gaze.
-    """
+    """The distilled network in a folder, for the model with this network; None without one."""
     path = folder / DISTILLED
     if not path.is_file():
         return None
@@ -94,7 +87,7 @@ def load_distilled(
         solvers = tuple(LinearSolver.from_json(one) for one in header["solvers"])
         conditioning = with_calibration(conditioning, header["calibration"])
         settings = dict(header["settings"])
-        steered = LinearSolver.ddim(settings["settings"]["levels"], n_channels)
+        steered = header["steered"]
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise GazeError(
             f"the distilled network is not of this model ({error})",
@@ -108,7 +101,7 @@ def load_distilled(
         change=change,
         conditioning=conditioning,
         solvers=solvers,
-        steered=steered,
+        steered=LinearSolver.from_json(steered) if steered else None,
         settings=settings,
         sha256=sha256_of(path),
     )

@@ -31,7 +31,11 @@ from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.qualities import SamplerName
 from gazediffusion.models.checkpoint import Run, RunConfig, load_run, write_config
 from gazediffusion.models.tensors import load_tensors, save_tensors
-from gazediffusion.training.fitted_solver import distilled_solvers, fitted_solver
+from gazediffusion.training.fitted_solver import (
+    distilled_solvers,
+    fitted_solver,
+    steered_solver,
+)
 from gazediffusion.urls import shown
 
 WINDOWS = 128  # of each task and round
@@ -108,8 +112,14 @@ def calibrate(
         write_config(folder, config)
     if run.distilled is not None:
         effort = _Effort(n, rounds, progress, should_stop, say, total - each, total)
-        state = _calibrated(run, "the solvers of its distilled network", distilled_solvers, effort)
-        calibrated = replace(run.distilled, conditioning=state.conditioning, solvers=state.solvers)
+        state = _calibrated(run, "the solvers of its distilled network", _all_solvers, effort)
+        *solvers, steered = state.solvers
+        calibrated = replace(
+            run.distilled,
+            conditioning=state.conditioning,
+            solvers=tuple(solvers),
+            steered=steered,
+        )
         calibrated.save(folder)
     (folder / STATE).unlink(missing_ok=True)
 
@@ -117,6 +127,11 @@ def calibrate(
 def _own_solver(run: Run, n_windows: int) -> tuple[LinearSolver, ...]:
     solver = fitted_solver(run, n_windows)
     return () if solver is None else (solver,)
+
+
+def _all_solvers(run: Run, n_windows: int) -> tuple[LinearSolver, ...]:
+    """Of a distilled network, that of steered windows last."""
+    return (*distilled_solvers(run, n_windows), steered_solver(run, n_windows))
 
 
 def _calibrated(
@@ -163,8 +178,9 @@ def _calibrated(
         after = state.conditioning.calibrate(draws, state.measured)
         state = _State(after, state.solvers, state.round + 1)
         _save(run, state, n, rounds)
-    steered = () if run.distilled is None else (run.distilled.steered,)
-    course = calibrated_course(_with(run, replace(state, solvers=steered or state.solvers)), n)
+    # The last solver of a distilled network is that of windows with a target.
+    steered = replace(state, solvers=state.solvers[-1:])
+    course = calibrated_course(_with(run, steered), n)
     return replace(state, conditioning=replace(state.conditioning, course=course))
 
 

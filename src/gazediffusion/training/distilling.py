@@ -16,7 +16,6 @@ from typing import Any
 
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
-from gazediffusion.diffusion.olss import LinearSolver
 from gazediffusion.errors import GazeError
 from gazediffusion.files import write_json
 from gazediffusion.models.checkpoint import Run, load_run
@@ -93,8 +92,7 @@ def distill(
         change = {name: tensor.cpu() for name, tensor in student.average.items()}
         require_finite(folder, change)
         conditioning = teacher.config.conditioning.uncalibrated()
-        steered = LinearSolver.ddim(settings.levels, teacher.config.recipe.gaze_channels)
-        Distilled(teacher.network, change, conditioning, (), steered, plain, "").save(folder)
+        Distilled(teacher.network, change, conditioning, (), None, plain, "").save(folder)
         (folder / STATE).unlink(missing_ok=True)
     distilled = load_run(folder).distilled
     if distilled is not None and not distilled.is_calibrated:

@@ -26,6 +26,7 @@ from gazediffusion.models.unet import UNet
 # By searches (docs/log.md). Those of another number of steps of the model lie between its seven.
 _LEVELS = (13.05, 5.233, 3.089, 2.026, 1.057, 0.3884, 0.0969)
 _DISTILLED_LEVELS = ((13.63, 6.325, 2.936, 1.125, 0.2936), (11.25, 3.557, 1.651, 0.4309))
+_STEERED_LEVELS = (13.0, 5.0, 2.2, 0.7, 0.12)
 _MOST_WINDOWS = 32  # more do not change the coefficients by much
 _SEED = 1000
 
@@ -51,9 +52,21 @@ def distilled_solvers(run: Run, n_windows: int = _MOST_WINDOWS) -> tuple[LinearS
     return _fitted(run, run.distilled.network, _DISTILLED_LEVELS, n_windows)
 
 
+def steered_solver(run: Run, n_windows: int = _MOST_WINDOWS) -> LinearSolver:
+    """The solver of a run's distilled network for windows with constraints."""
+    assert run.distilled is not None
+    network = run.distilled.network
+    return _fitted(run, network, [_STEERED_LEVELS], n_windows, ends_with_estimate=True)[0]
+
+
 @torch.inference_mode()
 def _fitted(
-    run: Run, network: UNet, levels: Sequence[Sequence[float]], n_windows: int
+    run: Run,
+    network: UNet,
+    levels: Sequence[Sequence[float]],
+    n_windows: int,
+    *,
+    ends_with_estimate: bool = False,
 ) -> tuple[LinearSolver, ...]:
     """Solvers of a network at these levels, closest to many steps of the run's own network."""
     config = run.config
@@ -78,5 +91,7 @@ def _fitted(
     solvers = []
     for some in levels:
         states = reference(denoisers[0], x * highest, some, highest, lowest)
-        solvers.append(LinearSolver.fit(denoisers[1], x, some, states))
+        solvers.append(
+            LinearSolver.fit(denoisers[1], x, some, states, ends_with_estimate=ends_with_estimate)
+        )
     return tuple(solvers)
