@@ -88,3 +88,9 @@ def test_a_run_without_a_solver_says_how_to_fit_one(run: Run) -> None:
     assert DiffusionGenerator.of_quality(without, "fast").settings["sampler"] == "multistep"
     with pytest.raises(GazeError, match=r"no fitted solver.*gazediffusion calibrate"):
         DiffusionGenerator.of_quality(without, "fast", sampler="olss")
+
+
+def test_fast_takes_the_solver_also_with_its_number_of_steps_and_guidance(run: Run) -> None:
+    for settings in ({"steps": 7}, {"guidance": 2.0}):
+        generator = DiffusionGenerator.of_quality(run, "fast", **settings)
+        assert (generator.settings["sampler"], generator.settings["steps"]) == ("olss", 7)

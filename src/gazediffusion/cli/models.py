@@ -211,7 +211,7 @@ def generate(
         typer.Option(
             help="ddim, or ancestral over every step, for the paper's recipes; distilled, unipc, "
             "multistep, heun or olss, which is fitted to the model, for joint; auto is that of the "
-            "quality. With --guidance, auto is unipc."
+            "quality, with --guidance of the model's own network."
         ),
     ] = "auto",
     task: Annotated[

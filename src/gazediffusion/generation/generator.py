@@ -274,7 +274,7 @@ class DiffusionGenerator:
         config, (first, stop) = self.sampled.config, span
         length, rate_hz = config.length, config.rate_hz
         starts = window_starts(self.n_samples, length, rate_hz)
-        total = max(self.n_samples, length)
+        total = self.n_samples
         given = self._given(drawn, span, total, seed)
         is_placed = self.constraints is not None and "targets" not in given
         fixed = given.pop("known", None)

@@ -86,8 +86,11 @@ def sampling_of(
     is_free = sampler == "auto" and steps is None and guidance == 1
     if fitted and (sampler == "distilled" or (is_free and quality != "best")):
         usual, n_steps = "distilled", fitted[-1 if quality == "fast" else 0]
-    elif config.solver and (sampler == "olss" or (is_free and quality == "fast")):
-        usual, n_steps = "olss", len(config.solver.levels)
+    elif config.solver:
+        n_fitted = len(config.solver.levels)
+        is_fast = quality == "fast" and sampler == "auto" and steps in (None, n_fitted)
+        if is_fast or sampler == "olss":
+            usual, n_steps = "olss", n_fitted
     chosen = usual if sampler == "auto" else sampler
     return chosen, min(n_steps, recipe.most_steps) if steps is None else steps
 
@@ -135,9 +138,11 @@ def require_sampler(
         return
     if bf16:
         raise GazeError("`precision` bf16 is for the joint recipe alone")
-    if eta is not None and not 0 <= eta <= 1:
-        raise GazeError(f"`eta` must lie between 0 and 1, not {eta:g}")
-    ddim_times(steps, recipe.diffusion_steps)  # refuses as well
+    if sampler == "ddim":  # ancestral sampling has an eta and steps of its own
+        eta = recipe.eta if eta is None else eta
+        if not 0 <= eta <= 1:
+            raise GazeError(f"`eta` must lie between 0 and 1, not {eta:g}")
+        ddim_times(steps, recipe.diffusion_steps)  # refuses as well
 
 
 def _require_solver(config: RunConfig, steps: int) -> None:

@@ -28,11 +28,7 @@ from gazediffusion.conditioning.statistics import STATISTICS
 from gazediffusion.data.windows import Windows
 from gazediffusion.diffusion.olss import LinearSolver
 from gazediffusion.errors import GazeError
-from gazediffusion.files import (
-    read_bytes,
-    sha256_of,
-    write_json,
-)
+from gazediffusion.files import read_bytes, sha256_of, write_json
 from gazediffusion.geometry import Screen
 from gazediffusion.models.distilled import Distilled, load_distilled
 from gazediffusion.models.recipes import Recipe

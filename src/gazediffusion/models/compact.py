@@ -72,6 +72,13 @@ def save_compact(
 def load_compact(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Weights, float32, and header of a file `save_compact` wrote."""
     packed, header = load_tensors(path)
+    return unpacked(packed, header, path), header
+
+
+def unpacked(
+    packed: Mapping[str, Tensor], header: Mapping[str, Any], path: Path
+) -> dict[str, Tensor]:
+    """Weights, float32, of the tensors and the header in a compact file."""
     try:
         shapes: dict[str, list[int]] = header["shapes"]
         tensors = {
@@ -84,7 +91,7 @@ def load_compact(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             tensors[name] = _restored(codes, packed[name + _STEPS])
     except (KeyError, TypeError, ValueError, RuntimeError, zlib.error) as error:
         raise GazeError(f"these are no compact weights ({error})", path=path) from error
-    return tensors, header
+    return tensors
 
 
 def _quantised(tensor: Tensor, levels: int, medium: int = MEDIUM) -> tuple[Tensor, Tensor]:

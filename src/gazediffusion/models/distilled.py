@@ -20,7 +20,7 @@ from gazediffusion.conditioning.calibration import calibration_of, with_calibrat
 from gazediffusion.diffusion.olss import LinearSolver
 from gazediffusion.errors import GazeError
 from gazediffusion.files import sha256_of
-from gazediffusion.models.compact import load_compact, save_compact
+from gazediffusion.models.compact import save_compact, unpacked
 from gazediffusion.models.low_rank import changed
 from gazediffusion.models.tensors import load_tensors, save_tensors
 from gazediffusion.models.unet import UNet
@@ -82,7 +82,7 @@ def load_distilled(
         return None
     tensors, header = load_tensors(path)
     try:
-        change = load_compact(path)[0] if "shapes" in header else tensors
+        change = unpacked(tensors, header, path) if "shapes" in header else tensors
         weights = changed(network.state_dict(), change)
         solvers = tuple(LinearSolver.from_json(one) for one in header["solvers"])
         conditioning = with_calibration(conditioning, header["calibration"])

@@ -9,7 +9,6 @@ The names of the recordings that a model was trained on are left out.
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,23 +26,19 @@ from gazediffusion.models.checkpoint import (
     TABLES,
     Run,
     RunConfig,
-    write_config,
 )
+from gazediffusion.models.copying import BESIDE, copy_run
 from gazediffusion.models.distilled import DISTILLED
 from gazediffusion.models.pretrained import (
     HUB_PREFIX,
-    LABELS,
-    LOSSES,
-    SCORES,
     load_model,
     pretrained_folder,
 )
-from gazediffusion.models.tensors import save_tensors
 from gazediffusion.models.unet import n_parameters
 from gazediffusion.version import __version__
 
 README = "README.md"
-FILES = (CONFIG, HUB_WEIGHTS, DISTILLED, TABLES, LABELS, LOSSES, SCORES, README)
+FILES = (CONFIG, HUB_WEIGHTS, DISTILLED, TABLES, *BESIDE, README)
 TAGS = ("eye-tracking", "gaze", "diffusion", "synthetic-data", "time-series")
 
 
@@ -73,13 +68,7 @@ class Shared:
         run, folder = self.run, Path(folder)
         config = replace(run.config, data={**run.config.data, "sources": []})
         with written_whole(folder, overwrite, CONFIG) as temporary:
-            temporary.mkdir()
-            header = {"epoch": run.epoch, "validation_loss": run.validation_loss}
-            save_tensors(temporary / HUB_WEIGHTS, run.network.state_dict(), header)
-            write_config(temporary, config)
-            for name in (DISTILLED, LABELS, LOSSES, SCORES):
-                if (run.path / name).is_file():
-                    shutil.copyfile(run.path / name, temporary / name)
+            copy_run(run, temporary, HUB_WEIGHTS, config, (DISTILLED, *BESIDE))
             (temporary / README).write_text(model_card(run, license), encoding="utf-8")
         return sorted(folder.iterdir())
 

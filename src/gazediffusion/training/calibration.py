@@ -31,11 +31,7 @@ from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.qualities import SamplerName
 from gazediffusion.models.checkpoint import Run, RunConfig, load_run, write_config
 from gazediffusion.models.tensors import load_tensors, save_tensors
-from gazediffusion.training.fitted_solver import (
-    distilled_solvers,
-    fitted_solver,
-    steered_solver,
-)
+from gazediffusion.training.fitted_solver import distilled_solvers, fitted_solver
 from gazediffusion.urls import shown
 
 WINDOWS = 128  # of each task and round
@@ -112,7 +108,7 @@ def calibrate(
         write_config(folder, config)
     if run.distilled is not None:
         effort = _Effort(n, rounds, progress, should_stop, say, total - each, total)
-        state = _calibrated(run, "the solvers of its distilled network", _all_solvers, effort)
+        state = _calibrated(run, "the solvers of its distilled network", distilled_solvers, effort)
         *solvers, steered = state.solvers
         calibrated = replace(
             run.distilled,
@@ -127,11 +123,6 @@ def calibrate(
 def _own_solver(run: Run, n_windows: int) -> tuple[LinearSolver, ...]:
     solver = fitted_solver(run, n_windows)
     return () if solver is None else (solver,)
-
-
-def _all_solvers(run: Run, n_windows: int) -> tuple[LinearSolver, ...]:
-    """Of a distilled network, that of steered windows last."""
-    return (*distilled_solvers(run, n_windows), steered_solver(run, n_windows))
 
 
 def _calibrated(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +15,6 @@ from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError, StoppedError
 from gazediffusion.files import read_json, write_json
 from gazediffusion.models.checkpoint import CONFIG, Run, write_config
-from gazediffusion.models.pretrained import LABELS, LOSSES, SCORES
 from gazediffusion.models.recipes import Recipe
 from gazediffusion.models.tensors import load_tensors, save_tensors
 from gazediffusion.urls import shown
@@ -66,17 +64,6 @@ def require_fit(model: Run, parts: Sequence[Windows], done: str) -> None:
             raise GazeError("there are no training windows in this file")
         for task in part.tasks:
             config.conditioning.task_number(task)
-
-
-def copy_run(run: Run, folder: Path) -> None:
-    """Put a trained run, with what belongs to it but no distilled network, into a new folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in (LABELS, LOSSES, SCORES):
-        if (run.path / name).is_file():
-            shutil.copyfile(run.path / name, folder / name)
-    header = {"epoch": run.epoch, "validation_loss": run.validation_loss}
-    save_tensors(folder / WEIGHTS, run.network.state_dict(), header)
-    write_config(folder, run.config)
 
 
 def open_folder(

@@ -19,11 +19,12 @@ from gazediffusion.device import choose_device
 from gazediffusion.errors import GazeError
 from gazediffusion.files import write_json
 from gazediffusion.models.checkpoint import Run, load_run
+from gazediffusion.models.copying import copy_run
 from gazediffusion.models.distilled import DISTILLED, Distilled
 from gazediffusion.models.pretrained import pretrained_folder
 from gazediffusion.training import calibration
 from gazediffusion.training.derived import (
-    copy_run,
+    WEIGHTS,
     require_finite,
     require_fit,
     require_same,
@@ -113,7 +114,7 @@ def _open(teacher: Run, folder: Path, plain: Mapping[str, Any]) -> None:
     if not is_own and folder.exists() and any(folder.iterdir()):
         raise GazeError("the folder has something else in it", path=folder, remedy="name a new one")
     if not is_own:
-        copy_run(teacher, folder)
+        copy_run(teacher, folder, WEIGHTS, teacher.config)
     elif (folder / DISTILLED).is_file():
         raise GazeError(
             "the model has a distilled network", path=folder, remedy="name a new folder"

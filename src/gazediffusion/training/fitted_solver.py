@@ -8,7 +8,7 @@ distilled network follow the windows of the model that it is distilled from.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import torch
@@ -43,32 +43,30 @@ def fitted_solver(run: Run, n_windows: int = _MOST_WINDOWS) -> LinearSolver | No
     recipe = run.config.recipe
     if recipe.process != "edm":
         return None
-    return _fitted(run, run.network, [levels_of(recipe.solver_steps)], n_windows)[0]
+    return _fitted(run, run.network, {tuple(levels_of(recipe.solver_steps)): False}, n_windows)[0]
 
 
 def distilled_solvers(run: Run, n_windows: int = _MOST_WINDOWS) -> tuple[LinearSolver, ...]:
-    """The solvers of a run's distilled network, the one with the most steps first."""
-    assert run.distilled is not None
-    return _fitted(run, run.distilled.network, _DISTILLED_LEVELS, n_windows)
+    """The solvers of a run's distilled network, from the most steps to the fewest.
 
-
-def steered_solver(run: Run, n_windows: int = _MOST_WINDOWS) -> LinearSolver:
-    """The solver of a run's distilled network for windows with constraints."""
+    The last is that of windows with constraints.
+    """
     assert run.distilled is not None
-    network = run.distilled.network
-    return _fitted(run, network, [_STEERED_LEVELS], n_windows, ends_with_estimate=True)[0]
+    levels = {**dict.fromkeys(_DISTILLED_LEVELS, False), _STEERED_LEVELS: True}
+    return _fitted(run, run.distilled.network, levels, n_windows)
 
 
 @torch.inference_mode()
 def _fitted(
     run: Run,
     network: UNet,
-    levels: Sequence[Sequence[float]],
+    levels: Mapping[tuple[float, ...], bool],
     n_windows: int,
-    *,
-    ends_with_estimate: bool = False,
 ) -> tuple[LinearSolver, ...]:
-    """Solvers of a network at these levels, closest to many steps of the run's own network."""
+    """Solvers of a network, closest to many steps of the run's own network.
+
+    levels: those of each solver, and whether it ends with an estimate.
+    """
     config = run.config
     recipe, process = config.recipe, config.recipe.edm
     n_windows = min(n_windows, _MOST_WINDOWS)
@@ -89,9 +87,7 @@ def _fitted(
         list(sample_edm(used, recipe, noise, condition, Sequences(), keep))
     highest, lowest, x = process.sigma_max, process.sigma_min, noise.first
     solvers = []
-    for some in levels:
+    for some, ends in levels.items():
         states = reference(denoisers[0], x * highest, some, highest, lowest)
-        solvers.append(
-            LinearSolver.fit(denoisers[1], x, some, states, ends_with_estimate=ends_with_estimate)
-        )
+        solvers.append(LinearSolver.fit(denoisers[1], x, some, states, ends_with_estimate=ends))
     return tuple(solvers)
