@@ -24,7 +24,7 @@ def distill(
     learning_rate: float | None = None,
     **settings: Unpack[DerivedSettings],
 ) -> Model:
-    """Add a distilled network to a model: its windows take five evaluations, or four.
+    """Add a distilled network to a model: its windows take six evaluations, or five.
 
     folder: the model's own run folder, or a new one that the model is copied to. windows: that the
     model was trained on, or others of its tasks. steps, batch_size (windows at each level),

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gazediffusion.diffusion.edm import Edm
-from gazediffusion.diffusion.olss import LinearSolver, reference
+from gazediffusion.diffusion.olss import LinearSolver, ddim_states, reference
 from gazediffusion.diffusion.solvers import CleanEstimate, multistep, unipc
 from gazediffusion.errors import GazeError
 
@@ -88,14 +88,42 @@ def test_the_reference_gives_the_states_after_each_level() -> None:
         torch.testing.assert_close(state, exact, rtol=0.02, atol=0.005)
 
 
-def test_a_sample_may_be_the_last_estimate() -> None:
+def test_ddim_steps_are_a_linear_solver() -> None:
     levels = [8.0, 1.0, 0.1]
-    states = reference(bimodal, noise(0) * HIGHEST, levels, HIGHEST, LOWEST)
-    solver = LinearSolver.fit(bimodal, noise(0), levels, states, ends_with_estimate=True)
-    *_, before, sample = solver.steps(bimodal, noise(1))
-    assert torch.equal(sample, bimodal(before, 0.1))
-    free = LinearSolver.fit(bimodal, noise(0), levels, states)
-    assert solver.coefficients[:-1] == free.coefficients[:-1]
+    x = noise(1) * levels[0]
+    for here, there, found in zip(
+        levels,
+        [*levels[1:], 0.0],
+        LinearSolver.ddim(levels, x.shape[1]).steps(bimodal, noise(1)),
+        strict=True,
+    ):
+        estimate = bimodal(x, here)
+        x = estimate + (x - estimate) * there / here
+        torch.testing.assert_close(found, x, rtol=1e-4, atol=1e-5)
+
+
+def test_states_along_ddim_steps_are_those_of_its_solver() -> None:
+    levels = [8.0, 2.0, 1.0, 0.1]
+    solver = LinearSolver.ddim(levels, noise(0).shape[1])
+    states = ddim_states(bimodal, noise(0), levels, levels)
+    for state, x in zip(states, solver.steps(bimodal, noise(0)), strict=True):
+        torch.testing.assert_close(state, x, rtol=1e-4, atol=1e-5)
+    # A level between two others lies on the line between their states.
+    between = ddim_states(bimodal, noise(0), levels, [8.0, 1.5, 0.1])
+    torch.testing.assert_close(between[0], (states[0] + states[1]) / 2, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(between[1:], states[2:], rtol=0.0, atol=0.0)
+
+
+def test_fewer_steps_fitted_to_ddim_come_closer_to_it_than_fewer_ddim_steps() -> None:
+    levels, fewer = [8.0, 2.0, 1.0, 0.1], [8.0, 1.4, 0.1]
+    states = ddim_states(bimodal, noise(0), levels, fewer)
+    fitted = LinearSolver.fit(bimodal, noise(0), fewer, states)
+    n = noise(0).shape[1]
+    aim, found, plain = (
+        list(one.steps(bimodal, noise(1)))[-1]
+        for one in (LinearSolver.ddim(levels, n), fitted, LinearSolver.ddim(fewer, n))
+    )
+    assert (found - aim).square().mean() < (plain - aim).square().mean()
 
 
 def test_a_solver_survives_json() -> None:

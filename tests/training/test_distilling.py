@@ -225,7 +225,7 @@ def test_default_and_fast_take_the_distilled_network_and_are_steered(folder: Pat
         assert settings.get("distilled_sha256") == (
             None if quality == "best" else run.distilled.sha256
         )
-    assert found == {"fast": ("distilled", 4), "default": ("distilled", 5), "best": ("unipc", 40)}
+    assert found == {"fast": ("distilled", 2), "default": ("distilled", 3), "best": ("unipc", 40)}
     generator = DiffusionGenerator.of_quality(run, "default")
     made = generator.sample(3, seed=1).cut()
     assert np.isfinite(made).all()
@@ -233,8 +233,9 @@ def test_default_and_fast_take_the_distilled_network_and_are_steered(folder: Pat
     np.testing.assert_allclose(made, other, atol=1e-5)
     known = np.full((1, 2, 64), np.nan, dtype=np.float32)
     known[..., :20] = made[:1, :, :20]
-    steered = DiffusionGenerator.of_quality(run, "default", constraints=Constraints(known=known))
-    assert steered.sampled.config.solver == run.distilled.steered
+    for quality in ("fast", "default"):
+        steered = DiffusionGenerator.of_quality(run, quality, constraints=Constraints(known=known))
+        assert steered.sampled.config.solver == run.distilled.solvers[0]
     assert generator.sampled.config.solver == run.distilled.solvers[0]
     np.testing.assert_array_equal(steered.sample(1).cut()[0, :, :20], made[0, :, :20])
 
@@ -282,8 +283,8 @@ def test_what_a_distilled_network_cannot_do_is_refused(
     run = load_run(folder)
     with pytest.raises(GazeError, match="guidance"):
         DiffusionGenerator(run, sampler="distilled", guidance=2.0)
-    with pytest.raises(GazeError, match="must be 5 or 4, not 2"):
-        DiffusionGenerator(run, sampler="distilled", steps=2)
+    with pytest.raises(GazeError, match="must be 3 or 2, not 5"):
+        DiffusionGenerator(run, sampler="distilled", steps=5)
     with pytest.raises(GazeError, match="no distilled network"):
         DiffusionGenerator(teacher, sampler="distilled")
     with pytest.raises(GazeError, match="64 at 250 Hz"):

@@ -55,7 +55,7 @@ def distill(
     compiled: Compiled = None,
     save_every: SaveEvery = 60.0,
 ) -> None:
-    """Add a distilled network to a model: five evaluations a window instead of fifteen.
+    """Add a distilled network to a model: six evaluations a window instead of fifteen.
 
     It is trained to go in one step where the model goes in several (progressive distillation,
     docs/distillation.md), and is calibrated at the end. Qualities default and fast then take it;

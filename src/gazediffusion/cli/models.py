@@ -195,7 +195,7 @@ def generate(
     quality: Annotated[
         str,
         typer.Option(
-            help="fast, default or best: with a distilled network 4, 5 or 40 evaluations; --steps "
+            help="fast, default or best: with a distilled network 5, 6 or 40 evaluations; --steps "
             "and --sampler override it."
         ),
     ] = "default",

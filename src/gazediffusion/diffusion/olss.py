@@ -8,7 +8,7 @@ in every linear multistep solver:
 A general solver has coefficients that are right for any D in the limit of many steps. Here they are
 those that come closest, by least squares, to a solver with many steps from the same noise, for the
 model at hand (Duan et al. 2023, "OLSS"). Every channel has coefficients of its own. The last x is
-the sample.
+the sample. DDIM is a linear solver as well, and the one that a distilled network is trained for.
 """
 
 from __future__ import annotations
@@ -82,30 +82,35 @@ class LinearSolver:
         noise: Tensor,
         levels: Sequence[float],
         states: Sequence[Tensor],
-        *,
-        ends_with_estimate: bool = False,
     ) -> LinearSolver:
         """The solver at these levels that comes closest to the states after each (`reference`).
 
-        noise (window, channel, time), of unit variance: the more windows, the better. The states
-        may be another denoiser's: a teacher's, where `denoise` is distilled from it.
-        ends_with_estimate: the sample is the last estimate, in which what is given is in its place.
+        noise (window, channel, time), of unit variance: the more windows, the better.
         """
         x, estimates = noise * levels[0], []
         steps: list[tuple[tuple[float, ...], ...]] = []
         for level, state in zip(levels, states, strict=True):
             estimates.append(denoise(x, level))
             terms = [noise, *estimates]
-            if ends_with_estimate and len(estimates) == len(levels):
-                last = (*(0.0 for _ in levels), 1.0)
-                steps.append((last,) * noise.shape[1])
-                break
             channels = [
                 _least_squares([one[:, c] for one in terms], state[:, c])
                 for c in range(noise.shape[1])
             ]
             steps.append(tuple(tuple(float(f"{w:.6g}") for w in one) for one in channels))
             x = _combined(steps[-1], terms)
+        return cls(tuple(levels), tuple(steps))
+
+    @classmethod
+    def ddim(cls, levels: Sequence[float], n_channels: int) -> LinearSolver:
+        """DDIM steps from level to level, x' = r x + (1 - r) D with r the ratio of the two levels.
+
+        The sample is the last estimate, in which known samples are in their place.
+        """
+        weights, steps = [levels[0]], []
+        for here, there in pairwise([*levels, 0.0]):
+            ratio = there / here
+            weights = [*(ratio * weight for weight in weights), 1 - ratio]
+            steps.append((tuple(weights),) * n_channels)
         return cls(tuple(levels), tuple(steps))
 
 
@@ -124,6 +129,22 @@ def reference(
     fine += [lowest, 0.0]
     states = zip(fine[1:], unipc(denoise, x, fine), strict=True)
     return [state for level, state in states if level in (*levels[1:], 0.0)]
+
+
+def ddim_states(
+    denoise: CleanEstimate, noise: Tensor, levels: Sequence[float], at: Sequence[float]
+) -> list[Tensor]:
+    """As `reference`, for DDIM steps from level to level and other levels `at` along their path.
+
+    noise: of unit variance. Between two levels a DDIM step is a straight line in sigma.
+    """
+    x, aims, found = noise * levels[0], [*at[1:], 0.0], []
+    for here, there in pairwise([*levels, 0.0]):
+        estimate = denoise(x, here)
+        while aims and aims[0] >= there:
+            found.append(estimate + (x - estimate) * (aims.pop(0) / here))
+        x = estimate + (x - estimate) * (there / here)
+    return found
 
 
 def _combined(channels: Sequence[Sequence[float]], terms: Sequence[Tensor]) -> Tensor:

@@ -127,8 +127,7 @@ class DiffusionGenerator:
         (sampler, steps), distilled = self._sampling, self.run.distilled
         if sampler != "distilled" or distilled is None:
             return self.run
-        solver = distilled.steered if self.is_steered else distilled.solver_of(steps)
-        return self.run.with_distilled(solver)
+        return self.run.with_distilled(distilled.solver_of(steps))
 
     @property
     def settings(self) -> dict[str, Any]:

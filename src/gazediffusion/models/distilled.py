@@ -32,8 +32,8 @@ DISTILLED = "distilled.safetensors"
 class Distilled:
     """A distilled network, what it is conditioned on and its solvers.
 
-    change: of the model's weights, low-rank. solvers: from the most steps to the fewest. steered:
-    that of windows that keep to constraints, which ends with an estimate. Solvers are missing
+    change: of the model's weights, low-rank. solvers: from the most steps to the fewest; the first
+    is that of quality default and of every window that keeps to constraints. They are missing
     before the calibration. settings: of the distillation, plain values. sha256: of its file.
     """
 
@@ -41,19 +41,17 @@ class Distilled:
     change: Mapping[str, Tensor]
     conditioning: Conditioning
     solvers: tuple[LinearSolver, ...]
-    steered: LinearSolver | None
     settings: Mapping[str, Any]
     sha256: str
 
     def solver_of(self, steps: int) -> LinearSolver | None:
-        """The solver of unsteered windows with so many steps."""
-        return {len(one.levels): one for one in self.solvers}.get(steps)
+        """The solver with so many steps."""
+        return next((one for one in self.solvers if len(one.levels) == steps), None)
 
     @property
     def is_calibrated(self) -> bool:
         """Whether it can be sampled from."""
-        has_solvers = bool(self.solvers) and self.steered is not None
-        return has_solvers and self.conditioning.is_calibrated
+        return bool(self.solvers) and self.conditioning.is_calibrated
 
     def to(self, device: torch.device | str) -> Distilled:
         """The same with a copy of the network on a device."""
@@ -64,7 +62,6 @@ class Distilled:
         header = {
             "settings": dict(self.settings),
             "solvers": [one.to_json() for one in self.solvers],
-            "steered": self.steered.to_json() if self.steered else None,
             "calibration": calibration_of(self.conditioning),
         }
         if levels is None:
@@ -87,7 +84,6 @@ def load_distilled(
         solvers = tuple(LinearSolver.from_json(one) for one in header["solvers"])
         conditioning = with_calibration(conditioning, header["calibration"])
         settings = dict(header["settings"])
-        steered = header["steered"]
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise GazeError(
             f"the distilled network is not of this model ({error})",
@@ -101,7 +97,6 @@ def load_distilled(
         change=change,
         conditioning=conditioning,
         solvers=solvers,
-        steered=LinearSolver.from_json(steered) if steered else None,
         settings=settings,
         sha256=sha256_of(path),
     )

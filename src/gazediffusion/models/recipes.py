@@ -201,7 +201,7 @@ JOINT = Recipe(
     has_statistics=True,
     condition_dropout=0.1,
     seeds=(0, 1, 2),
-    distillation=0.1,
+    distillation=0.2,
 )
 STEERABLE = replace(
     JOINT,
@@ -210,6 +210,7 @@ STEERABLE = replace(
     network=replace(JOINT.network, channels=8, sequence_channels=N_CHANNELS),
     is_steerable=True,
     has_labels=True,
+    distillation=0.1,  # as many steps as JOINT has
 )
 _TINY: dict[str, Any] = {
     "network": UNetConfig(widths=(16, 32, 64), embedding=64),

@@ -66,7 +66,7 @@ class Scores:
     >>> gaze = gd.load("default").sample(2, task="reading", quality="fast")
     >>> scores = gd.score(gaze, has_likelihood=False, n_noise=1)
     >>> scores.order.tolist(), scores.to_frame().height  # the oddest window first
-    ([0, 1], 2)
+    ([1, 0], 2)
     """
 
     windows: Windows

@@ -109,14 +109,8 @@ def calibrate(
     if run.distilled is not None:
         effort = _Effort(n, rounds, progress, should_stop, say, total - each, total)
         state = _calibrated(run, "the solvers of its distilled network", distilled_solvers, effort)
-        *solvers, steered = state.solvers
-        calibrated = replace(
-            run.distilled,
-            conditioning=state.conditioning,
-            solvers=tuple(solvers),
-            steered=steered,
-        )
-        calibrated.save(folder)
+        conditioning, solvers = state.conditioning, state.solvers
+        replace(run.distilled, conditioning=conditioning, solvers=solvers).save(folder)
     (folder / STATE).unlink(missing_ok=True)
 
 
@@ -169,9 +163,7 @@ def _calibrated(
         after = state.conditioning.calibrate(draws, state.measured)
         state = _State(after, state.solvers, state.round + 1)
         _save(run, state, n, rounds)
-    # The last solver of a distilled network is that of windows with a target.
-    steered = replace(state, solvers=state.solvers[-1:])
-    course = calibrated_course(_with(run, steered), n)
+    course = calibrated_course(_with(run, state), n)
     return replace(state, conditioning=replace(state.conditioning, course=course))
 
 
