@@ -1,6 +1,6 @@
 """How long one window takes: the paper's sampler, the package's default, and peers', in one run.
 
-    python benchmarks/generate.py [--device auto] [-n 4] [--model joint]
+    python benchmarks/generate.py [--device auto] [-n 4] [--model joint] [-o times.json]
 
 Windows are made n at a time; on a GPU four times n of them, since the CPU draws the noise of one
 batch while the GPU makes another. "paper" is the 19.35 M network with 100 DDIM steps, as `generate
@@ -14,11 +14,13 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from gazediffusion.device import choose_device
+from gazediffusion.files import write_json
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.qualities import QUALITIES, default_batch_size
 from gazediffusion.models.checkpoint import Run
@@ -98,6 +100,7 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("-n", type=int, default=None, help="windows at a time")
     parser.add_argument("--model", default="default", help="a run of the joint recipe, or its name")
+    parser.add_argument("-o", "--output", type=Path, help="times for runs/frontier.py")
     arguments = parser.parse_args()
     device = choose_device(arguments.device)
     paper, joint = (load_model(name, device=device) for name in ("position", arguments.model))
@@ -115,17 +118,21 @@ def main() -> None:
         for precision in ("fp32", "bf16"):
             generator = DiffusionGenerator.of_quality(joint, quality, precision, batch_size=n_joint)
             ways[f"{recipe.name}, {quality}, {precision}"] = (by_generator(generator), n_joint)
-    name = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
-    print(f"{name}, {torch.get_num_threads()} threads, {n} windows at a time, joint {n_joint}")
+    on_gpu = device.type == "cuda"
+    name = torch.cuda.get_device_name() if on_gpu else f"{torch.get_num_threads()} CPU cores"
+    print(f"{name}, {n} windows at a time, joint {n_joint}")
     print(f"{'':38} {'s/window':>9} {'faster':>8}")
-    first: float | None = None
+    times: dict[str, float] = {}
     for label, (generate, size) in ways.items():
         if generate is None:
             print(f"{label:38} {'not installed':>18}")
             continue
         seconds = seconds_per_window(generate, size, device)
-        first = first or seconds
-        print(f"{label:38} {seconds:9.5f} {first / seconds:7.1f}x", flush=True)
+        times[label] = seconds
+        faster = next(iter(times.values())) / seconds
+        print(f"{label:38} {seconds:9.5f} {faster:7.1f}x", flush=True)
+        if arguments.output is not None:
+            write_json(arguments.output, {"machine": name, "seconds": times})
 
 
 if __name__ == "__main__":
