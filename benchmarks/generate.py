@@ -133,6 +133,8 @@ def main() -> None:
         print(f"{label:38} {seconds:9.5f} {faster:7.1f}x", flush=True)
         if arguments.output is not None:
             write_json(arguments.output, {"machine": name, "seconds": times})
+    if arguments.output is not None:
+        print(f"wrote {arguments.output}")
 
 
 if __name__ == "__main__":

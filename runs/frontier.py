@@ -18,19 +18,19 @@ from pathlib import Path
 from typing import Any
 
 import gazediffusion as gd
+from benchmark import ROWS
 from gazediffusion.document import Estimate, as_text
 from gazediffusion.files import read_json
 from gazediffusion.plotting.style import BLUE, GREEN, GREY, ORANGE, house_style, save_figure
 
-ROWS = Path(__file__).parents[1] / "docs" / "benchmark"
 TEST = "8 s"
-# Name, row of the benchmark, how the labels of benchmarks/generate.py begin and what they hold.
+# Row of the benchmark, and what the labels of benchmarks/generate.py hold.
 WAYS = {
-    "paper's sampler": ("the-paper-s-position-recipe", "paper:", ""),
-    "diffusers, same network": ("the-paper-s-position-recipe", "diffusers", ""),
-    "fast": ("gazediffusion-fast", "", ", fast, "),
-    "default": ("gazediffusion-default", "", ", default, "),
-    "best": ("gazediffusion-best", "", ", best, "),
+    "paper's sampler": ("the-paper-s-position-recipe", "paper:"),
+    "diffusers, same network": ("the-paper-s-position-recipe", "diffusers"),
+    "fast": ("gazediffusion-fast", ", fast, "),
+    "default": ("gazediffusion-default", ", default, "),
+    "best": ("gazediffusion-best", ", best, "),
 }
 COLOURS = (BLUE, ORANGE, GREEN)
 
@@ -47,12 +47,8 @@ class Machine:
         """As benchmarks/generate.py wrote it; of two precisions the faster."""
         values = read_json(path)
         found = {}
-        for way, (_, start, part) in WAYS.items():
-            fitting = [
-                seconds
-                for label, seconds in values["seconds"].items()
-                if label.startswith(start) and part in label
-            ]
+        for way, (_, part) in WAYS.items():
+            fitting = [one for label, one in values["seconds"].items() if part in label]
             if fitting:
                 found[way] = min(fitting)
         return cls(values["machine"], found)
@@ -116,7 +112,7 @@ def main() -> None:
     machines = [Machine.load(path) for path in given.times]
     rows = {
         way: gd.BenchmarkRow.load(given.rows / given.task / f"{row}.json")
-        for way, (row, *_) in WAYS.items()
+        for way, (row, _) in WAYS.items()
     }
     print("\n".join(lines(rows, machines)))
     draw(rows, machines, given.output)

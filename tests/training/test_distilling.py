@@ -236,6 +236,7 @@ def test_default_and_fast_take_the_distilled_network_and_are_steered(folder: Pat
     for quality in ("fast", "default"):
         steered = DiffusionGenerator.of_quality(run, quality, constraints=Constraints(known=known))
         assert steered.sampled.config.solver == run.distilled.solvers[0]
+        assert steered.settings["steps"] == len(SETTINGS_SMALL.levels)
     assert generator.sampled.config.solver == run.distilled.solvers[0]
     np.testing.assert_array_equal(steered.sample(1).cut()[0, :, :20], made[0, :, :20])
 

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from gazediffusion.device import sent
-from gazediffusion.diffusion.solvers import CleanEstimate, unipc
+from gazediffusion.diffusion.solvers import CleanEstimate, multistep, unipc
 from gazediffusion.errors import GazeError
 
 _FINE = 0.2  # the largest step of the reference in ln sigma
@@ -138,12 +138,12 @@ def ddim_states(
 
     noise: of unit variance. Between two levels a DDIM step is a straight line in sigma.
     """
-    x, aims, found = noise * levels[0], [*at[1:], 0.0], []
-    for here, there in pairwise([*levels, 0.0]):
-        estimate = denoise(x, here)
+    x, edges, aims, found = noise * levels[0], [*levels, 0.0], [*at[1:], 0.0], []
+    steps = multistep(denoise, x, edges, order=1)
+    for (here, there), after in zip(pairwise(edges), steps, strict=True):
         while aims and aims[0] >= there:
-            found.append(estimate + (x - estimate) * (aims.pop(0) / here))
-        x = estimate + (x - estimate) * (there / here)
+            found.append(torch.lerp(after, x, (aims.pop(0) - there) / (here - there)))
+        x = after
     return found
 
 
