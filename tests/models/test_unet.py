@@ -11,7 +11,6 @@ from gazediffusion.models.unet import (
     SelfAttention,
     UNet,
     UNetConfig,
-    padded_conv,
     patchify,
     rotary_angles,
     rotate,
@@ -204,12 +203,3 @@ def test_bfloat16_weights_stay_near_float32() -> None:
     half = network.bfloat16()(x, t, condition).detach()
     assert half.dtype == torch.bfloat16
     assert 0 < float((full - half.float()).abs().max()) < 0.1 * float(full.abs().max())
-
-
-def test_more_channels_than_expected_change_nothing() -> None:
-    torch.manual_seed(0)
-    x = torch.randn(2, 8, 40)
-    for bias in (True, False):
-        conv = nn.Conv1d(8, 4, 7, padding=3, bias=bias)
-        torch.testing.assert_close(padded_conv(conv, x), conv(x))
-        torch.testing.assert_close(padded_conv(conv, x, many=2), conv(x))

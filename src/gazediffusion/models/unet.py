@@ -18,6 +18,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from gazediffusion.errors import GazeError
+from gazediffusion.models.layers import (
+    channels_last,
+    convolve,
+    convolve_by,
+    is_faster_channels_last,
+    narrow_conv,
+    normalize,
+)
 
 
 @dataclass(frozen=True)
@@ -128,10 +136,12 @@ class UNet(nn.Module):
         embedding = self._embed(t, condition)
         h, skips = self._encode(x, embedding, sequences)
         for up, block, skip in zip(self.up, self.decoder, reversed(skips), strict=True):
-            h = block(torch.cat([up(h), skip], dim=1), embedding)
-        norm, silu, conv = self.head
+            h = block(torch.cat([convolve(up, h), skip], dim=1), embedding)
+        norm, _, conv = self.head
+        assert isinstance(norm, nn.GroupNorm)
         assert isinstance(conv, nn.Conv1d)
-        return unpatchify(narrow_conv(conv, silu(norm(h))), self.config.patch)
+        out = narrow_conv(conv, normalize(norm, h))
+        return unpatchify(out.flatten(2), self.config.patch)
 
     def features(self, x: Tensor, t: Tensor) -> Tensor:
         """The bottleneck's output, (batch, widths[-1], time / stride)."""
@@ -145,7 +155,8 @@ class UNet(nn.Module):
         sequences: Tensor | None = None,
     ) -> tuple[Tensor, list[Tensor]]:
         """The bottleneck's output, and that of each level, the finest first."""
-        return self._encode(x, self._embed(t, condition), sequences)
+        h, skips = self._encode(x, self._embed(t, condition), sequences)
+        return h.flatten(2), [skip.flatten(2) for skip in skips]
 
     def _embed(self, t: Tensor, condition: Tensor | None = None) -> Tensor:
         width = self.stem.weight.dtype
@@ -167,7 +178,7 @@ class UNet(nn.Module):
         for block, down in zip(self.encoder, self.down, strict=True):
             h = block(h, embedding)
             skips.append(h)
-            h = down(h)
+            h = convolve(down, h)
         h = self.bottleneck_in(h, embedding)
         angles = rotary_angles(h, self.config.head_width) if self.config.rotary else None
         h = self.attention(h, angles)
@@ -181,7 +192,9 @@ class UNet(nn.Module):
             x = torch.cat([x, sequences.to(x.dtype)], dim=1)
         patches = patchify(x.to(self.stem.weight.dtype), self.config.patch)
         weight = self.stem.weight[:, : patches.shape[1]]
-        return functional.conv1d(patches, weight, self.stem.bias, padding=3)
+        if is_faster_channels_last(patches, weight):
+            patches = channels_last(patches)
+        return convolve_by(weight, self.stem.bias, patches)
 
 
 def n_parameters(config: UNetConfig) -> int:
@@ -206,44 +219,10 @@ class ResidualBlock(nn.Module):
 
     def forward(self, x: Tensor, embedding: Tensor) -> Tensor:
         """x (batch, c_in, time) and embedding (batch, embedding) to (batch, c_out, time)."""
-        h = self.conv_in(functional.silu(self.norm_in(x)))
+        h = convolve(self.conv_in, normalize(self.norm_in, x))
         gamma, delta = self.film(functional.silu(embedding)).chunk(2, dim=1)
-        h = film_norm(self.norm_out, h, gamma, delta)
-        out: Tensor = self.shortcut(x) + self.conv_out(functional.silu(h))
-        return out
-
-
-def film_norm(norm: nn.GroupNorm, x: Tensor, gamma: Tensor, delta: Tensor) -> Tensor:
-    """norm(x) (1 + gamma) + delta, of x (batch, width, time), gamma and delta (batch, width).
-
-    One call: the samples of the batch become further groups of one sample, with own weights.
-    """
-    scale = norm.weight * (1 + gamma)
-    shift = norm.bias * (1 + gamma) + delta
-    batch, width, time = x.shape
-    flat = x.reshape(1, batch * width, time)
-    groups = batch * norm.num_groups
-    normed = functional.group_norm(flat, groups, scale.flatten(), shift.flatten(), norm.eps)
-    return normed.view(batch, width, time)
-
-
-def narrow_conv(conv: nn.Conv1d, x: Tensor) -> Tensor:
-    """conv(x), a convolution to few channels.
-
-    In bfloat16 cuDNN has only slow kernels for few output channels; `padded_conv` takes a quarter
-    of their time.
-    """
-    is_slow = x.is_cuda and x.dtype == conv.weight.dtype == torch.bfloat16
-    out: Tensor = padded_conv(conv, x) if is_slow else conv(x)
-    return out
-
-
-def padded_conv(conv: nn.Conv1d, x: Tensor, many: int = 64) -> Tensor:
-    """conv(x) with the output channels padded to `many`; the padding is discarded."""
-    n = conv.out_channels
-    weight = functional.pad(conv.weight, (0, 0, 0, 0, 0, max(many - n, 0)))
-    found = functional.conv1d(x, weight, padding=conv.kernel_size[0] // 2)[:, :n]
-    return found if conv.bias is None else found + conv.bias[:, None]
+        h = normalize(self.norm_out, h, (gamma, delta))
+        return convolve(self.shortcut, x) + convolve(self.conv_out, h)
 
 
 class SelfAttention(nn.Module):
@@ -262,9 +241,9 @@ class SelfAttention(nn.Module):
 
     def forward(self, x: Tensor, angles: tuple[Tensor, Tensor] | None = None) -> Tensor:
         """x (batch, width, time) to the same shape; angles: `rotary_angles` of a rotary network."""
-        batch, _, time = x.shape
+        batch, time = len(x), x.shape[-1]
         # Channels last: the layout of the fast kernels, whatever the length.
-        h = self.norm(x).transpose(1, 2).contiguous()
+        h = normalize(self.norm, x, silu=False).flatten(2).transpose(1, 2).contiguous()
         qkv = functional.linear(h, self.qkv.weight[..., 0]).view(batch, time, 3, self.heads, -1)
         q, k, v = qkv.unbind(2)
         if self.qk_scale is not None:
@@ -277,7 +256,7 @@ class SelfAttention(nn.Module):
         q, k, v = (one.transpose(1, 2) for one in (q, k, v))
         h = functional.scaled_dot_product_attention(q, k, v).transpose(1, 2)
         h = functional.linear(h.reshape(batch, time, -1), self.out.weight[..., 0], self.out.bias)
-        return x + h.transpose(1, 2)
+        return x + h.transpose(1, 2).reshape(x.shape)
 
 
 class AttentionBlock(nn.Module):
