@@ -148,7 +148,14 @@ def train(
 
 def calibrate(
     run: Annotated[Path, typer.Argument(help="A run folder.", show_default=False)],
-    n: Annotated[int, typer.Option("-n", help="Windows of each task and round.")] = 128,
+    n: Annotated[
+        int | None,
+        typer.Option(
+            "-n",
+            help="Windows of each task and round; by default 1024 on a GPU, 128 elsewhere.",
+            show_default=False,
+        ),
+    ] = None,
     rounds: Annotated[int, typer.Option(help="How often the response is estimated.")] = 4,
     device: Device = "auto",
 ) -> None:
@@ -165,7 +172,7 @@ def calibrate(
     model = gd.load(run, device=device)
     with progress.training_bars() as (bars, stopped):
         model.calibrate(n, rounds, bars.on_calibration, stopped, bars.say)
-    out.print(f"wrote {plain(run)}: calibrated by {n} windows of each task in {rounds} rounds")
+    out.print(f"wrote {plain(run)}")
 
 
 def generate(
