@@ -1,24 +1,29 @@
 """Style: does gaze generated like a recording have the participant's statistics?
 
     python runs/style.py gazecom6.safetensors bioeye6.safetensors [-n 8] [--training]
+        [-o style.json]
+    python runs/style.py --pool style-42.json style-1.json style-2.json
 
 Every participant has two recordings: the two sessions of reading, the two halves of other tasks,
 16 s or more each. From one of them, at most 60 s, windows are generated in its style and compared
 with the other recording; then the other way round. For every quantity: the rank correlation over
 participants of the two recordings, that of generated gaze and the other recording, and their ratio
-with 95 % intervals over participants; and the median Wasserstein distance of generated gaze to the
-other recording over that between the two. The last table has the means of the rank correlations
-over tasks, weighted by the number of participants, who are few in each task. Then how often a
-recording, and gaze generated like it, is assigned to its own participant's other recording, by the
-nearest neighbour in the metric of the covariance within training participants. Participants are
+with 95 % intervals over participants; and the Wasserstein distance of generated gaze to the other
+recording over that between the two, with as many seconds of generated gaze as the recording has
+(geometric mean over participants). The last table has the means of the rank correlations over
+tasks, weighted by the number of participants, who are few in each task, and distances of all.
+`--pool` prints it for several runs together, as of several splits with a model each. Then how often
+a recording, and gaze generated like it, is assigned to its own participant's other recording, by
+the nearest neighbour in the metric of the covariance within training participants. Participants are
 those held out, or those of training.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -28,6 +33,8 @@ from scipy.stats import spearmanr, wasserstein_distance
 import gazediffusion as gd
 from gazediffusion.conditioning import Conditioning
 from gazediffusion.conditioning.style import n_covered
+from gazediffusion.evaluation.result import plain_values
+from gazediffusion.files import read_json, write_json
 
 Floats = NDArray[np.float64]
 QUANTITIES = (
@@ -41,6 +48,7 @@ QUANTITIES = (
 LEAST_S, MOST_S = 16.0, 60.0
 SMOOTHING_S = 0.04  # drift is that of gaze averaged over so much
 N_BOOTSTRAP = 1000
+ARRAYS = ("real", "generated", "apart")
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +70,10 @@ class Measured:
     def means(self) -> Floats:
         """The mean of each quantity, (quantity,)."""
         return np.array([one.mean() for one in self.values])
+
+
+# A recording, gaze generated like it and as long, and the participant's other recording.
+Compared = tuple[Measured, Measured, Measured]
 
 
 def pairs_of(windows: gd.Windows, task: str) -> Iterator[Pair]:
@@ -149,21 +161,17 @@ def within(real: Floats) -> Floats:
     return np.asarray(covariance + 0.1 * np.diag(np.diag(covariance)))
 
 
-def distances(real: list[list[Measured]], generated: list[list[Measured]]) -> Floats:
-    """The median distance of generated to the other recording over the recordings', (quantity,)."""
-    found = []
-    for k in range(len(QUANTITIES)):
-        rows = [
-            (
-                wasserstein_distance(made.values[k], other.values[k]),
-                wasserstein_distance(given.values[k], other.values[k]),
-            )
-            for one in (0, 1)
-            for given, made, other in zip(real[one], generated[one], real[1 - one], strict=True)
-        ]
-        made, own = np.median(rows, axis=0)
-        found.append(made / own)
-    return np.array(found)
+def distances(compared: Sequence[Compared]) -> Floats:
+    """Log of the distance of generated to the other recording over the recordings' own.
+
+    (participant, quantity), the mean over both recordings.
+    """
+    found = np.empty((2, len(compared) // 2, len(QUANTITIES)))
+    for number, (given, made, other) in enumerate(compared):
+        for k in range(len(QUANTITIES)):
+            apart = [wasserstein_distance(one.values[k], other.values[k]) for one in (made, given)]
+            found[number % 2, number // 2, k] = np.log(apart[0] / apart[1])
+    return np.asarray(found.mean(axis=0))
 
 
 def drawn_correlations(x: Floats, y: Floats, rng: np.random.Generator) -> Floats:
@@ -174,15 +182,33 @@ def drawn_correlations(x: Floats, y: Floats, rng: np.random.Generator) -> Floats
         return np.array([correlations(x[:, k], y[:, k]) for k in chosen])
 
 
-def print_table(title: str, found: Floats, draws: Floats, apart: Floats | None = None) -> None:
-    """One row for each quantity: correlations with intervals, and distances where given."""
-    low, high = np.nanpercentile(draws, [2.5, 97.5], axis=0)
-    last = ("", "") if apart is None else (" distance |", "---:|")
-    print(f"\n{title}\n\n| quantity | two recordings | generated | ratio |{last[0]}")
-    print(f"|---|---:|---:|---:|{last[1]}")
+@dataclass(frozen=True, eq=False)
+class OfTask:
+    """The participants of one task.
+
+    real, generated: means of quantities, (recording, participant, quantity). apart: `distances`.
+    """
+
+    task: str
+    real: Floats
+    generated: Floats
+    apart: Floats
+
+
+def print_table(title: str, found: Floats, draws: Floats, apart: Floats) -> None:
+    """One row for each quantity: correlations and distances, with intervals."""
+    rng, n = np.random.default_rng(1), len(apart)
+    chosen = [apart[rng.integers(0, n, n)].mean(axis=0) for _ in range(N_BOOTSTRAP)]
+    values = np.concatenate([found, np.exp(apart.mean(axis=0))[None]])
+    drawn = np.concatenate([draws, np.exp(chosen)[:, None]], axis=1)
+    low, high = np.nanpercentile(drawn, [2.5, 97.5], axis=0)
+    print(f"\n{title}\n\n| quantity | two recordings | generated | ratio | distance |")
+    print("|---|---:|---:|---:|---:|")
     for k, name in enumerate(QUANTITIES):
-        cells = [f"{found[i, k]:.2f} [{low[i, k]:.2f}, {high[i, k]:.2f}]" for i in range(3)]
-        print(f"| {name} | {' | '.join(cells)} |{'' if apart is None else f' {apart[k]:.2f} |'}")
+        cells = [f"{values[i, k]:.2f} [{low[i, k]:.2f}, {high[i, k]:.2f}]" for i in range(4)]
+        print(f"| {name} | {' | '.join(cells)} |")
+    overall = np.exp([apart.mean(), *np.percentile([np.mean(one) for one in chosen], [2.5, 97.5])])
+    print("distance, all quantities: {:.2f} [{:.2f}, {:.2f}]".format(*overall))
 
 
 def means(both: list[list[Measured]]) -> Floats:
@@ -190,26 +216,27 @@ def means(both: list[list[Measured]]) -> Floats:
     return np.array([[one.means for one in side] for side in both])
 
 
-def report(title: str, real: list[list[Measured]], generated: list[list[Measured]]) -> None:
+def report(of_task: OfTask) -> None:
     """Print the table of a task."""
-    x, y = means(real), means(generated)
+    x, y = of_task.real, of_task.generated
     draws = drawn_correlations(x, y, np.random.default_rng(0))
-    title = f"{title}, {x.shape[1]} participants"
-    print_table(title, correlations(x, y), draws, distances(real, generated))
+    title = f"{of_task.task}, {x.shape[1]} participants"
+    print_table(title, correlations(x, y), draws, of_task.apart)
 
 
-def report_all(pairs: list[tuple[Floats, Floats]]) -> None:
-    """Print the means over tasks, from the means of quantities of real and generated gaze."""
+def report_all(tasks: Sequence[OfTask]) -> None:
+    """Print the means over tasks."""
+    pairs = [(one.real, one.generated) for one in tasks]
     weights = np.array([x.shape[1] for x, _ in pairs], dtype=float)
     rng = np.random.default_rng(0)
     found = np.average([correlations(x, y)[:2] for x, y in pairs], axis=0, weights=weights)
     draws = np.array([drawn_correlations(x, y, rng)[:, :2] for x, y in pairs])
     drawn = np.average(np.nan_to_num(draws), axis=0, weights=weights)
-    with_ratio = [
+    values, sampled = (
         np.concatenate([one, one[..., 1:, :] / one[..., :1, :]], -2) for one in (found, drawn)
-    ]
+    )
     title = f"all tasks, {weights.sum():.0f} participants of a task"
-    print_table(title, with_ratio[0], with_ratio[1])
+    print_table(title, values, sampled, np.concatenate([one.apart for one in tasks]))
 
 
 def report_identification(
@@ -239,35 +266,51 @@ def report_identification(
 def main() -> None:
     """Print the tables of all tasks with enough participants."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("windows", nargs="+")
+    parser.add_argument("windows", nargs="*")
     parser.add_argument("-n", type=int, default=8, help="windows generated like a recording")
     parser.add_argument("--model", default="default")
     parser.add_argument("--tasks", nargs="+", default=["reading", "dots", "movies"])
     parser.add_argument("--training", action="store_true", help="the training participants")
+    parser.add_argument("-o", "--output", type=Path, help="for --pool")
+    parser.add_argument("--pool", type=Path, nargs="+", help="results of former runs")
     given = parser.parse_args()
+    if given.pool:
+        saved = [one for path in given.pool for one in read_json(path)["tasks"]]
+        report_all(
+            [OfTask(one.pop("task"), *(np.array(one[key]) for key in ARRAYS)) for one in saved]
+        )
+        return
     model = gd.load(given.model)
-    pairs_of_means: list[tuple[Floats, Floats]] = []
+    conditioning = model.config.conditioning
+    tasks: list[OfTask] = []
     for path in given.windows:
         whole = gd.Windows.load(path)
         windows = whole.train if given.training else whole.held_out
         for task in [one for one in windows.tasks if one in given.tasks]:
             real: list[list[Measured]] = [[], []]
             generated: list[list[Measured]] = [[], []]
+            compared: list[Compared] = []
             for number, pair in enumerate(pairs_of(windows, task)):
+                both = [measured(one, conditioning) for one in pair.recordings]
                 for k, recording in enumerate(pair.recordings):
                     made = model.sample(given.n, like=recording, task=task, seed=2 * number + k)
-                    real[k].append(measured(recording, model.config.conditioning))
-                    generated[k].append(measured(made, model.config.conditioning))
-            report(task, real, generated)
-            pairs_of_means.append((means(real), means(generated)))
+                    real[k].append(both[k])
+                    generated[k].append(measured(made, conditioning))
+                    as_long = made.select(np.arange(round(n_covered(recording) / made.length)))
+                    compared.append((both[k], measured(as_long, conditioning), both[1 - k]))
+            found = OfTask(task, means(real), means(generated), distances(compared))
+            tasks.append(found)
+            report(found)
+            if given.output is not None:
+                rows = [{key: getattr(one, key) for key in ("task", *ARRAYS)} for one in tasks]
+                write_json(given.output, plain_values({"model": given.model, "tasks": rows}))
             if not given.training:
                 pairs = list(pairs_of(whole.train, task))
                 others = [
-                    [measured(pair.recordings[k], model.config.conditioning) for pair in pairs]
-                    for k in (0, 1)
+                    [measured(pair.recordings[k], conditioning) for pair in pairs] for k in (0, 1)
                 ]
                 report_identification(real, generated, others)
-    report_all(pairs_of_means)
+    report_all(tasks)
 
 
 if __name__ == "__main__":
