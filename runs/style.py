@@ -9,8 +9,8 @@ Every participant has two recordings: the two sessions of reading, the two halve
 with the other recording; then the other way round. For every quantity: the rank correlation over
 participants of the two recordings, that of generated gaze and the other recording, and their ratio
 with 95 % intervals over participants; and the Wasserstein distance of generated gaze to the other
-recording over that between the two, with as many seconds of generated gaze as the recording has
-(geometric mean over participants). The last table has the means of the rank correlations over
+recording over that between the two, with as many generated windows as the recording has that do not
+overlap (geometric mean over participants). The last table has the means of the rank correlations over
 tasks, weighted by the number of participants, who are few in each task, and distances of all.
 `--pool` prints it for several runs together, as of several splits with a model each. Then how often
 a recording, and gaze generated like it, is assigned to its own participant's other recording, by
@@ -72,7 +72,7 @@ class Measured:
         return np.array([one.mean() for one in self.values])
 
 
-# A recording, gaze generated like it and as long, and the participant's other recording.
+# Windows of a recording, as many generated like it, and the participant's other recording.
 Compared = tuple[Measured, Measured, Measured]
 
 
@@ -107,6 +107,16 @@ def shortened(windows: gd.Windows) -> gd.Windows:
     """The first windows that cover a minute."""
     covered = [n_covered(windows.select(np.arange(k + 1))) for k in range(len(windows))]
     return windows.select(np.array(covered) <= MOST_S * windows.rate_hz)
+
+
+def not_overlapping(windows: gd.Windows) -> gd.Windows:
+    """As many windows as do not overlap, from the first."""
+    chosen, end = [], -1
+    for k in np.argsort(windows.starts, kind="stable").tolist():
+        if windows.starts[k] >= end:
+            chosen.append(k)
+            end = int(windows.starts[k]) + windows.length
+    return windows.select(np.array(chosen))
 
 
 def measured(windows: gd.Windows, conditioning: Conditioning) -> Measured:
@@ -296,8 +306,10 @@ def main() -> None:
                     made = model.sample(given.n, like=recording, task=task, seed=2 * number + k)
                     real[k].append(both[k])
                     generated[k].append(measured(made, conditioning))
-                    as_long = made.select(np.arange(round(n_covered(recording) / made.length)))
-                    compared.append((both[k], measured(as_long, conditioning), both[1 - k]))
+                    apart = not_overlapping(recording)
+                    as_many = made.select(np.arange(len(apart)))
+                    alike = [measured(one, conditioning) for one in (apart, as_many)]
+                    compared.append((alike[0], alike[1], both[1 - k]))
             found = OfTask(task, means(real), means(generated), distances(compared))
             tasks.append(found)
             report(found)
