@@ -4,14 +4,14 @@
         [-o style.json]
     python runs/style.py --pool style-42.json style-1.json style-2.json
 
-Every participant has two recordings: the two sessions of reading, the two halves of other tasks,
-16 s or more each. From one of them, at most 60 s, windows are generated in its style and compared
-with the other recording; then the other way round. For every quantity: the rank correlation over
+Every participant has two recordings: the two sessions of reading, the two halves of other tasks, 16
+s or more each. From one of them, at most 60 s, windows are generated in its style and compared with
+the other recording; then the other way round. For every quantity: the rank correlation over
 participants of the two recordings, that of generated gaze and the other recording, and their ratio
 with 95 % intervals over participants; and the Wasserstein distance of generated gaze to the other
 recording over that between the two, with as many generated windows as the recording has that do not
-overlap (geometric mean over participants). The last table has the means of the rank correlations over
-tasks, weighted by the number of participants, who are few in each task, and distances of all.
+overlap (geometric mean over participants). The last table has the means of the rank correlations
+over tasks, weighted by the number of participants, who are few in each task, and distances of all.
 `--pool` prints it for several runs together, as of several splits with a model each. Then how often
 a recording, and gaze generated like it, is assigned to its own participant's other recording, by
 the nearest neighbour in the metric of the covariance within training participants. Participants are

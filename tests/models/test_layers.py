@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sys
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -76,6 +78,11 @@ def test_channels_are_not_last_on_a_cpu_or_in_training() -> None:
     assert not layers.is_faster_channels_last(x, weight)
     with torch.no_grad():
         assert not layers.is_faster_channels_last(x, weight)
+
+
+def test_a_kernel_that_does_not_work_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gazediffusion.models.norm_kernel", None)
+    assert not layers._has_kernel.__wrapped__(torch.device("cpu"))
 
 
 @needs_gpu
