@@ -16,12 +16,12 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import gazediffusion as gd
-from gazediffusion.document import Table, as_text
+from gazediffusion.document import Table, table_markdown
 from gazediffusion.evaluation.deep_report import auc_table, deep_blocks, deep_sets
 from gazediffusion.evaluation.deep_test import deep_tests
 from gazediffusion.evaluation.gaze_sets import GazeSet, at_rate_of, synthetic_sets
@@ -71,14 +71,6 @@ def tested(
     deep_tests(*real, of_name, config, seed, show, with_references, on_set=on_set)
 
 
-def markdown(table: Table) -> Iterator[str]:
-    """The lines of a table."""
-    yield f"\n{table.title}\n"
-    lines = [" | ".join(as_text(cell) for cell in row) for row in (table.columns, *table.rows)]
-    lines.insert(1, " | ".join(["---", *["---:"] * (len(table.columns) - 1)]))
-    yield from (f"| {line} |" for line in lines)
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Test every set against every windows file."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -118,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         def keep(so_far: dict[str, Any], name: str = path.stem) -> None:
             found[name] = so_far
             rows = {f"{name}: {row}": one for row, one in deep_sets(so_far).items()}
-            print(*markdown(auc_table(rows)), sep="\n", flush=True)
+            print(f"\n{table_markdown(auc_table(rows))}", flush=True)
             if given.output is not None:
                 write_json(given.output, plain_values(found))
 
@@ -130,12 +122,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"\n## {name}")
         for block in deep_blocks(test):
             if isinstance(block, Table) and block.title != auc_table({}).title:
-                print(*markdown(block), sep="\n")
+                print(f"\n{table_markdown(block)}")
             elif isinstance(block, str):
                 print(f"\n{block}")
         rows |= {f"{name}: {row}": one for row, one in deep_sets(test).items()}
     print("\n## AUC")
-    print(*markdown(auc_table(rows)), sep="\n")
+    print(f"\n{table_markdown(auc_table(rows))}")
 
 
 if __name__ == "__main__":

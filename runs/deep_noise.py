@@ -28,7 +28,7 @@ import gazediffusion as gd
 from gazediffusion.conditioning import Condition
 from gazediffusion.data.windows import CLIP
 from gazediffusion.diffusion.solvers import unipc
-from gazediffusion.document import Table
+from gazediffusion.document import Table, table_markdown
 from gazediffusion.evaluation.deep_report import auc_table, deep_blocks, deep_sets
 from gazediffusion.evaluation.deep_result import DeepTest
 from gazediffusion.evaluation.deep_test import deep_tests
@@ -150,10 +150,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"\n## {name}")
         for block in deep_blocks(test):
             if isinstance(block, Table) and block.title != auc_table({}).title:
-                print(*deep.markdown(block), sep="\n")
+                print(f"\n{table_markdown(block)}")
         rows |= {f"{name}: {row}": one for row, one in deep_sets(test).items()}
     print("\n## AUC")
-    print(*deep.markdown(auc_table(rows)), sep="\n")
+    print(f"\n{table_markdown(auc_table(rows))}")
 
 
 if __name__ == "__main__":

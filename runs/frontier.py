@@ -12,14 +12,14 @@ network, and so has its fidelity. Prints the table in Markdown and writes the fi
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import gazediffusion as gd
 from benchmark import ROWS
-from gazediffusion.document import Estimate, as_text
+from gazediffusion.document import Estimate, Table, table_markdown
 from gazediffusion.files import read_json
 from gazediffusion.plotting.style import BLUE, GREEN, GREY, ORANGE, house_style, save_figure
 
@@ -54,14 +54,19 @@ class Machine:
         return cls(values["machine"], found)
 
 
-def lines(rows: Mapping[str, gd.BenchmarkRow], machines: list[Machine]) -> Iterator[str]:
-    """A table in Markdown."""
-    yield f"| | {' | '.join(f'{one.name}, s a window' for one in machines)} | ratio | AUC, {TEST} |"
-    yield "|---|" + "---:|" * (len(machines) + 2)
-    for way, row in rows.items():
-        seconds = [f"{one.seconds[way]:.2g}" if way in one.seconds else "" for one in machines]
-        cells = [*seconds, as_text(row.ratio), as_text(row.deep_auc.get(TEST))]
-        yield f"| {way} | {' | '.join(cells)} |"
+def table_of(rows: Mapping[str, gd.BenchmarkRow], machines: list[Machine]) -> Table:
+    """Times and fidelity of every way."""
+    columns = ["sampler", *(f"{one.name}, s a window" for one in machines), "ratio", f"AUC, {TEST}"]
+    cells = [
+        [
+            way,
+            *(f"{one.seconds[way]:.2g}" if way in one.seconds else "" for one in machines),
+            row.ratio,
+            row.deep_auc.get(TEST),
+        ]
+        for way, row in rows.items()
+    ]
+    return Table("Speed and fidelity", columns, cells)
 
 
 def draw(rows: Mapping[str, gd.BenchmarkRow], machines: list[Machine], path: Path) -> None:
@@ -114,7 +119,7 @@ def main() -> None:
         way: gd.BenchmarkRow.load(given.rows / given.task / f"{row}.json")
         for way, (row, _) in WAYS.items()
     }
-    print("\n".join(lines(rows, machines)))
+    print(table_markdown(table_of(rows, machines)))
     draw(rows, machines, given.output)
     print(f"\nwrote {given.output}")
 

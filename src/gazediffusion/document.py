@@ -117,13 +117,18 @@ def _block_markdown(block: Block, figures: Mapping[str, Sequence[Path]]) -> str:
     if isinstance(block, Bars):
         overall = [[name, ratio] for name, (ratio, _) in block.ratios.items()]
         block = Table("Overall", ["set", "ratio to the floor"], overall)
-    rule = "|".join(["---", *["---" if block.is_text else "---:"] * (len(block.columns) - 1)])
+    return table_markdown(block)
+
+
+def table_markdown(table: Table) -> str:
+    """A table in Markdown, below its title."""
+    rule = "|".join(["---", *["---" if table.is_text else "---:"] * (len(table.columns) - 1)])
     lines = [
         " | ".join(_safe(as_text(cell)) for cell in row)
-        for row in (block.columns, *block.rows, *block.foot)
+        for row in (table.columns, *table.rows, *table.foot)
     ]
     lines.insert(1, rule)
-    return "\n".join([f"**{_safe(block.title)}**\n", *(f"| {line} |" for line in lines)])
+    return "\n".join([f"**{_safe(table.title)}**\n", *(f"| {line} |" for line in lines)])
 
 
 def _safe(text: str) -> str:
