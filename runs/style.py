@@ -21,9 +21,10 @@ those held out, or those of training.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,6 +34,7 @@ from scipy.stats import spearmanr, wasserstein_distance
 import gazediffusion as gd
 from gazediffusion.conditioning import Conditioning
 from gazediffusion.conditioning.style import n_covered
+from gazediffusion.data.subsampling import not_overlapping
 from gazediffusion.evaluation.result import plain_values
 from gazediffusion.files import read_json, write_json
 
@@ -48,7 +50,6 @@ QUANTITIES = (
 LEAST_S, MOST_S = 16.0, 60.0
 SMOOTHING_S = 0.04  # drift is that of gaze averaged over so much
 N_BOOTSTRAP = 1000
-ARRAYS = ("real", "generated", "apart")
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,16 +108,6 @@ def shortened(windows: gd.Windows) -> gd.Windows:
     """The first windows that cover a minute."""
     covered = [n_covered(windows.select(np.arange(k + 1))) for k in range(len(windows))]
     return windows.select(np.array(covered) <= MOST_S * windows.rate_hz)
-
-
-def not_overlapping(windows: gd.Windows) -> gd.Windows:
-    """As many windows as do not overlap, from the first."""
-    chosen, end = [], -1
-    for k in np.argsort(windows.starts, kind="stable").tolist():
-        if windows.starts[k] >= end:
-            chosen.append(k)
-            end = int(windows.starts[k]) + windows.length
-    return windows.select(np.array(chosen))
 
 
 def measured(windows: gd.Windows, conditioning: Conditioning) -> Measured:
@@ -204,6 +195,11 @@ class OfTask:
     generated: Floats
     apart: Floats
 
+    @classmethod
+    def load(cls, row: Mapping[str, Any]) -> OfTask:
+        """Read what -o wrote."""
+        return cls(row["task"], *(np.array(row[key]) for key in ("real", "generated", "apart")))
+
 
 def print_table(title: str, found: Floats, draws: Floats, apart: Floats) -> None:
     """One row for each quantity: correlations and distances, with intervals."""
@@ -285,11 +281,10 @@ def main() -> None:
     parser.add_argument("--pool", type=Path, nargs="+", help="results of former runs")
     given = parser.parse_args()
     if given.pool:
-        saved = [one for path in given.pool for one in read_json(path)["tasks"]]
-        report_all(
-            [OfTask(one.pop("task"), *(np.array(one[key]) for key in ARRAYS)) for one in saved]
-        )
+        report_all([OfTask.load(one) for path in given.pool for one in read_json(path)["tasks"]])
         return
+    if not given.windows:
+        parser.error("name windows files, or results with --pool")
     model = gd.load(given.model)
     conditioning = model.config.conditioning
     tasks: list[OfTask] = []
@@ -306,7 +301,7 @@ def main() -> None:
                     made = model.sample(given.n, like=recording, task=task, seed=2 * number + k)
                     real[k].append(both[k])
                     generated[k].append(measured(made, conditioning))
-                    apart = not_overlapping(recording)
+                    apart = recording.select(not_overlapping(recording.starts, recording.length))
                     as_many = made.select(np.arange(len(apart)))
                     alike = [measured(one, conditioning) for one in (apart, as_many)]
                     compared.append((alike[0], alike[1], both[1 - k]))
@@ -314,7 +309,7 @@ def main() -> None:
             tasks.append(found)
             report(found)
             if given.output is not None:
-                rows = [{key: getattr(one, key) for key in ("task", *ARRAYS)} for one in tasks]
+                rows = [vars(one) for one in tasks]
                 write_json(given.output, plain_values({"model": given.model, "tasks": rows}))
             if not given.training:
                 pairs = list(pairs_of(whole.train, task))
@@ -323,6 +318,8 @@ def main() -> None:
                 ]
                 report_identification(real, generated, others)
     report_all(tasks)
+    if given.output is not None:
+        print(f"wrote {given.output}")
 
 
 if __name__ == "__main__":

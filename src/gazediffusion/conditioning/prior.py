@@ -20,6 +20,7 @@ from torch import Tensor
 from gazediffusion.conditioning.effects import fit_effects
 from gazediffusion.conditioning.statistics import FORMER, STATISTICS, measure
 from gazediffusion.data.quantization import recorded_steps
+from gazediffusion.data.subsampling import not_overlapping
 from gazediffusion.data.windows import Windows
 from gazediffusion.seeds import categorical_draw, sobol_points
 
@@ -338,13 +339,7 @@ def _components(
 def _apart(windows: Windows) -> NDArray[np.int64]:
     """The participant of each window, -1 where it overlaps an earlier one that has one."""
     who = windows.participant.astype(np.int64)
-    end = -1
-    for k in np.argsort(windows.starts, kind="stable").tolist():
-        if windows.starts[k] < end:
-            who[k] = -1
-        else:
-            end = int(windows.starts[k]) + windows.length
-    return who
+    return np.where(not_overlapping(windows.starts, windows.length), who, -1)
 
 
 def _normal_margins(values: Floats, quantiles: Floats) -> Floats:

@@ -45,3 +45,16 @@ def alone(windows: Windows) -> Windows:
         labels=None if windows.labels is None else windows.labels[samples],
         targets=None if windows.targets is None else windows.targets[:, samples],
     )
+
+
+def not_overlapping(starts: NDArray[np.int64], length: int) -> NDArray[np.bool_]:
+    """Which windows of so many samples are taken, from the first start on, without overlap.
+
+    >>> not_overlapping(np.array([500, 0, 2000, 2600]), 2000).tolist()
+    [False, True, True, False]
+    """
+    taken, end = np.zeros(len(starts), dtype=bool), -1
+    for k in np.argsort(starts, kind="stable").tolist():
+        if starts[k] >= end:
+            taken[k], end = True, int(starts[k]) + length
+    return taken

@@ -52,20 +52,20 @@ def convolve(layer: nn.Module, x: Tensor) -> Tensor:
         out: Tensor = layer(x)
         return out
     assert isinstance(layer, nn.Conv1d | nn.ConvTranspose1d)
-    weight, places = layer.weight[:, :, None], (0, layer.kernel_size[0] // 2)
-    stride = (1, layer.stride[0])
-    if isinstance(layer, nn.ConvTranspose1d):
-        more = (0, layer.output_padding[0])
-        return functional.conv_transpose2d(x, weight, layer.bias, stride, places, more)
-    return functional.conv2d(x, weight, layer.bias, stride, places)
+    (stride,) = layer.stride
+    if isinstance(layer, nn.Conv1d):
+        return convolve_by(layer.weight, layer.bias, x, stride)
+    places, more = (0, layer.kernel_size[0] // 2), (0, layer.output_padding[0])
+    weight = layer.weight[:, :, None]
+    return functional.conv_transpose2d(x, weight, layer.bias, (1, stride), places, more)
 
 
-def convolve_by(weight: Tensor, bias: Tensor | None, x: Tensor) -> Tensor:
-    """x convolved by a weight (to, from, odd width) in either layout; its length is kept."""
+def convolve_by(weight: Tensor, bias: Tensor | None, x: Tensor, stride: int = 1) -> Tensor:
+    """x convolved by a weight (to, from, odd width) in either layout, padded to its length."""
     n = weight.shape[-1] // 2
     if x.ndim == 3:
-        return functional.conv1d(x, weight, bias, padding=n)
-    return functional.conv2d(x, weight[:, :, None], bias, padding=(0, n))
+        return functional.conv1d(x, weight, bias, stride, n)
+    return functional.conv2d(x, weight[:, :, None], bias, (1, stride), (0, n))
 
 
 def normalize(
