@@ -1,7 +1,7 @@
 """Style: does gaze generated like a recording have the participant's statistics?
 
-    python runs/style.py gazecom6.safetensors bioeye6.safetensors [-n 8] [--training]
-        [-o style.json]
+    python runs/style.py gazecom6.safetensors bioeye6.safetensors [-n 8] [--candidates 1]
+        [--training] [-o style.json]
     python runs/style.py --pool style-42.json style-1.json style-2.json
 
 Every participant has two recordings: the two sessions of reading, the two halves of other tasks, 16
@@ -33,22 +33,15 @@ from scipy.stats import spearmanr, wasserstein_distance
 
 import gazediffusion as gd
 from gazediffusion.conditioning import Conditioning
+from gazediffusion.conditioning.movements import QUANTITIES, Movements
 from gazediffusion.conditioning.style import n_covered
 from gazediffusion.data.subsampling import not_overlapping
 from gazediffusion.evaluation.result import plain_values
 from gazediffusion.files import read_json, write_json
 
 Floats = NDArray[np.float64]
-QUANTITIES = (
-    "fixation duration",
-    "saccade rate",
-    "amplitude",
-    "peak velocity",
-    "spread",
-    "drift speed",
-)
 LEAST_S, MOST_S = 16.0, 60.0
-SMOOTHING_S = 0.04  # drift is that of gaze averaged over so much
+LEAST_RATIO = 0.01  # of two distances
 N_BOOTSTRAP = 1000
 
 
@@ -64,13 +57,8 @@ class Pair:
 class Measured:
     """Some gaze: the values of each quantity, and the means of the summary statistics."""
 
-    values: tuple[Floats, ...]
+    movements: Movements
     statistics: Floats
-
-    @property
-    def means(self) -> Floats:
-        """The mean of each quantity, (quantity,)."""
-        return np.array([one.mean() for one in self.values])
 
 
 # Windows of a recording, as many generated like it, and the participant's other recording.
@@ -112,29 +100,9 @@ def shortened(windows: gd.Windows) -> gd.Windows:
 
 def measured(windows: gd.Windows, conditioning: Conditioning) -> Measured:
     """What is compared of some windows."""
-    durations, rates, amplitudes, peaks, drifts = [], [], [], [], []
-    n_smooth = round(SMOOTHING_S * windows.rate_hz)
-    kernel = np.full(n_smooth, 1 / n_smooth)
-    degrees = windows.to_numpy("deg").astype(np.float64)
-    for k, gaze in enumerate(degrees):
-        events = windows.events(k)
-        saccades = [one for one in events if one.event == "saccade"]
-        rates.append(len(saccades) / windows.length * windows.rate_hz)
-        amplitudes += [one.amplitude_deg for one in saccades]
-        peaks += [one.peak_velocity_deg_s for one in saccades]
-        for one in events:
-            if one.event != "fixation":
-                continue
-            durations.append(one.offset_ms - one.onset_ms)
-            first, last = (round(t * windows.rate_hz / 1000) for t in (one.onset_ms, one.offset_ms))
-            if last - first > 2 * n_smooth:
-                smooth = [np.convolve(axis[first:last], kernel, "valid") for axis in gaze]
-                drifts.append(np.hypot(*np.diff(smooth)).mean() * windows.rate_hz)
-    spread = np.hypot(*degrees.std(axis=2).T)
-    found = (durations, rates, amplitudes, peaks, spread, drifts)
     raw = conditioning.measure(torch.from_numpy(windows.dequantized(seed=0).cut()), windows.rate_hz)
     assert raw is not None
-    return Measured(tuple(np.array(one, dtype=float) for one in found), raw.mean(dim=0).numpy())
+    return Measured(Movements.of(windows), raw.mean(dim=0).numpy())
 
 
 def rank_correlations(x: Floats, y: Floats) -> Floats:
@@ -165,13 +133,17 @@ def within(real: Floats) -> Floats:
 def distances(compared: Sequence[Compared]) -> Floats:
     """Log of the distance of generated to the other recording over the recordings' own.
 
-    (participant, quantity), the mean over both recordings.
+    (participant, quantity), the mean over both recordings. `LEAST_RATIO` is added to every ratio,
+    as the saccade rates of few windows may be the same.
     """
     found = np.empty((2, len(compared) // 2, len(QUANTITIES)))
     for number, (given, made, other) in enumerate(compared):
         for k in range(len(QUANTITIES)):
-            apart = [wasserstein_distance(one.values[k], other.values[k]) for one in (made, given)]
-            found[number % 2, number // 2, k] = np.log(apart[0] / apart[1])
+            apart = [
+                wasserstein_distance(one.movements.values[k], other.movements.values[k])
+                for one in (made, given)
+            ]
+            found[number % 2, number // 2, k] = np.log(apart[0] / apart[1] + LEAST_RATIO)
     return np.asarray(found.mean(axis=0))
 
 
@@ -219,7 +191,7 @@ def print_table(title: str, found: Floats, draws: Floats, apart: Floats) -> None
 
 def means(both: list[list[Measured]]) -> Floats:
     """The mean of each quantity, (recording, participant, quantity)."""
-    return np.array([[one.means for one in side] for side in both])
+    return np.array([[one.movements.means for one in side] for side in both])
 
 
 def report(of_task: OfTask) -> None:
@@ -253,7 +225,7 @@ def report_identification(
     others: two recordings each of other participants, from which the classifier is fitted.
     """
     rows: dict[str, Callable[[Measured], Floats]] = {
-        "six quantities": lambda one: np.log(one.means),
+        "six quantities": lambda one: np.log(one.movements.means),
         "summary statistics": lambda one: one.statistics,
     }
     for name, features in rows.items():
@@ -275,6 +247,7 @@ def main() -> None:
     parser.add_argument("windows", nargs="*")
     parser.add_argument("-n", type=int, default=8, help="windows generated like a recording")
     parser.add_argument("--model", default="default")
+    parser.add_argument("--candidates", type=int, help="of each window; the model's own by default")
     parser.add_argument("--tasks", nargs="+", default=["reading", "dots", "movies"])
     parser.add_argument("--training", action="store_true", help="the training participants")
     parser.add_argument("-o", "--output", type=Path, help="for --pool")
@@ -298,7 +271,13 @@ def main() -> None:
             for number, pair in enumerate(pairs_of(windows, task)):
                 both = [measured(one, conditioning) for one in pair.recordings]
                 for k, recording in enumerate(pair.recordings):
-                    made = model.sample(given.n, like=recording, task=task, seed=2 * number + k)
+                    made = model.sample(
+                        given.n,
+                        like=recording,
+                        candidates=given.candidates,
+                        task=task,
+                        seed=2 * number + k,
+                    )
                     real[k].append(both[k])
                     generated[k].append(measured(made, conditioning))
                     apart = recording.select(not_overlapping(recording.starts, recording.length))

@@ -9,10 +9,11 @@ from typing import Unpack
 
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.cluster import Cluster, connected
-from gazediffusion.generation.generator import DiffusionGenerator, Progress
+from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.journal import Part
 from gazediffusion.generation.label_sequences import LabelKind
 from gazediffusion.generation.partitions import PartFolder, Plan, write_here
+from gazediffusion.generation.scheduling import Progress
 from gazediffusion.generation.settings import SamplingSettings
 from gazediffusion.geometry import Screen
 from gazediffusion.model import Model, load

@@ -21,13 +21,14 @@ from gazediffusion.diffusion.likelihood import Bound
 from gazediffusion.errors import GazeError
 from gazediffusion.files import require_free, require_writable
 from gazediffusion.generation.augmentation import Augmenter
+from gazediffusion.generation.candidates import n_candidates
 from gazediffusion.generation.filling import FillConfig, Filler, filled
-from gazediffusion.generation.generator import DiffusionGenerator, Progress
+from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.label_sequences import LabelKind
 from gazediffusion.generation.labelled_sets import RecordingLabeller
 from gazediffusion.generation.labelling import Labeller
 from gazediffusion.generation.losses import LossModel
-from gazediffusion.generation.sets import Sampling, SetConfig, write_set
+from gazediffusion.generation.sets import Progress, Sampling, SetConfig, write_set
 from gazediffusion.generation.settings import (
     AugmentingSettings,
     FillingSettings,
@@ -171,13 +172,13 @@ class Model(Shared):
     ) -> DiffusionGenerator:
         """The generator of n windows of a seed with these settings; see `sample`."""
         given: dict[str, Any] = {"quality": "default", **settings}
-        steering = {name: given.pop(name, None) for name in SteeringSettings.__annotations__}
+        steered = {k: v for k in SteeringSettings.__annotations__ if (v := given.pop(k, None))}
         if (like := given.pop("like", None)) is not None:
             conditioning, task = self.config.conditioning, given.get("task")
             style = style_of(like, conditioning, self.config.rate_hz, self.config.length, task)
             given |= {"style": style, "task": conditioning.tasks[style.task]}
+        given["candidates"] = n_candidates(given.get("candidates"), given.get("style"), steered)
         made = DiffusionGenerator.of_quality(self.run, **given)
-        steered = {name: value for name, value in steering.items() if value}
         if self.is_steerable and seconds is not None and not 1 <= seconds <= MOST_SECONDS:
             raise GazeError(f"`seconds` must lie between 1 and {MOST_SECONDS:g}, not {seconds:g}")
         if steered:
@@ -206,7 +207,7 @@ class Model(Shared):
         of a 60 Hz tracker. losses: add blinks and losses, NaN, as the training participants'
         recordings have them. labels: add the most probable event class of every sample, or by
         "annotator" classes that vary as hand labels do; gaze is the same without. progress: called
-        with the windows done. Settings: `SamplingSettings`. Window k of a seed is always the same.
+        with the windows done. Window k of a seed is always the same.
         """
         how: dict[str, Any] = {"seconds": seconds, "rate_hz": rate_hz, **settings}
         sampling = self.sampling(n, seed=seed, losses=losses, labels=labels, **how)
@@ -269,10 +270,9 @@ class Model(Shared):
 
         path: a .parquet, .csv or .npz file, or a folder. format: parquet, csv, npz, bids or asc; by
         default that of the path's ending, parquet for a folder. screen: of all windows instead of
-        their own. grid_px: round pixels to this grid. seconds, rate_hz, losses, labels: as for
-        `sample`. overwrite: replace a set that is there. Settings are those of `sample`. A stopped
-        call resumes from the pieces it has. A path ending in .safetensors is a windows file,
-        generated in memory, with its card in it.
+        their own. grid_px: round pixels to this grid. overwrite: replace a set that is there. Other
+        settings are those of `sample`. A stopped call resumes from the pieces it has. A path ending
+        in .safetensors is a windows file, generated in memory, with its card in it.
         """
         path = Path(path)
         is_windows_file = format is None and path.suffix == ".safetensors"

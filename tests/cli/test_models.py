@@ -54,6 +54,7 @@ def test_a_set_in_the_style_of_a_recording_says_so(
     assert like["recordings"] == [{"name": "one.csv", "sha256": sha256_of(given)}]
     assert like["seconds"] == 12.0
     assert like["n_windows"] == 5
+    assert card["sampling"]["candidates"] == 8
     assert "in the style of one participant: 12 s" in path.with_suffix(".md").read_text()
     # The same from Python, whatever the batch size; without it, other windows.
     model, screen = load("default"), card["screen"]
@@ -76,6 +77,11 @@ def test_a_set_in_the_style_of_a_recording_says_so(
             "a style needs 8 s of valid gaze in a row",
         ),
         ("--like {0}/empty.csv --task movies " + SCREEN, "empty.csv"),
+        ("--candidates 4", "--candidates are compared with a recording; give --like"),
+        (
+            "--like {0}/one.csv --task movies --candidates 4 --start 640,360 " + SCREEN,
+            "--candidates cannot be chosen beside a scanpath",
+        ),
         ("--like {0}/none.csv --task movies", "none.csv"),
     ],
 )

@@ -127,7 +127,7 @@ def test_gaze_is_that_of_sample_like_the_participants_recordings(
     own = found.windows_of("P1", "dots")
     assert len(own) == 4  # of 3.2 s, a second apart
     batch = augmenter.batches(found)[0]
-    expected = model.sample(3, like=own, task="dots", seconds=6.4, seed=batch.seed)
+    expected = model.sample(3, like=own, candidates=1, task="dots", seconds=6.4, seed=batch.seed)
     for k in range(3):
         (gaze_px,) = pairs[k][1].gaze_px.values()
         np.testing.assert_array_equal(gaze_px, SCREEN.to_pixels(expected[k]))

@@ -21,6 +21,7 @@ from gazediffusion.cli.options import (
     Address,
     AnnotatorLabels,
     BatchSize,
+    Candidates,
     Compiled,
     Device,
     DistanceCm,
@@ -236,6 +237,7 @@ def generate(
             show_default=False,
         ),
     ] = None,
+    candidates: Candidates = None,
     guidance: Annotated[
         float, typer.Option(help="Classifier-free guidance scale of the task; 1 is none.")
     ] = 1.0,
@@ -372,6 +374,7 @@ def generate(
                 overwrite=overwrite,
                 task=task,
                 like=None if like is None else windows_or_recordings(like, given),
+                candidates=candidates,
                 quality=quality,
                 sampler=sampler,
                 steps=steps,

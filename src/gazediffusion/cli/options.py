@@ -150,6 +150,14 @@ RecordingsOutput = Annotated[
     ),
 ]
 Quality = Annotated[str, typer.Option(help="fast, default or best.")]
+Candidates = Annotated[
+    int | None,
+    typer.Option(
+        help="Windows generated for each window of --like, of which the most alike are taken: 8 by "
+        "default, 1 beside a scanpath, targets or waypoints.",
+        show_default=False,
+    ),
+]
 BatchSize = Annotated[
     int | None, typer.Option(help="Windows at a time; changes speed only.", show_default=False)
 ]

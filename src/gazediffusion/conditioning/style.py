@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gazediffusion.conditioning.effects import Posterior, posterior, root_of
+from gazediffusion.conditioning.movements import Movements
 from gazediffusion.conditioning.prior import Component, Prior
 from gazediffusion.conditioning.statistics import measure
 from gazediffusion.data.quantization import recorded_steps
@@ -43,7 +44,8 @@ class Style:
 
     task, component: numbers of the prior. mean: (statistic,) mean over the windows of the
     statistics with normal margins. n_windows: how many windows that do not overlap the recording
-    is worth. origin: what a card says of the recording; it contains no gaze.
+    is worth. origin: what a card says of the recording; it contains no gaze. movements: of the
+    recording; None where the screen has no size.
     """
 
     task: int
@@ -51,6 +53,7 @@ class Style:
     mean: Floats
     n_windows: float
     origin: Mapping[str, Any] = field(default_factory=dict)
+    movements: Movements | None = None
 
     @classmethod
     def of_targets(cls, prior: Prior, task: int, component: int, targets: Floats) -> Style:
@@ -126,7 +129,10 @@ def style_of(
         "seconds": round(n_samples / rate_hz, 3),
         "n_windows": len(windows),
     }
-    return Style(number, component, z.mean(axis=0), n_samples / length, origin)
+    screens = {windows.screens[k] for k in np.unique(windows.screen_index)}
+    has_degrees = all(one.has_degrees for one in {*screens, conditioning.task_screens[number]})
+    movements = Movements.of(windows) if has_degrees else None
+    return Style(number, component, z.mean(axis=0), n_samples / length, origin, movements)
 
 
 def _windows_of(recordings: Recordings | Windows, rate_hz: float, length: int) -> Windows:

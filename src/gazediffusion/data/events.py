@@ -24,7 +24,7 @@ from gazediffusion.geometry import Screen
 SACCADE_DEG_S = 30.0  # EyeLink's own parser, cognitive configuration
 MIN_FIXATION_MS = 60.0  # paper, "Evaluation protocols"
 MIN_SACCADE_MS = 12.0  # Engbert & Kliegl 2003: three samples at 250 Hz
-_MIN_SACCADE_STEPS = 2  # at low rates, so that no event ends on the sample on which it begins
+MIN_SACCADE_STEPS = 2  # at low rates, so that no event ends on the sample on which it begins
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +92,7 @@ def detect_events(
     degrees_per_px = screen.width_deg / screen.width_px
     step_ms = float(np.median(np.diff(time_ms)))
     speed = np.hypot(*np.diff(gaze_px.astype(np.float64))) * degrees_per_px / step_ms * 1000
-    min_steps = max(round(MIN_SACCADE_MS / step_ms, 6), _MIN_SACCADE_STEPS)
+    min_steps = max(round(MIN_SACCADE_MS / step_ms, 6), MIN_SACCADE_STEPS)
     for first, stop in detect_ivt(speed[None], SACCADE_DEG_S).saccades.tolist():
         if stop - first < min_steps:
             speed[first:stop] = 0.0

@@ -21,7 +21,6 @@ from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.files import require_writable, write_json, written_whole
 from gazediffusion.generation.augmentation import Augmenter, Batch, synthetic_name
-from gazediffusion.generation.generator import Progress
 from gazediffusion.generation.labelling import Labeller
 from gazediffusion.generation.model_grid import OTHER_ANGLE
 from gazediffusion.generation.recording_sets import (
@@ -34,6 +33,7 @@ from gazediffusion.generation.recording_sets import (
     work_folder,
     write_recordings,
 )
+from gazediffusion.generation.scheduling import Progress
 from gazediffusion.generation.sets import store_pieces, stored_labels, stored_window
 from gazediffusion.generation.study import OnRecording, Original, Study
 from gazediffusion.version import __version__

@@ -22,7 +22,6 @@ from gazediffusion.errors import GazeError
 from gazediffusion.files import ending_of, require_writable, write_json, written_whole
 from gazediffusion.generation.filling import Filler, filled
 from gazediffusion.generation.gaps import GapCounts, Marks
-from gazediffusion.generation.generator import Progress
 from gazediffusion.generation.model_grid import OTHER_ANGLE
 from gazediffusion.generation.recording_sets import (
     Total,
@@ -34,6 +33,7 @@ from gazediffusion.generation.recording_sets import (
     work_folder,
     write_recordings,
 )
+from gazediffusion.generation.scheduling import Progress
 from gazediffusion.geometry import Screen
 from gazediffusion.version import __version__
 

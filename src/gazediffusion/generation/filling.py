@@ -26,12 +26,13 @@ from gazediffusion.generation.gaps import (
     find_gaps,
     place_windows,
 )
-from gazediffusion.generation.generator import DiffusionGenerator, Progress
+from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.model_grid import (
     model_screen,
     on_model_grid,
     require_screen,
 )
+from gazediffusion.generation.scheduling import Progress
 from gazediffusion.geometry import Floats, Screen
 from gazediffusion.seeds import seed_for
 

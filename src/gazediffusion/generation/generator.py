@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from gazediffusion.device import fetching, sent
 from gazediffusion.diffusion.ddim import WindowNoise, sample
 from gazediffusion.errors import GazeError
 from gazediffusion.generation import qualities
+from gazediffusion.generation.candidates import Blocks, chosen_pieces, require_choice
 from gazediffusion.generation.constraints import (
     Constraints,
     continued,
@@ -37,13 +37,13 @@ from gazediffusion.generation.constraints import (
 from gazediffusion.generation.edm_sampling import Guidance, sample_edm, sequences_of, solve_of
 from gazediffusion.generation.noise_level import at_noise_level, noise_level
 from gazediffusion.generation.qualities import SamplerName, settings_of
+from gazediffusion.generation.scheduling import Progress, Span, drawn_ahead, in_parts
 from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import Run
 from gazediffusion.models.representations import Joint
 from gazediffusion.models.unet import UNet
 from gazediffusion.seeds import seed_for
 
-Progress = Callable[[float], None]
 _CONTINUED = 4  # names the stream of random numbers of windows after the first of long gaze
 
 
@@ -62,6 +62,7 @@ class DiffusionGenerator:
     constraints: what windows keep to. Summary statistics are then left to the model, and so is
         the resolution where samples are known.
     style: of whom summary statistics are drawn, in the style's task; also beside constraints.
+    candidates: of each window in a style, from which windows are chosen (candidates.py).
     """
 
     run: Run
@@ -76,6 +77,7 @@ class DiffusionGenerator:
     constraints: Constraints | None = None
     is_taskless: bool = False
     style: Style | None = None
+    candidates: int = 1
 
     def __post_init__(self) -> None:
         config = self.run.config
@@ -90,6 +92,7 @@ class DiffusionGenerator:
                 f"{config.length / config.rate_hz:g} s and takes no constraints",
                 remedy="take the default model, or train one with `recipe` steerable",
             )
+        require_choice(self)
 
     @classmethod
     def of_quality(
@@ -144,6 +147,7 @@ class DiffusionGenerator:
                 condition["course"] = "targets or positions drawn"
             if self.style is not None:
                 condition["like"] = dict(self.style.origin)
+                condition["candidates"] = self.candidates
             return {"sampler": sampler, "steps": steps, "bf16": self.bf16, **condition}
         if sampler == "ancestral":
             return {"sampler": "ancestral", "steps": recipe.diffusion_steps, "eta": 1.0}
@@ -167,7 +171,8 @@ class DiffusionGenerator:
         config = self.run.config
         return {
             "window_samples": self.n_samples,
-            "windows_each": len(window_starts(self.n_samples, config.length, config.rate_hz)),
+            "windows_each": self.candidates
+            * len(window_starts(self.n_samples, config.length, config.rate_hz)),
             "rate_hz": config.rate_hz,
             "screens": self.screens,
             "sampling": self.settings,
@@ -189,33 +194,26 @@ class DiffusionGenerator:
     ) -> Iterator[Floats]:
         """Windows in batches; `progress` receives the number of windows done, in fractions.
 
-        While one batch is generated, noise and conditions of the next are drawn. A GPU begins the
-        next batch before one is fetched from it.
+        How they are computed: scheduling.py; how they are chosen: candidates.py.
         """
+        if self.candidates > 1:
+            return chosen_pieces(self, first, stop, seed, progress)
         starts = range(first, stop, self.batch_size)
         spans = [(start, min(start + self.batch_size, stop)) for start in starts]
         conditioning = self.sampled.config.conditioning
-        with ThreadPoolExecutor(max_workers=1) as aside:
 
-            def draw(begin: int, end: int) -> Future[tuple[WindowNoise, Draw]]:
-                # Sobol points are computed in parallel, which would slow down the sampler's thread.
-                uniforms = conditioning.uniforms(begin, end, seed)
-                return aside.submit(
-                    lambda: (
-                        self._noise(begin, end, seed),
-                        conditioning.draw_by(uniforms, self.task, self.style),
-                    )
-                )
+        def draw(span: Span) -> Callable[[], tuple[WindowNoise, Draw]]:
+            # Sobol points are computed in parallel, which would slow down the sampler's thread.
+            uniforms = conditioning.uniforms(*span, seed)
+            return lambda: (
+                self._noise(*span, seed),
+                conditioning.draw_by(uniforms, self.task, self.style),
+            )
 
-            coming = [draw(a, b) for a, b in spans[:1]]
-            begun: list[Callable[[], Floats]] = []
-            for number, (start, end) in enumerate(spans, start=1):
-                noise, drawn = coming.pop().result()
-                coming = [draw(a, b) for a, b in spans[number : number + 1]]
-                begun.append(self._begun(noise, drawn, (start, end), seed, progress))
-                if len(begun) > (noise.device.type == "cuda"):
-                    yield begun.pop(0)()
-            yield from (one() for one in begun)
+        begin = partial(self._begun, seed)
+        if next(self.network.parameters()).device.type != "cpu":
+            return drawn_ahead(spans, draw, begin, progress)
+        return in_parts(spans, lambda span, done: begin(span, draw(span)(), done)(), progress)
 
     def sample(self, n: int, seed: int = 0) -> Windows:
         """The first n windows of this seed, in memory."""
@@ -244,9 +242,10 @@ class DiffusionGenerator:
 
     @torch.inference_mode()
     def _begun(
-        self, noise: WindowNoise, drawn: Draw, span: tuple[int, int], seed: int, progress: Progress
+        self, seed: int, span: Span, ahead: tuple[WindowNoise, Draw], progress: Progress
     ) -> Callable[[], Floats]:
         """What fetches the gaze (window, 2, time) of a batch, which a GPU may be computing."""
+        noise, drawn = ahead
         if self.n_samples > self.run.config.length:
             gaze, uniforms = self._long(noise, drawn, span, seed, progress)
         else:
@@ -254,7 +253,7 @@ class DiffusionGenerator:
             known, (first, stop) = given.pop("known", None), span
 
             def counted(share: float) -> None:
-                progress(first + (stop - first) * share)
+                progress((stop - first) * share)
 
             gaze = self._batch(noise, drawn, known, given, counted)
             if known is not None:
@@ -264,7 +263,7 @@ class DiffusionGenerator:
         return fetching(self._quantized(gaze, drawn, uniforms)[..., : self.n_samples])
 
     def _long(
-        self, noise: WindowNoise, drawn: Draw, span: tuple[int, int], seed: int, progress: Progress
+        self, noise: WindowNoise, drawn: Draw, span: Span, seed: int, progress: Progress
     ) -> tuple[Tensor, Tensor]:
         """Gaze longer than a window, and uniforms: both (window, 2, time).
 
@@ -292,7 +291,7 @@ class DiffusionGenerator:
                 known = continued(gaze[..., within], known, stop_before, rate_hz, targets)
 
             def counted(share: float, number: int = number) -> None:
-                progress(first + (stop - first) * (number + share) / len(starts))
+                progress((stop - first) * (number + share) / len(starts))
 
             made = self._batch(noise, here, known, others, counted).cpu().numpy()
             if number and known is not None and self.style is None:
@@ -302,9 +301,7 @@ class DiffusionGenerator:
             uniforms[..., within] = torch.special.ndtr(noise.first[:, :2]).cpu().numpy()
         return torch.from_numpy(gaze), torch.from_numpy(uniforms)
 
-    def _given(
-        self, drawn: Draw, span: tuple[int, int], n_samples: int, seed: int
-    ) -> dict[str, Floats]:
+    def _given(self, drawn: Draw, span: Span, n_samples: int, seed: int) -> dict[str, Floats]:
         """The constraints (window, 2, time) by name; long gaze has a drawn course without any."""
         config, (first, stop) = self.sampled.config, span
         course, tasks = config.conditioning.course, config.conditioning.names_of(drawn)
@@ -372,6 +369,11 @@ class DiffusionGenerator:
             settings["steps"],
             settings["eta"],
         )
+
+    @cached_property
+    def kept_blocks(self) -> Blocks:
+        """The last block of windows that was chosen."""
+        return {}
 
     @cached_property
     def network(self) -> UNet:

@@ -22,7 +22,7 @@ from gazediffusion.data.export.table import write_parquet
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
 from gazediffusion.files import ending_of, unpacked
-from gazediffusion.generation.generator import Progress
+from gazediffusion.generation.scheduling import Progress
 from gazediffusion.geometry import Screen
 from gazediffusion.storage import work_place
 

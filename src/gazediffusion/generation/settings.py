@@ -34,13 +34,16 @@ class SamplingSettings(SteeringSettings, total=False):
 
     task: of all windows; None draws the training mixture. like: recordings of one participant, 8 s
     or more in a row, in whose style windows are generated; of one task, for which they are taken
-    where `task` is given. quality: fast, default or best. sampler, steps: override the quality's.
-    eta: of DDIM. guidance: classifier-free guidance scale of the task. precision: auto, fp32 or
-    bf16. batch_size: changes speed, never the windows.
+    where `task` is given. candidates: windows that are generated for each window of `like`, of
+    which the most alike are taken; 8 by default, 1 beside scanpaths, targets and waypoints.
+    quality: fast, default or best. sampler, steps: override the quality's. eta: of DDIM.
+    guidance: classifier-free guidance scale of the task. precision: auto, fp32 or bf16.
+    batch_size: changes speed, never the windows.
     """
 
     task: str | None
     like: Recordings | Windows | None
+    candidates: int | None
     quality: str
     sampler: str
     steps: int | None

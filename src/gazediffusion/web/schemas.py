@@ -142,6 +142,15 @@ class GenerationFields(BaseModel):
     start: Start = None
 
 
+class UploadFields(GenerationFields):
+    """The same beside the files of /api/generate/upload.
+
+    candidates: windows generated for each window of `like`.
+    """
+
+    candidates: int | None = None
+
+
 class GenerateRequest(GenerationFields):
     """The body of /api/generate. /api/generate/stream takes the same names in its address."""
 

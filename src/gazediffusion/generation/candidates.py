@@ -1,0 +1,122 @@
+"""Candidates: windows in a participant's style are chosen from several that are generated.
+
+Windows are chosen in blocks of eight, so that a window depends on the seed and its number alone:
+block b of a seed comes from the candidates of block b. Gaze longer than the model's windows is
+chosen one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gazediffusion.conditioning.movements import Movements
+from gazediffusion.conditioning.selection import choose
+from gazediffusion.errors import GazeError
+from gazediffusion.generation.scheduling import Progress
+from gazediffusion.geometry import Floats
+
+if TYPE_CHECKING:
+    from gazediffusion.conditioning.style import Style
+    from gazediffusion.generation.generator import DiffusionGenerator
+
+N_CANDIDATES, MOST_CANDIDATES = 8, 64  # of each window
+_BLOCK = 8
+Blocks = dict[tuple[int, int], Floats]  # gaze by seed and number of the block
+
+
+def n_candidates(given: int | None, style: Style | None, steered: object) -> int:
+    """Those of each window where none are given: windows that can be chosen have eight."""
+    if given is not None:
+        return given
+    can_choose = style is not None and style.movements is not None and not steered
+    return N_CANDIDATES if can_choose else 1
+
+
+def require_choice(generator: DiffusionGenerator) -> None:
+    """Refuse candidates of windows that cannot be chosen."""
+    n = generator.candidates
+    if not 1 <= n <= MOST_CANDIDATES:
+        raise GazeError(f"`candidates` must lie between 1 and {MOST_CANDIDATES}, not {n}")
+    if n == 1:
+        return
+    if generator.style is None:
+        raise GazeError("`candidates` are compared with a recording", remedy="give `like`")
+    if generator.constraints is not None:
+        raise GazeError(
+            "`candidates` cannot be chosen beside a scanpath, targets, waypoints or a start",
+            remedy="leave `candidates` out",
+        )
+    if generator.style.movements is None:
+        raise GazeError(
+            "`candidates` are compared in degrees, and the screen has no size",
+            remedy="leave `candidates` out, or give the screen's size and distance",
+        )
+
+
+def chosen_pieces(
+    generator: DiffusionGenerator, first: int, stop: int, seed: int, progress: Progress
+) -> Iterator[Floats]:
+    """What `DiffusionGenerator.pieces` gives, chosen from candidates."""
+    block = 1 if generator.is_steered else _BLOCK
+    for start in range(first, stop, generator.batch_size):
+        end = min(start + generator.batch_size, stop)
+        numbers = range(start // block, -(-end // block))
+        gaze = _blocks(
+            generator,
+            numbers,
+            block,
+            seed,
+            lambda share, start=start, end=end: progress(start + share * (end - start)),  # type: ignore[misc]
+        )
+        yield gaze[start - numbers.start * block :][: end - start]
+
+
+def _blocks(
+    generator: DiffusionGenerator, numbers: range, block: int, seed: int, progress: Progress
+) -> Floats:
+    """The windows of these blocks; the last block is kept, for pieces that end within it.
+
+    progress: called with the share that is done.
+    """
+    kept = generator.kept_blocks
+    new = [number for number in numbers if (seed, number) not in kept]
+    n_each = block * generator.candidates
+    length = generator.run.config.length
+    every = replace(
+        generator,
+        candidates=1,
+        length=max(generator.n_samples, length),
+        batch_size=max(generator.batch_size, n_each),
+    )
+    found: Blocks = {key: kept[key] for key in kept if key[0] == seed and key[1] in numbers}
+    if new:
+        # New blocks follow one another: only the first may be kept.
+        span = (new[0] * n_each, (new[-1] + 1) * n_each)
+        candidates = every.pieces(
+            *span, seed, lambda done: progress((done - span[0]) / (span[1] - span[0]))
+        )
+        gaze = np.concatenate(list(candidates)).reshape(len(new), n_each, 2, -1)
+        for number, of_block in zip(new, gaze, strict=True):
+            chosen = _chosen(every, of_block, block, seed)
+            found[seed, number] = of_block[chosen][..., : generator.n_samples]
+    kept.clear()
+    kept[seed, numbers[-1]] = found[seed, numbers[-1]]
+    progress(1.0)
+    return np.concatenate([found[seed, number] for number in numbers])
+
+
+def _chosen(every: DiffusionGenerator, gaze: Floats, n: int, seed: int) -> list[int]:
+    """The numbers of the n of the candidates (candidate, 2, time) that are chosen."""
+    style, length = every.style, every.run.config.length
+    assert style is not None
+    assert style.movements is not None
+    n_parts = gaze.shape[2] // length
+    parts = gaze[..., : n_parts * length].reshape(len(gaze), 2, n_parts, length)
+    windows = every.as_windows(parts.swapaxes(1, 2).reshape(-1, 2, length), seed)
+    found = Movements.of(windows)
+    candidates = replace(found, window=tuple(one // n_parts for one in found.window))
+    return choose(candidates, len(gaze), style.movements, style.n_windows, n)
