@@ -4,42 +4,49 @@
 
 GAZECOM: windows with hand labels (`prepare`). Training participants alone take part. A network
 that was trained on the others labels the windows of each participant. It agrees less with the hand
-labels of these windows than with their most probable labels; the ratio of both sample F1 is what
-drawn labels of generated gaze are to have, relative to its most probable labels. The strengths
-for which they have it are searched for by class. --fit writes them (`gazediffusion generate
---annotator-labels` reads them as labels.json in the model's folder). Prints a table in Markdown;
-runs/labels.py has the agreement with held-out participants.
+labels of these windows than with their most probable labels; the ratio of both is what drawn labels
+of generated gaze are to have, relative to its most probable labels, in F1 of samples and of events.
+The strength of each class and the scatter of borders are searched for together (Nelder and Mead
+1965, least squares; noise, a fiftieth of the samples, has a weight of 0.3). --fit writes them
+(`gazediffusion generate --annotator-labels` reads them as labels.json in the model's folder).
+Prints a table in Markdown; runs/labels.py has the agreement with held-out participants.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
 import gazediffusion as gd
 from gazediffusion.evaluation.detectors import NetworkDetector
-from gazediffusion.evaluation.event_scores import match_samples
+from gazediffusion.evaluation.event_scores import match_events, match_samples
 from gazediffusion.generation.label_sequences import Annotator, most_probable_sequence
 from gazediffusion.generation.labelling import Labeller
 from gazediffusion.geometry import Floats
 
 N_FOLDS, STEPS = 3, 400
-N_ROUNDS, N_AVERAGED = 14, 6  # of the search; each takes another draw
-MOST = 5.0  # of a strength: where no agreement is left to lose
+N_SEARCHED, N_EVALUATIONS = 300, 150  # windows and draws of the search
+BEGINNING = (0.5, 0.5, 0.5, 1.0, 0.8)  # of the search: strengths, border
+WEIGHTS = (1.0, 1.0, 1.0, 0.3)  # of the classes
 Labels = NDArray[np.uint8]
 
 
-def disagreement(labels: Labels, found: Sequence[Labels]) -> Floats:
-    """One less the sample F1 of each class, mean over the labels of several detectors.
+def agreement(labels: Labels, found: Sequence[Labels]) -> Floats:
+    """F1 (samples or events, class), mean over the labels of several detectors.
 
-    It is zero of a class that neither has.
+    It is one of a class that neither has.
     """
-    scores = [np.nan_to_num(match_samples(labels, one).f1(), nan=1.0) for one in found]
-    return np.asarray(1 - np.mean(scores, axis=0))
+    scores = [
+        [np.nan_to_num(match(labels, one).f1(), nan=1.0) for match in (match_samples, match_events)]
+        for one in found
+    ]
+    return np.asarray(np.mean(scores, axis=0))
 
 
 def by_others(
@@ -63,24 +70,33 @@ def by_others(
     return own, made
 
 
-def fitted(probabilities: Floats, found: Sequence[Labels], target: Floats) -> dict[str, float]:
-    """The strengths with which drawn labels agree with those found as `target` says, by class.
+def fitted(
+    probabilities: Floats, found: Sequence[Labels], ratio: Floats, fitted_on: Mapping[str, Any]
+) -> Annotator:
+    """The annotator whose labels agree with those found as `ratio` (score, class) says.
 
-    What disagrees beyond the most probable labels grows about with the square of a strength.
+    ratio: to the agreement of the most probable labels.
     """
-    least = disagreement(most_probable_sequence(probabilities) + np.uint8(1), found)
-    asked = np.maximum(1 - target - least, 0.0)
-    strengths, kept = np.ones(len(target)), []
-    for number in range(N_ROUNDS):
-        drawn = Annotator(_named(strengths), {}).draw(probabilities, number) + np.uint8(1)
-        excess = np.maximum(disagreement(drawn, found) - least, 1e-6)
-        strengths = np.minimum(strengths * np.sqrt(np.clip(asked / excess, 0.25, 4)), MOST)
-        kept.append(strengths)
-    return _named(np.mean(kept[-N_AVERAGED:], axis=0))
+    p, found = probabilities[:N_SEARCHED], [one[:N_SEARCHED] for one in found]
+    target = agreement(most_probable_sequence(p) + np.uint8(1), found) * ratio
 
+    def annotator(logs: Floats) -> Annotator:
+        *strengths, border = np.exp(logs).tolist()
+        return Annotator(dict(zip(gd.EVENT_CLASSES, strengths, strict=True)), border, fitted_on)
 
-def _named(strengths: Floats) -> dict[str, float]:
-    return dict(zip(gd.EVENT_CLASSES, np.round(strengths, 3).tolist(), strict=True))
+    def loss(logs: Floats) -> float:
+        apart = agreement(annotator(logs).draw(p, 1) + np.uint8(1), found) - target
+        return float((np.array(WEIGHTS) * (100 * apart) ** 2).sum())
+
+    start = np.log(BEGINNING)
+    simplex = start + np.concatenate([np.zeros((1, len(start))), 0.5 * np.eye(len(start))])
+    options: Any = {
+        "initial_simplex": simplex,
+        "maxfev": N_EVALUATIONS,
+        "xatol": 0.03,
+        "fatol": 0.05,
+    }
+    return annotator(minimize(loss, start, method="Nelder-Mead", options=options).x)
 
 
 def main(given: Sequence[str] | None = None) -> None:
@@ -101,11 +117,13 @@ def main(given: Sequence[str] | None = None) -> None:
     probable = labeller.labels(some.cut())
     p = labeller.probabilities(generated.cut())
     own, made = by_others(train, some, generated, str(model.device))
-    hand, clean = (1 - disagreement(one, [own]) for one in (some.cut_labels(), probable))
-    before = 1 - disagreement(most_probable_sequence(p) + np.uint8(1), made)
-    target = before * np.divide(hand, clean, out=np.ones_like(clean), where=clean > 0)
-    annotator = Annotator(
-        fitted(p, made, target),
+    hand, clean = (agreement(one, [own]) for one in (some.cut_labels(), probable))
+    before = agreement(most_probable_sequence(p) + np.uint8(1), made)
+    ratio = np.divide(hand, clean, out=np.ones_like(clean), where=clean > 0)
+    annotator = fitted(
+        p,
+        made,
+        ratio,
         {
             "task": arguments.task,
             "n_windows": len(some),
@@ -113,12 +131,21 @@ def main(given: Sequence[str] | None = None) -> None:
             "weights_sha256": model.run.weights_sha256,
         },
     )
-    after = 1 - disagreement(annotator.draw(p, 0) + np.uint8(1), made)
-    columns = ["hand labels", "most probable", "generated, most probable", "asked for", "drawn"]
-    print(f"\n| class | {' | '.join(columns)} | strength |\n|---|{'---:|' * 6}")
-    for k, name in enumerate(gd.EVENT_CLASSES):
-        cells = [f"{one[k]:.3f}" for one in (hand, clean, before, target, after)]
-        print(f"| {name} | {' | '.join(cells)} | {annotator.strengths[name]:.3f} |")
+    after = agreement(annotator.draw(p, 0) + np.uint8(1), made)
+    rows = {
+        "hand labels, training participants": hand,
+        "most probable labels of the same gaze": clean,
+        "most probable labels of generated gaze": before,
+        "asked for: the same ratio": before * ratio,
+        "drawn labels of generated gaze": after,
+    }
+    print(f"\n| F1 of the folds' networks | score | {' | '.join(gd.EVENT_CLASSES)} |")
+    print(f"|---|---|{'---:|' * len(gd.EVENT_CLASSES)}")
+    for name, scores in rows.items():
+        for score, values in zip(("samples", "events"), scores, strict=True):
+            print(f"| {name} | {score} | {' | '.join(f'{one:.3f}' for one in values)} |")
+    strengths = ", ".join(f"{name} {value:.2f}" for name, value in annotator.strengths.items())
+    print(f"\nstrengths: {strengths}; border: {annotator.border:.2f} samples")
     if arguments.fit:
         annotator.save(arguments.fit)
         print(f"\nwrote {arguments.fit}")

@@ -18,7 +18,7 @@ from gazediffusion.models.pretrained import LABELS
 from tests.conftest import RunCommand
 
 STRENGTHS = {"fixation": 0.0, "saccade": 1.2, "pursuit": 0.8, "noise": 1.4}
-ANNOTATOR = Annotator(STRENGTHS, {"n_windows": 3})
+ANNOTATOR = Annotator(STRENGTHS, 0.0, {"n_windows": 3})
 
 
 @pytest.mark.parametrize("cost", [0.0, 0.7, 3.0])
@@ -57,16 +57,30 @@ def test_an_annotator_changes_uncertain_events_as_a_whole_by_the_gaussian_share(
     found = ANNOTATOR.draw(uncertain(200), seed=3)
     middles = found[:, 15:400:50]  # of nine fixations in each window
     share = np.mean(middles == 2)
-    # P(0.8 z > 0.4); the cost of a change is small beside 30 samples.
-    assert share == pytest.approx(0.309, abs=0.03)
-    within = found[:, 100:130]
-    assert np.mean((within == within[:, :1]).all(axis=1)) > 0.98
+    assert share == pytest.approx(0.309, abs=0.03)  # P(0.8 z > 0.4)
+    within = found[:, 100:140]
+    assert (within == within[:, :1]).all()
     assert (found[:, 45:400:50] == 1).mean() > 0.97  # saccades are certain
+
+
+def test_an_annotator_moves_borders_by_a_gaussian_and_keeps_the_middles() -> None:
+    none = dict.fromkeys(STRENGTHS, 0.0)
+    p = uncertain(400)
+    before = most_probable_sequence(p)
+    for border in (1.5, 1000.0):
+        found = Annotator(none, border, {}).draw(p, seed=0)
+        assert (found[:, 45:400:50] == 1).all()  # the middles of saccades
+        assert (found[:, 20:400:50] == 0).all()  # and of fixations
+    found = Annotator(none, 1.5, {}).draw(p, seed=0)
+    onset = (found[:, 15:65] == 1).argmax(axis=1) - 25  # of the first saccade
+    assert (before[:, 15:65] == 1).argmax(axis=1).tolist() == [25] * 400
+    assert onset.mean() == pytest.approx(0, abs=0.2)
+    assert onset.std() == pytest.approx(1.5, rel=0.15)
 
 
 def test_without_strength_labels_are_the_most_probable_ones() -> None:
     p = np.random.default_rng(0).dirichlet(np.ones(4), (3, 80)).transpose(0, 2, 1)
-    none = Annotator(dict.fromkeys(STRENGTHS, 0.0), {})
+    none = Annotator(dict.fromkeys(STRENGTHS, 0.0), 0.0, {})
     np.testing.assert_array_equal(none.draw(p, seed=1), most_probable_sequence(p))
     assert (ANNOTATOR.draw(p, seed=1) != most_probable_sequence(p)).any()
 
@@ -91,6 +105,7 @@ def test_generated_gaze_is_labelled_as_by_an_annotator_where_that_is_asked_for(
     card = drawn.provenance["card"]["labels"]
     assert card["method"] == "drawn as by an annotator"
     assert card["annotator"]["strengths"] == ANNOTATOR.strengths
+    assert card["annotator"]["border_samples"] == 0
     assert "annotator" not in clean.provenance["card"]["labels"]
 
 

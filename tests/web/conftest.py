@@ -82,7 +82,7 @@ def labelling_run(steerable_folder: Path, tmp_path_factory: pytest.TempPathFacto
     tensors["head.2.bias"][-len(EVENT_CLASSES) :] = 0
     (folder / "best.safetensors").unlink()
     save_tensors(folder / "best.safetensors", tensors, header)
-    Annotator(dict.fromkeys(EVENT_CLASSES, 2.0), {}).save(folder / pretrained.LABELS)
+    Annotator(dict.fromkeys(EVENT_CLASSES, 2.0), 1.0, {}).save(folder / pretrained.LABELS)
     return folder
 
 

@@ -1,11 +1,11 @@
 """From the probabilities of event classes to labels: the most probable ones, or as an annotator.
 
 The most probable sequence puts a price on every change of class (Viterbi 1967), so that no label
-flickers for a sample. It varies less than hand labels do: an annotator decides about events, and
-not always alike. So an `Annotator` adds to the log probability of each class a Gaussian offset that
-is constant over each event of the most probable sequence, and takes the most probable sequence of
-these. An uncertain event changes its class as a whole or in part, others move their borders. How
-strong offsets are is fitted on training participants (runs/annotator.py).
+flickers for a sample. It varies less than hand labels do: annotators decide about the class of an
+event, and not always alike, and they set its borders a few milliseconds apart. So an `Annotator`
+divides gaze into the events of the most probable sequence. The class of an event is that of the
+largest mean log probability plus a Gaussian offset, and every border between two classes moves by a
+Gaussian. Both are fitted on training participants (runs/annotator.py).
 """
 
 from __future__ import annotations
@@ -38,11 +38,12 @@ _STREAM = 5  # names the random numbers of labels
 class Annotator:
     """Draws labels that vary as hand labels do.
 
-    strengths: standard deviation of the offset of each class, in log probability. fitted_on: data
-    and weights.
+    strengths: standard deviation of the offset of each class, in log probability. border: standard
+    deviation of the place of a border, in samples. fitted_on: data and weights.
     """
 
     strengths: Mapping[str, float]
+    border: float
     fitted_on: Mapping[str, Any]
 
     def draw(self, probabilities: Floats, seed: int, first: int = 0) -> Labels:
@@ -51,24 +52,32 @@ class Annotator:
         probabilities: (window, class, time), positive. Labels of a window depend on its number and
         not on the others.
         """
-        n, n_classes, n_samples = probabilities.shape
-        onset = _onsets(most_probable_sequence(probabilities))
+        labels = most_probable_sequence(probabilities)
         scale = np.array([self.strengths[name] for name in EVENT_CLASSES])
-        gain = np.log(probabilities.astype(np.float64))
-        for k in range(n):
+        for k, own in enumerate(labels):
             rng = np.random.default_rng(seed_for(seed, _STREAM, first + k))
-            gain[k] += scale[:, None] * rng.standard_normal((n_classes, n_samples))[:, onset[k]]
-        return most_probable_sequence(np.exp(gain - gain.max(axis=1, keepdims=True)))
+            starts, lengths = _events(own)
+            mean = np.add.reduceat(np.log(probabilities[k].astype(np.float64)), starts, axis=1)
+            offsets = scale[:, None] * rng.standard_normal((len(scale), len(starts)))
+            classes = (mean / lengths + offsets).argmax(axis=0).astype(np.uint8)
+            starts, lengths = _events(drawn := np.repeat(classes, lengths))
+            moved = starts[1:] + np.rint(self.border * rng.standard_normal(len(starts) - 1))
+            # An event keeps the sample in its middle.
+            middles = starts + lengths // 2
+            borders = np.clip(moved.astype(np.int64), middles[:-1] + 1, middles[1:])
+            labels[k] = np.repeat(drawn[starts], np.diff([0, *borders, len(own)]))
+        return labels
 
     def describe(self) -> dict[str, Any]:
         """What a card says."""
-        return {"strengths": dict(self.strengths), **self.fitted_on}
+        strengths = dict(self.strengths)
+        return {"strengths": strengths, "border_samples": self.border, **self.fitted_on}
 
     def save(self, path: Path) -> None:
-        """Write the strengths as JSON, to three digits."""
+        """Write strengths and border as JSON, to three digits."""
         strengths = {name: round(value, 3) for name, value in self.strengths.items()}
-        fitted_on = dict(self.fitted_on)
-        write_json(path, {"format": FORMAT, "strengths": strengths, "fitted_on": fitted_on})
+        found = {"strengths": strengths, "border_samples": round(self.border, 3)}
+        write_json(path, {"format": FORMAT, **found, "fitted_on": dict(self.fitted_on)})
 
     @classmethod
     def load(cls, folder: Path) -> Annotator:
@@ -84,7 +93,7 @@ class Annotator:
             if values["format"] != FORMAT:
                 raise ValueError("another format")
             strengths = {name: float(values["strengths"][name]) for name in EVENT_CLASSES}
-            return cls(strengths, dict(values["fitted_on"]))
+            return cls(strengths, float(values["border_samples"]), dict(values["fitted_on"]))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise GazeError(f"the annotator is damaged ({error})", path=path) from error
 
@@ -117,8 +126,7 @@ def most_probable_sequence(probabilities: Floats, cost: float = CHANGE_COST) -> 
     return np.ascontiguousarray(found.T)
 
 
-def _onsets(labels: Labels) -> NDArray[np.int64]:
-    """The first sample of the event that each sample (window, time) belongs to."""
-    is_first = np.diff(labels.astype(np.int64), axis=1, prepend=-1) != 0
-    starts = np.where(is_first, np.arange(labels.shape[1]), 0)
-    return np.maximum.accumulate(starts, axis=1)
+def _events(labels: Labels) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """First sample and length of each event of labels (time,)."""
+    starts = np.flatnonzero(np.diff(labels, prepend=labels[0] + np.uint8(1)))
+    return starts, np.diff(starts, append=len(labels))
