@@ -82,12 +82,12 @@ def test_fitted_strengths_give_the_agreement_that_is_asked_for() -> None:
     p = np.exp(log_p) / np.exp(log_p).sum(axis=1, keepdims=True)
     true = dict(zip(gd.EVENT_CLASSES, (0.6, 0.5, 0.9, 0.7), strict=True))
     found = [most_probable_sequence(p) + np.uint8(1)]
-    wanted = annotator.agreement(Annotator(true, 1.5, {}).draw(p, 99) + np.uint8(1), found)
-    fitted = annotator.fitted(p, found, wanted, {"n_windows": 60})
+    target = annotator.agreement(Annotator(true, 1.5, {}).draw(p, 99) + np.uint8(1), found)
+    fitted = annotator.fitted(p, found, target, {"n_windows": 60})
     assert fitted.fitted_on == {"n_windows": 60}
     again = annotator.agreement(fitted.draw(p, 77) + np.uint8(1), found)
-    np.testing.assert_allclose(again, wanted, atol=0.1)
+    np.testing.assert_allclose(again, target, atol=0.1)
     # Without variation they agree far more.
     none = dict.fromkeys(gd.EVENT_CLASSES, 0.0)
     alike = annotator.agreement(Annotator(none, 0.0, {}).draw(p, 77) + np.uint8(1), found)
-    assert (alike - wanted > 0.2).all()
+    assert (alike - target > 0.2).all()
