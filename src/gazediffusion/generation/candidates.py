@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from gazediffusion.conditioning.movements import Movements
 from gazediffusion.conditioning.selection import choose
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.scheduling import Progress
+from gazediffusion.generation.scheduling import Progress, Span
 from gazediffusion.geometry import Floats
 
 if TYPE_CHECKING:
@@ -65,48 +66,48 @@ def chosen_pieces(
     for start in range(first, stop, generator.batch_size):
         end = min(start + generator.batch_size, stop)
         numbers = range(start // block, -(-end // block))
-        gaze = _blocks(
-            generator,
-            numbers,
-            block,
-            seed,
-            lambda share, start=start, end=end: progress(start + share * (end - start)),  # type: ignore[misc]
-        )
+        counted = partial(_share_of, progress, (start, end))
+        gaze = _blocks(generator, numbers, block, seed, counted)
         yield gaze[start - numbers.start * block :][: end - start]
+
+
+def _share_of(progress: Progress, span: Span, done: float) -> None:
+    """Count a share of some windows."""
+    progress(span[0] + done * (span[1] - span[0]))
 
 
 def _blocks(
     generator: DiffusionGenerator, numbers: range, block: int, seed: int, progress: Progress
 ) -> Floats:
-    """The windows of these blocks; the last block is kept, for pieces that end within it.
+    """The windows of these blocks; the last one is kept, for pieces that end within it.
 
-    progress: called with the share that is done.
+    progress: called with the share that is done. Candidates of about a batch are held at a time.
     """
-    kept = generator.kept_blocks
-    new = [number for number in numbers if (seed, number) not in kept]
-    n_each = block * generator.candidates
-    length = generator.run.config.length
+    kept, n_each = generator.kept_blocks, block * generator.candidates
     every = replace(
         generator,
         candidates=1,
-        length=max(generator.n_samples, length),
+        length=max(generator.n_samples, generator.run.config.length),
         batch_size=max(generator.batch_size, n_each),
     )
-    found: Blocks = {key: kept[key] for key in kept if key[0] == seed and key[1] in numbers}
-    if new:
-        # New blocks follow one another: only the first may be kept.
-        span = (new[0] * n_each, (new[-1] + 1) * n_each)
-        candidates = every.pieces(
-            *span, seed, lambda done: progress((done - span[0]) / (span[1] - span[0]))
-        )
-        gaze = np.concatenate(list(candidates)).reshape(len(new), n_each, 2, -1)
-        for number, of_block in zip(new, gaze, strict=True):
+    found = {number: kept[seed, number] for number in numbers if (seed, number) in kept}
+    new = [number for number in numbers if number not in found]  # they follow one another
+    at_a_time = every.batch_size // n_each
+    for k in range(0, len(new), at_a_time):
+        some = new[k : k + at_a_time]
+        first, stop = some[0] * n_each, (some[-1] + 1) * n_each
+
+        def counted(done: float, k: int = k, first: int = first) -> None:
+            progress((k * n_each + done - first) / (len(new) * n_each))
+
+        gaze = np.concatenate(list(every.pieces(first, stop, seed, counted)))
+        for number, of_block in zip(some, np.split(gaze, len(some)), strict=True):
             chosen = _chosen(every, of_block, block, seed)
-            found[seed, number] = of_block[chosen][..., : generator.n_samples]
+            found[number] = of_block[chosen][..., : generator.n_samples]
     kept.clear()
-    kept[seed, numbers[-1]] = found[seed, numbers[-1]]
+    kept[seed, numbers[-1]] = found[numbers[-1]]
     progress(1.0)
-    return np.concatenate([found[seed, number] for number in numbers])
+    return np.concatenate([found[number] for number in numbers])
 
 
 def _chosen(every: DiffusionGenerator, gaze: Floats, n: int, seed: int) -> list[int]:
