@@ -81,29 +81,26 @@ def _blocks(
 ) -> Floats:
     """The windows of these blocks; the last one is kept, for pieces that end within it.
 
-    progress: called with the share that is done. Candidates of about a batch are held at a time.
+    progress: called with the share that is done.
     """
     kept, n_each = generator.kept_blocks, block * generator.candidates
+    # A block is always one batch: another batch size could round so that another window is chosen.
     every = replace(
         generator,
         candidates=1,
         length=max(generator.n_samples, generator.run.config.length),
-        batch_size=max(generator.batch_size, n_each),
+        batch_size=n_each,
     )
     found = {number: kept[seed, number] for number in numbers if (seed, number) in kept}
-    new = [number for number in numbers if number not in found]  # they follow one another
-    at_a_time = every.batch_size // n_each
-    for k in range(0, len(new), at_a_time):
-        some = new[k : k + at_a_time]
-        first, stop = some[0] * n_each, (some[-1] + 1) * n_each
+    new = [number for number in numbers if number not in found]
+    for k, number in enumerate(new):
+        first = number * n_each
 
         def counted(done: float, k: int = k, first: int = first) -> None:
-            progress((k * n_each + done - first) / (len(new) * n_each))
+            progress((k + (done - first) / n_each) / len(new))
 
-        gaze = np.concatenate(list(every.pieces(first, stop, seed, counted)))
-        for number, of_block in zip(some, np.split(gaze, len(some)), strict=True):
-            chosen = _chosen(every, of_block, block, seed)
-            found[number] = of_block[chosen][..., : generator.n_samples]
+        (gaze,) = every.pieces(first, first + n_each, seed, counted)
+        found[number] = gaze[_chosen(every, gaze, block, seed)][..., : generator.n_samples]
     kept.clear()
     kept[seed, numbers[-1]] = found[numbers[-1]]
     progress(1.0)
