@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -46,6 +47,7 @@ def test_a_set_in_the_style_of_a_recording_says_so(
 ) -> None:
     path, given = tmp_path / "gaze.csv", study / "one.csv"
     words = f"generate --like {given} --task movies -n 2 --steps 2 {SCREEN} -o {path}"
+    words += " --candidates 2"
     assert run(*words.split())[0] == 0
     card = json.loads(path.with_suffix(".json").read_text())
     card = card.get("GazediffusionCard", card)
@@ -54,12 +56,13 @@ def test_a_set_in_the_style_of_a_recording_says_so(
     assert like["recordings"] == [{"name": "one.csv", "sha256": sha256_of(given)}]
     assert like["seconds"] == 12.0
     assert like["n_windows"] == 5
-    assert card["sampling"]["candidates"] == 8
+    assert card["sampling"]["candidates"] == 2
     assert "in the style of one participant: 12 s" in path.with_suffix(".md").read_text()
     # The same from Python, whatever the batch size; without it, other windows.
     model, screen = load("default"), card["screen"]
     recordings = read(given, screen=type(model.config.screen)(**screen))
-    alone = model.sample(2, like=recordings, task="movies", steps=2, batch_size=1)
+    how: dict[str, Any] = {"task": "movies", "steps": 2, "batch_size": 1}
+    alone = model.sample(2, like=recordings, candidates=2, **how)
     x = pl.read_csv(path)["x_screen"].to_numpy().reshape(2, -1)
     np.testing.assert_allclose(alone.to_numpy()[:, 0], x, atol=2e-3)
     free = model.sample(2, task="movies", steps=2)
