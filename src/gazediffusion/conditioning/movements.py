@@ -7,13 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.data.events import (
-    MIN_FIXATION_MS,
-    MIN_SACCADE_MS,
-    MIN_SACCADE_STEPS,
-    SACCADE_DEG_S,
-    detect_ivt,
-)
+from gazediffusion.data.events import detect_in_degrees
 from gazediffusion.data.windows import Windows
 
 Values = NDArray[np.float64]
@@ -68,15 +62,8 @@ def _measured(windows: Windows, first: int) -> list[tuple[Values, Numbers]]:
     degrees = windows.to_numpy("deg").astype(np.float64)
     per_px = np.array([one.width_deg / one.width_px for one in windows.screens])
     per_px = per_px[windows.screen_index]
-    # As `detect_events`: fast segments that are too short for a saccade are not fast.
     speed = np.hypot(*np.diff(pixels).transpose(1, 0, 2)) * per_px[:, None] * rate_hz
-    min_steps = max(round(MIN_SACCADE_MS * rate_hz / 1000, 6), MIN_SACCADE_STEPS)
-    fast = detect_ivt(speed, SACCADE_DEG_S)
-    flat = fast.speed
-    for begin, end in fast.saccades[np.diff(fast.saccades)[:, 0] < min_steps].tolist():
-        flat[begin:end] = 0.0
-    least = round(MIN_FIXATION_MS * rate_hz / 1000, 6)
-    found = detect_ivt(flat.reshape(n, n_samples)[:, :-1], SACCADE_DEG_S, least)
+    found = detect_in_degrees(speed, 1000 / rate_hz)
     of_saccade = found.saccades[:, 0] // n_samples
     begin, end = found.saccades.T
     way = pixels.transpose(1, 0, 2).reshape(2, -1)

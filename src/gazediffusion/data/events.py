@@ -24,7 +24,7 @@ from gazediffusion.geometry import Screen
 SACCADE_DEG_S = 30.0  # EyeLink's own parser, cognitive configuration
 MIN_FIXATION_MS = 60.0  # paper, "Evaluation protocols"
 MIN_SACCADE_MS = 12.0  # Engbert & Kliegl 2003: three samples at 250 Hz
-MIN_SACCADE_STEPS = 2  # at low rates, so that no event ends on the sample on which it begins
+_MIN_SACCADE_STEPS = 2  # at low rates, so that no event ends on the sample on which it begins
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,13 +75,27 @@ def detect_ivt(
     )
 
 
+def detect_in_degrees(speed: NDArray[np.floating[Any]], step_ms: float) -> IvtSegments:
+    """Saccades and fixations of speeds (window, step) in degrees per second.
+
+    A fast stretch shorter than a saccade (12 ms, two steps) belongs to the fixation around it;
+    fixations shorter than 60 ms are left out.
+    """
+    min_steps = max(round(MIN_SACCADE_MS / step_ms, 6), _MIN_SACCADE_STEPS)
+    fast = detect_ivt(speed, SACCADE_DEG_S)
+    steps = fast.speed.copy()
+    for first, stop in fast.saccades[np.diff(fast.saccades)[:, 0] < min_steps].tolist():
+        steps[first:stop] = 0.0
+    steps = steps.reshape(-1, fast.n_samples)[:, :-1]
+    return detect_ivt(steps, SACCADE_DEG_S, round(MIN_FIXATION_MS / step_ms, 6))
+
+
 def detect_events(
     gaze_px: NDArray[np.float32], time_ms: NDArray[np.float64], screen: Screen
 ) -> list[Event]:
     """Fixations and saccades of gap-free gaze (2, time), in order, none overlapping another.
 
-    Speed in degrees is taken from the screen's width. A fast stretch shorter than a saccade (12 ms,
-    two steps) belongs to the fixation around it; fixations shorter than 60 ms are left out.
+    Speed in degrees is taken from the screen's width. Events: `detect_in_degrees`.
 
     >>> gaze = np.zeros((2, 100), dtype=np.float32)
     >>> gaze[0, 20:], gaze[0, 58:60], gaze[0, 60:] = 9, (30, 60), 90
@@ -92,11 +106,7 @@ def detect_events(
     degrees_per_px = screen.width_deg / screen.width_px
     step_ms = float(np.median(np.diff(time_ms)))
     speed = np.hypot(*np.diff(gaze_px.astype(np.float64))) * degrees_per_px / step_ms * 1000
-    min_steps = max(round(MIN_SACCADE_MS / step_ms, 6), MIN_SACCADE_STEPS)
-    for first, stop in detect_ivt(speed[None], SACCADE_DEG_S).saccades.tolist():
-        if stop - first < min_steps:
-            speed[first:stop] = 0.0
-    found = detect_ivt(speed[None], SACCADE_DEG_S, round(MIN_FIXATION_MS / step_ms, 6))
+    found = detect_in_degrees(speed[None], step_ms)
     events = []
     peaks = found.saccade_peak_speed.tolist()
     for (first, stop), peak in zip(found.saccades.tolist(), peaks, strict=True):

@@ -17,7 +17,7 @@ import numpy as np
 from gazediffusion.conditioning.movements import Movements
 from gazediffusion.conditioning.selection import choose
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.scheduling import Progress, Span
+from gazediffusion.generation.scheduling import Progress, Span, spans_of
 from gazediffusion.geometry import Floats
 
 if TYPE_CHECKING:
@@ -63,8 +63,7 @@ def chosen_pieces(
 ) -> Iterator[Floats]:
     """What `DiffusionGenerator.pieces` gives, chosen from candidates."""
     block = 1 if generator.is_steered else _BLOCK
-    for start in range(first, stop, generator.batch_size):
-        end = min(start + generator.batch_size, stop)
+    for start, end in spans_of(first, stop, generator.batch_size):
         numbers = range(start // block, -(-end // block))
         counted = partial(_share_of, progress, (start, end))
         gaze = _blocks(generator, numbers, block, seed, counted)

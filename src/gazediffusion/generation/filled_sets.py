@@ -25,7 +25,6 @@ from gazediffusion.generation.gaps import GapCounts, Marks
 from gazediffusion.generation.model_grid import OTHER_ANGLE
 from gazediffusion.generation.recording_sets import (
     Total,
-    after,
     describe_sources,
     format_of_recordings,
     require_size,
@@ -33,7 +32,7 @@ from gazediffusion.generation.recording_sets import (
     work_folder,
     write_recordings,
 )
-from gazediffusion.generation.scheduling import Progress
+from gazediffusion.generation.scheduling import Progress, after
 from gazediffusion.geometry import Screen
 from gazediffusion.version import __version__
 

@@ -37,7 +37,7 @@ from gazediffusion.generation.constraints import (
 from gazediffusion.generation.edm_sampling import Guidance, sample_edm, sequences_of, solve_of
 from gazediffusion.generation.noise_level import at_noise_level, noise_level
 from gazediffusion.generation.qualities import SamplerName, settings_of
-from gazediffusion.generation.scheduling import Progress, Span, drawn_ahead, in_parts
+from gazediffusion.generation.scheduling import Progress, Span, drawn_ahead, in_parts, spans_of
 from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import Run
 from gazediffusion.models.representations import Joint
@@ -198,8 +198,7 @@ class DiffusionGenerator:
         """
         if self.candidates > 1:
             return chosen_pieces(self, first, stop, seed, progress)
-        starts = range(first, stop, self.batch_size)
-        spans = [(start, min(start + self.batch_size, stop)) for start in starts]
+        spans = spans_of(first, stop, self.batch_size)
         conditioning = self.sampled.config.conditioning
 
         def draw(span: Span) -> Callable[[], tuple[WindowNoise, Draw]]:

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.data.recordings import EVENT_CLASSES
+from gazediffusion.data.recordings import EVENT_CLASSES, label_segments
 from gazediffusion.errors import GazeError
 from gazediffusion.files import read_json, write_json
 from gazediffusion.geometry import Floats
@@ -128,5 +128,5 @@ def most_probable_sequence(probabilities: Floats, cost: float = CHANGE_COST) -> 
 
 def _events(labels: Labels) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """First sample and length of each event of labels (time,)."""
-    starts = np.flatnonzero(np.diff(labels, prepend=labels[0] + np.uint8(1)))
-    return starts, np.diff(starts, append=len(labels))
+    starts, stops, _ = label_segments(labels + np.uint8(1)).T
+    return starts, stops - starts

@@ -34,7 +34,6 @@ from gazediffusion.generation.model_grid import (
 )
 from gazediffusion.generation.recording_sets import (
     Total,
-    after,
     describe_sources,
     format_of_recordings,
     require_size,
@@ -42,6 +41,7 @@ from gazediffusion.generation.recording_sets import (
     work_folder,
     write_recordings,
 )
+from gazediffusion.generation.scheduling import after
 from gazediffusion.geometry import Screen
 from gazediffusion.version import __version__
 

@@ -74,11 +74,6 @@ def require_size(screen: Screen, format: str, path: Path) -> None:
         )
 
 
-def after(done: float, progress: Progress) -> Progress:
-    """Progress of a part, before which so much was done."""
-    return lambda n: progress(done + n)
-
-
 def with_events(recording: Recording, has_labels: bool) -> Labelled:
     """A recording with the events of its labels.
 

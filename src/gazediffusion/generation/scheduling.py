@@ -27,6 +27,20 @@ PART_SIZE = 4  # windows; benchmarks/shared.py
 _POLL_S = 0.05  # how often progress is passed on
 
 
+def spans_of(first: int, stop: int, size: int) -> list[Span]:
+    """Windows first..stop-1 in spans of a size; the last may be shorter.
+
+    >>> spans_of(3, 10, 4)
+    [(3, 7), (7, 10)]
+    """
+    return [(start, min(start + size, stop)) for start in range(first, stop, size)]
+
+
+def after(done: float, progress: Progress) -> Progress:
+    """Progress of a part, before which so much was done."""
+    return lambda n: progress(done + n)
+
+
 def drawn_ahead(
     spans: Sequence[Span],
     draw: Callable[[Span], Callable[[], Drawn]],
@@ -44,7 +58,7 @@ def drawn_ahead(
         for number, span in enumerate(spans, start=1):
             drawn = coming.pop().result()
             coming = [aside.submit(draw(one)) for one in spans[number : number + 1]]
-            begun.append(begin(span, drawn, _after(span[0], progress)))
+            begun.append(begin(span, drawn, after(span[0], progress)))
             if len(begun) > 1:
                 yield begun.pop(0)()
         yield from (one() for one in begun)
@@ -60,14 +74,11 @@ def in_parts(
     compute: the windows of a part; it calls its `progress` with the windows of the part done.
     """
     n_threads = torch.get_num_threads()
-    of_span = [
-        [(at, min(at + PART_SIZE, stop)) for at in range(first, stop, PART_SIZE)]
-        for first, stop in spans
-    ]
+    of_span = [spans_of(first, stop, PART_SIZE) for first, stop in spans]
     at_a_time = min(n_threads, sum(len(parts) for parts in of_span))
     if at_a_time < 2:
         for parts in of_span:
-            yield np.concatenate([compute(one, _after(one[0], progress)) for one in parts])
+            yield np.concatenate([compute(one, after(one[0], progress)) for one in parts])
         return
     pool = _pool(at_a_time, n_threads // at_a_time)
     work = [[_Part(compute, one) for one in parts] for parts in of_span]
@@ -87,11 +98,6 @@ def in_parts(
         for part in (part for batch in work for part in batch):
             part.is_stopped = True
         wait([future for batch in begun for future in batch])
-
-
-def _after(n_before: int, progress: Progress) -> Progress:
-    """Counts the windows of a part as those after n_before."""
-    return lambda done: progress(n_before + done)
 
 
 class _Part:

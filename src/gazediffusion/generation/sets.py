@@ -35,6 +35,7 @@ from gazediffusion.files import require_writable, written_whole
 from gazediffusion.generation.label_sequences import Labels
 from gazediffusion.generation.labelling import Labeller, with_lost_labels
 from gazediffusion.generation.losses import LossModel
+from gazediffusion.generation.scheduling import spans_of
 from gazediffusion.geometry import Screen
 from gazediffusion.storage import work_place
 from gazediffusion.urls import shown
@@ -210,7 +211,7 @@ def store_pieces(
 
     labeller: of their labels, which are stored beside them.
     """
-    for first, stop in _spans(generator.batch_size, n):
+    for first, stop in spans_of(0, n, generator.batch_size):
         path = _piece(work, first, stop)
         if not path.is_file():
             (gaze,) = generator.pieces(first, stop, seed, progress)
@@ -237,7 +238,7 @@ def stored_labels(work: Path, batch_size: int, n: int, number: int) -> Labels:
 def windows_done(generator: SetGenerator, config: SetConfig, output: Path | str) -> int:
     """How many windows an interrupted `write_set` of the same arguments has left."""
     work = _work_folder(Path(output), make_card(generator, config))
-    spans = _spans(generator.batch_size, config.n)
+    spans = spans_of(0, config.n, generator.batch_size)
     return sum(stop - first for first, stop in spans if _piece(work, first, stop).is_file())
 
 
@@ -343,14 +344,10 @@ def _save(path: Path, array: NDArray[Any]) -> None:
         np.save(stream, array)
 
 
-def _spans(batch_size: int, n: int) -> list[tuple[int, int]]:
-    return [(first, min(first + batch_size, n)) for first in range(0, n, batch_size)]
-
-
 def _stored(work: Path, generator: SetGenerator, config: SetConfig) -> Iterator[Windows]:
     """The stored pieces in order, on the screen and of the length of the set."""
     n_samples = config.n_samples(generator)
-    for first, stop in _spans(generator.batch_size, config.n):
+    for first, stop in spans_of(0, config.n, generator.batch_size):
         path = _piece(work, first, stop)
         labels = None if config.labeller is None else np.load(_labels_of(path))
         windows = config.windows(generator, np.load(path), first, labels)
