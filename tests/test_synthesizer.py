@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from polars.testing import assert_frame_equal
 
 import gazediffusion as gd
 
@@ -30,7 +31,8 @@ def test_object_k_of_a_seed_is_window_k_of_the_model(steerable_folder: Path) -> 
         assert gaze.metadata["synthetic"]
         assert gaze.metadata["model"]["recipe"] == model.name
     first = synthesizer.synthesize_one(seed=5)
-    assert first.samples.equals(gazes[0].samples)
+    # Generated alone and as one of three: the same up to the rounding of another batch size (px).
+    assert_frame_equal(first.samples, gazes[0].samples, abs_tol=1e-3)
     assert not synthesizer.synthesize_one(seed=6).samples.equals(first.samples)
     again = list(gd.from_pymovements(gazes))
     assert [one.trial for one in again] == ["0", "1", "2"]
