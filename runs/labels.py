@@ -1,6 +1,7 @@
 """Labels of generated gaze: plausible events, agreement with human labels, worth for training.
 
     python runs/labels.py GAZECOM.safetensors --model joint -n 300 [--draws 3] [--workers 5]
+        [--few 1 3 5] [--candidates 2]
 
 GAZECOM: windows with hand labels (`prepare`). The model was trained on the training participants;
 all scores are on the held-out ones, who take no part in any training. Prints five tables in
@@ -203,7 +204,7 @@ class Training:
 
     n: int
     device: str
-    n_participants: tuple[int, ...] = (1, 3, 5)
+    n_participants: tuple[int, ...]
     steps: int = 400
     n_samples: int = 60_000
     n_trees: int = 50
@@ -303,7 +304,10 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("-n", type=int, default=300, help="windows of each set")
     parser.add_argument("--draws", type=int, default=3, help="of training sets of detectors")
     parser.add_argument("--workers", type=int, help="of draws; default: all draws at once")
+    few = "participants of training sets with few of them; none leaves these rows out"
+    parser.add_argument("--few", type=int, nargs="*", default=[1, 3, 5], help=few)
     parser.add_argument("--quality", default="default")
+    parser.add_argument("--candidates", type=int, help="2: windows are chosen by their events")
     arguments = parser.parse_args(given)
     windows = gd.Windows.load(arguments.windows).of_task(arguments.task).dequantized(0)
     windows = windows.select(np.flatnonzero((windows.cut_labels() > 0).all(axis=1)))
@@ -315,7 +319,8 @@ def main(given: Sequence[str] | None = None) -> None:
     labels = labeller.labels(held_out.cut())
     say("labelled the held-out gaze")
     # Each draw of training sets takes others of them.
-    sampled = partial(model.sampling, 2 * n, task=arguments.task, quality=arguments.quality)
+    how_sampled = {"quality": arguments.quality, "candidates": arguments.candidates}
+    sampled = partial(model.sampling, 2 * n, task=arguments.task, **how_sampled)
     most_probable = sampled(labels=True)
     synthetic = most_probable.windows(np.concatenate(list(most_probable.pieces())))
     say(f"generated {len(synthetic)} windows with labels")
@@ -330,7 +335,7 @@ def main(given: Sequence[str] | None = None) -> None:
         assert by_annotator is not None
         annotated = replace(synthetic, labels=by_annotator.ravel())
         sets["generated, annotator's labels"] = annotated.select(np.arange(n))
-    how = Training(n, str(model.device))
+    how = Training(n, str(model.device), tuple(arguments.few))
     agreement(how.network([train.subsample(2 * n)], 0), held_out, sets)
     n_workers = arguments.workers or min(arguments.draws, os.cpu_count() or 1)
     shared = Worth(train, synthetic, annotated, held_out, how, START)

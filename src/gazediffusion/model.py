@@ -21,12 +21,12 @@ from gazediffusion.diffusion.likelihood import Bound
 from gazediffusion.errors import GazeError
 from gazediffusion.files import require_free, require_writable
 from gazediffusion.generation.augmentation import Augmenter
-from gazediffusion.generation.candidates import n_candidates
+from gazediffusion.generation.candidates import n_by_events, n_candidates
 from gazediffusion.generation.filling import FillConfig, Filler, filled
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.label_sequences import LabelKind
 from gazediffusion.generation.labelled_sets import RecordingLabeller
-from gazediffusion.generation.labelling import Labeller
+from gazediffusion.generation.labelling import Labeller, choosing_by_events
 from gazediffusion.generation.losses import LossModel
 from gazediffusion.generation.sets import Progress, Sampling, SetConfig, write_set
 from gazediffusion.generation.settings import (
@@ -206,8 +206,8 @@ class Model(Shared):
         windows. rate_hz: low-pass the windows and bring them to this rate, at most the model's, as
         of a 60 Hz tracker. losses: add blinks and losses, NaN, as the training participants'
         recordings have them. labels: add the most probable event class of every sample, or by
-        "annotator" classes that vary as hand labels do; gaze is the same without. progress: called
-        with the windows done. Window k of a seed is always the same.
+        "annotator" classes that vary as hand labels do; gaze is the same without, unless there are
+        `candidates`. progress: called with the windows done. Window k of a seed is always the same.
         """
         how: dict[str, Any] = {"seconds": seconds, "rate_hz": rate_hz, **settings}
         sampling = self.sampling(n, seed=seed, losses=losses, labels=labels, **how)
@@ -243,9 +243,13 @@ class Model(Shared):
             format=format,
             screen=screen,
         )
+        if (candidates := n_by_events(settings, labels)) > 1:
+            settings = {**settings, "candidates": 1}
         generator = self.generator(n, seed, seconds, **settings)
         if labels:
             config = replace(config, labeller=Labeller.of_generated(generator, labels))
+        if candidates > 1:
+            generator = choosing_by_events(generator, candidates)
         return Sampling(generator, config)
 
     def sample_to(
@@ -276,17 +280,9 @@ class Model(Shared):
         """
         path = Path(path)
         is_windows_file = format is None and path.suffix == ".safetensors"
-        sampling = self.sampling(
-            n,
-            seed=seed,
-            seconds=seconds,
-            rate_hz=rate_hz,
-            losses=losses,
-            labels=labels,
-            format="parquet" if is_windows_file else format_of(path, format),
-            screen=screen,
-            **settings,
-        )
+        how: dict[str, Any] = {"seconds": seconds, "rate_hz": rate_hz, "screen": screen, **settings}
+        how["format"] = "parquet" if is_windows_file else format_of(path, format)
+        sampling = self.sampling(n, seed=seed, losses=losses, labels=labels, **how)
         if is_windows_file:
             if grid_px is not None:
                 raise GazeError("a windows file keeps gaze as generated: leave `grid_px` out")

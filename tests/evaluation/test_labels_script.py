@@ -1,4 +1,4 @@
-"""runs/annotator.py and runs/labels.py: all tables, by a tiny model."""
+"""runs/annotator.py, runs/event_choice.py and runs/labels.py: all tables, by a tiny model."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ import pytest
 import gazediffusion as gd
 from gazediffusion.evaluation.labelled_events import EventStatistics
 from gazediffusion.generation.label_sequences import Annotator, most_probable_sequence
-from gazediffusion.models.pretrained import LABELS
+from gazediffusion.models.pretrained import EVENTS, LABELS
 from tests.test_documents import from_folder
 
 labels, annotator = from_folder("runs", "labels"), from_folder("runs", "annotator")
+event_choice = from_folder("runs", "event_choice")
 
 
 @pytest.mark.slow
@@ -27,7 +28,7 @@ def test_all_tables_are_printed(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    small = {"steps": 2, "n_samples": 200, "n_trees": 2, "n_participants": (1,)}
+    small = {"steps": 2, "n_samples": 200, "n_trees": 2}
     monkeypatch.setattr(labels, "Training", partial(labels.Training, **small))
     monkeypatch.setattr(labels, "N_BOOTSTRAP", 3)
     rng = np.random.default_rng(0)
@@ -45,7 +46,11 @@ def test_all_tables_are_printed(
     annotator.main([*asked, "-n", "9", "--fit", str(folder / LABELS)])
     assert capsys.readouterr().out.count("\n| ") == 11
     assert Annotator.load(folder).fitted_on["n_windows"] == 9
-    labels.main([*asked, "-n", "4", "--draws", "2", "--workers", "1"])
+    event_choice.main([*asked, "-n", "9", "--event", "saccade", "--fit", str(folder / EVENTS)])
+    assert capsys.readouterr().out.count("\n| ") == 4
+    labels.main(
+        [*asked, "--candidates", "2", "-n", "4", "--draws", "2", "--workers", "1", "--few", "1"]
+    )
     output = capsys.readouterr().out
     assert output.count("\n### ") == 6  # the last one after each draw
     tables = output.split("\n### ")[1:]

@@ -20,6 +20,7 @@ from fastapi.testclient import TestClient
 
 from gazediffusion.data.recordings import EVENT_CLASSES
 from gazediffusion.data.simulation import SimulationConfig, write_simulation
+from gazediffusion.generation.event_choice import EventChoice
 from gazediffusion.generation.label_sequences import Annotator
 from gazediffusion.geometry import Screen
 from gazediffusion.models import pretrained
@@ -74,7 +75,7 @@ def lossy_run(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 @pytest.fixture(scope="session")
 def labelling_run(steerable_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny steerable run, made so sure of its labels that they change, with an annotator."""
+    """The tiny steerable run, so sure of its labels that they change; with all their tables."""
     folder = tmp_path_factory.mktemp("labelling") / "labelling"
     shutil.copytree(steerable_folder, folder)
     tensors, header = load_tensors(folder / "best.safetensors")
@@ -83,6 +84,8 @@ def labelling_run(steerable_folder: Path, tmp_path_factory: pytest.TempPathFacto
     (folder / "best.safetensors").unlink()
     save_tensors(folder / "best.safetensors", tensors, header)
     Annotator(dict.fromkeys(EVENT_CLASSES, 2.0), 1.0, {}).save(folder / pretrained.LABELS)
+    choice = EventChoice(lambda gaze: np.zeros(0, np.uint8), "dots", {"saccade": 2.0}, {})
+    choice.save(folder / pretrained.EVENTS)
     return folder
 
 

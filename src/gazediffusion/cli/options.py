@@ -154,7 +154,8 @@ Candidates = Annotated[
     int | None,
     typer.Option(
         help="Windows generated for each window of --like, of which the most alike are taken: 8 by "
-        "default, 1 beside a scanpath, targets or waypoints.",
+        "default, 1 beside a scanpath, targets or waypoints. With --labels, 2 give movies the "
+        "pursuits of recordings.",
         show_default=False,
     ),
 ]

@@ -1,4 +1,7 @@
-"""Candidates: windows in a participant's style are chosen from several that are generated.
+"""Candidates: windows that are chosen from several that are generated.
+
+In a participant's style those most like the recording are taken (`conditioning.selection`); with
+labels one of two by its events (event_choice.py).
 
 Windows are chosen in blocks of eight, so that a window depends on the seed and its number alone:
 block b of a seed comes from the candidates of block b. Gaze longer than the model's windows is
@@ -7,10 +10,10 @@ chosen one by one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,7 +28,8 @@ if TYPE_CHECKING:
     from gazediffusion.generation.generator import DiffusionGenerator
 
 N_CANDIDATES, MOST_CANDIDATES = 8, 64  # of each window
-_BLOCK = 8
+N_BY_EVENTS = 2  # weights of events are fitted for pairs
+BLOCK = 8  # windows that are chosen, and labelled, at a time
 Blocks = dict[tuple[int, int], Floats]  # gaze by seed and number of the block
 
 
@@ -37,24 +41,65 @@ def n_candidates(given: int | None, style: Style | None, steered: object) -> int
     return N_CANDIDATES if can_choose else 1
 
 
+def n_by_events(given: Mapping[str, Any], labels: object) -> int:
+    """Candidates that are chosen by their labels, of given settings; 1 where none are."""
+    return (given.get("candidates") or 1) if labels and given.get("like") is None else 1
+
+
+def describe_choice(generator: DiffusionGenerator) -> dict[str, Any]:
+    """What a card says of how windows are chosen."""
+    style, choice = generator.style, generator.choice
+    if style is None and choice is None:
+        return {}
+    like = {} if style is None else {"like": dict(style.origin)}
+    by_events = {} if choice is None else {"choice": choice.describe()}
+    return {**like, "candidates": generator.candidates, **by_events}
+
+
 def require_choice(generator: DiffusionGenerator) -> None:
     """Refuse candidates of windows that cannot be chosen."""
-    n = generator.candidates
+    n, choice = generator.candidates, generator.choice
     if not 1 <= n <= MOST_CANDIDATES:
         raise GazeError(f"`candidates` must lie between 1 and {MOST_CANDIDATES}, not {n}")
     if n == 1:
         return
-    if generator.style is None:
-        raise GazeError("`candidates` are compared with a recording", remedy="give `like`")
+    if generator.style is None and choice is None:
+        raise GazeError(
+            "`candidates` are compared with a recording, or by their labels",
+            remedy="give `like` or `labels`",
+        )
     if generator.constraints is not None:
         raise GazeError(
             "`candidates` cannot be chosen beside a scanpath, targets, waypoints or a start",
             remedy="leave `candidates` out",
         )
-    if generator.style.movements is None:
+    if generator.style is None:
+        _require_choice_by_events(generator)
+    elif generator.style.movements is None:
         raise GazeError(
             "`candidates` are compared in degrees, and the screen has no size",
             remedy="leave `candidates` out, or give the screen's size and distance",
+        )
+
+
+def _require_choice_by_events(generator: DiffusionGenerator) -> None:
+    """Refuse what the weights of events were not fitted for."""
+    assert generator.choice is not None
+    task = generator.choice.task
+    if generator.candidates != N_BY_EVENTS:
+        raise GazeError(
+            f"`candidates` of windows with labels must be 1 or {N_BY_EVENTS}, not "
+            f"{generator.candidates}"
+        )
+    if generator.task != task:
+        raise GazeError(
+            f"`candidates` are chosen by events for the task {task} alone",
+            remedy=f"give `task` {task}, or leave `candidates` out",
+        )
+    if generator.is_steered:
+        raise GazeError(
+            "`candidates` are chosen by events in windows of the model's length alone",
+            remedy="leave `candidates` or `seconds` out",
         )
 
 
@@ -62,7 +107,7 @@ def chosen_pieces(
     generator: DiffusionGenerator, first: int, stop: int, seed: int, progress: Progress
 ) -> Iterator[Floats]:
     """What `DiffusionGenerator.pieces` gives, chosen from candidates."""
-    block = 1 if generator.is_steered else _BLOCK
+    block = 1 if generator.is_steered else BLOCK
     for start, end in spans_of(first, stop, generator.batch_size):
         numbers = range(start // block, -(-end // block))
         counted = partial(_share_of, progress, (start, end))
@@ -82,28 +127,66 @@ def _blocks(
 
     progress: called with the share that is done.
     """
-    kept, n_each = generator.kept_blocks, block * generator.candidates
-    # A block is always one batch: another batch size could round so that another window is chosen.
-    every = replace(
-        generator,
-        candidates=1,
-        length=max(generator.n_samples, generator.run.config.length),
-        batch_size=n_each,
-    )
+    kept = generator.kept_blocks
+    choose_block = _in_style if generator.choice is None else _by_events
     found = {number: kept[seed, number] for number in numbers if (seed, number) in kept}
     new = [number for number in numbers if number not in found]
     for k, number in enumerate(new):
-        first = number * n_each
 
-        def counted(done: float, k: int = k, first: int = first) -> None:
-            progress((k + (done - first) / n_each) / len(new))
+        def counted(share: float, k: int = k) -> None:
+            progress((k + share) / len(new))
 
-        (gaze,) = every.pieces(first, first + n_each, seed, counted)
-        found[number] = gaze[_chosen(every, gaze, block, seed)][..., : generator.n_samples]
+        gaze = choose_block(generator, number, block, seed, counted)
+        found[number] = gaze[..., : generator.n_samples]
     kept.clear()
     kept[seed, numbers[-1]] = found[numbers[-1]]
     progress(1.0)
     return np.concatenate([found[number] for number in numbers])
+
+
+def _in_style(
+    generator: DiffusionGenerator, number: int, block: int, seed: int, progress: Progress
+) -> Floats:
+    """The windows of a block that together are most like the recording."""
+    n = block * generator.candidates
+    every = _whole(generator, n)
+    (gaze,) = every.pieces(number * n, (number + 1) * n, seed, _shares(progress, number * n, n))
+    return gaze[_chosen(every, gaze, block, seed)]
+
+
+def _by_events(
+    generator: DiffusionGenerator, number: int, block: int, seed: int, progress: Progress
+) -> Floats:
+    """Of each window of a block, one of two realizations."""
+    assert generator.choice is not None
+    first, found = number * block, []
+    for replicate in range(N_BY_EVENTS):
+        every = replace(_whole(generator, block), replicate=replicate)
+        half = partial(_half, progress, replicate)
+        (gaze,) = every.pieces(first, first + block, seed, _shares(half, first, block))
+        found.append(gaze)
+    one, other = found
+    is_second = generator.choice.takes_second((one, other), seed, first)
+    return np.where(is_second[:, None, None], other, one)
+
+
+def _whole(generator: DiffusionGenerator, n: int) -> DiffusionGenerator:
+    """What generates candidates, n at a time.
+
+    A block is always one batch: another batch size could round so that another window is chosen.
+    """
+    length = max(generator.n_samples, generator.run.config.length)
+    return replace(generator, candidates=1, length=length, batch_size=n)
+
+
+def _shares(progress: Progress, first: int, n: int) -> Progress:
+    """Progress in windows, as a share of n windows from the first on."""
+    return lambda done: progress((done - first) / n)
+
+
+def _half(progress: Progress, number: int, share: float) -> None:
+    """Count a share of one of two halves."""
+    progress((number + share) / N_BY_EVENTS)
 
 
 def _chosen(every: DiffusionGenerator, gaze: Floats, n: int, seed: int) -> list[int]:

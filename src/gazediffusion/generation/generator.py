@@ -26,7 +26,12 @@ from gazediffusion.device import fetching, sent
 from gazediffusion.diffusion.ddim import WindowNoise, sample
 from gazediffusion.errors import GazeError
 from gazediffusion.generation import qualities
-from gazediffusion.generation.candidates import Blocks, chosen_pieces, require_choice
+from gazediffusion.generation.candidates import (
+    Blocks,
+    chosen_pieces,
+    describe_choice,
+    require_choice,
+)
 from gazediffusion.generation.constraints import (
     Constraints,
     continued,
@@ -35,6 +40,7 @@ from gazediffusion.generation.constraints import (
     window_starts,
 )
 from gazediffusion.generation.edm_sampling import Guidance, sample_edm, sequences_of, solve_of
+from gazediffusion.generation.event_choice import EventChoice
 from gazediffusion.generation.noise_level import at_noise_level, noise_level
 from gazediffusion.generation.qualities import SamplerName, settings_of
 from gazediffusion.generation.scheduling import Progress, Span, drawn_ahead, in_parts, spans_of
@@ -44,7 +50,8 @@ from gazediffusion.models.representations import Joint
 from gazediffusion.models.unet import UNet
 from gazediffusion.seeds import seed_for
 
-_CONTINUED = 4  # names the stream of random numbers of windows after the first of long gaze
+# Names the streams of random numbers of windows after the first of long gaze, and of replicates.
+_CONTINUED, _REPLICATE = 4, 7
 
 
 @dataclass(frozen=True)
@@ -62,7 +69,9 @@ class DiffusionGenerator:
     constraints: what windows keep to. Summary statistics are then left to the model, and so is
         the resolution where samples are known.
     style: of whom summary statistics are drawn, in the style's task; also beside constraints.
-    candidates: of each window in a style, from which windows are chosen (candidates.py).
+    candidates: of each window, from which those in the style, or of the `choice` by events, are
+        taken (candidates.py).
+    replicate: which realization of the noise; windows of all have the same conditions.
     """
 
     run: Run
@@ -78,6 +87,8 @@ class DiffusionGenerator:
     is_taskless: bool = False
     style: Style | None = None
     candidates: int = 1
+    choice: EventChoice | None = None
+    replicate: int = 0
 
     def __post_init__(self) -> None:
         config = self.run.config
@@ -145,9 +156,7 @@ class DiffusionGenerator:
                 condition["constraints"] = self.constraints.describe()
             elif self._draws_course:
                 condition["course"] = "targets or positions drawn"
-            if self.style is not None:
-                condition["like"] = dict(self.style.origin)
-                condition["candidates"] = self.candidates
+            condition |= describe_choice(self)
             return {"sampler": sampler, "steps": steps, "bf16": self.bf16, **condition}
         if sampler == "ancestral":
             return {"sampler": "ancestral", "steps": recipe.diffusion_steps, "eta": 1.0}
@@ -323,6 +332,7 @@ class DiffusionGenerator:
         return quantized(gaze, drawn.steps, drawn.grids, uniforms)
 
     def _noise(self, first: int, stop: int, seed: int) -> WindowNoise:
+        seed = seed_for(seed, _REPLICATE, self.replicate) if self.replicate else seed
         shape = (self.run.config.recipe.gaze_channels, self.run.config.length)
         device = next(self.run.network.parameters()).device
         return WindowNoise(seed, range(first, stop), shape, device)
@@ -358,16 +368,9 @@ class DiffusionGenerator:
         return representation.decode(x).float()
 
     def _ddpm(self, noise: WindowNoise) -> Iterator[Tensor]:
-        recipe, settings = self.run.config.recipe, self.settings
-        return sample(
-            self.run.network,
-            recipe.schedule().to(noise.device),
-            noise,
-            recipe.objective,
-            settings["sampler"],
-            settings["steps"],
-            settings["eta"],
-        )
+        recipe, how = self.run.config.recipe, self.settings
+        given = (recipe.objective, how["sampler"], how["steps"], how["eta"])
+        return sample(self.run.network, recipe.schedule().to(noise.device), noise, *given)
 
     @cached_property
     def kept_blocks(self) -> Blocks:
@@ -388,12 +391,5 @@ class DiffusionGenerator:
         guidance = None
         if self.guidance != 1 and condition:
             guidance = Guidance(self.guidance, config.conditioning.without_task(condition))
-        return sample_edm(
-            self.network,
-            config.recipe,
-            noise,
-            condition,
-            sequences.to(noise.device),
-            solve_of(config, sampler, steps),
-            guidance,
-        )
+        solve, given = solve_of(config, sampler, steps), sequences.to(noise.device)
+        return sample_edm(self.network, config.recipe, noise, condition, given, solve, guidance)

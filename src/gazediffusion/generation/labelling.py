@@ -23,7 +23,9 @@ from gazediffusion.conditioning.sequences import Sequences
 from gazediffusion.data.recordings import EVENT_CLASSES
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
+from gazediffusion.generation.candidates import BLOCK
 from gazediffusion.generation.constraints import window_starts
+from gazediffusion.generation.event_choice import EventChoice
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.label_sequences import (
     CHANGE_COST,
@@ -174,6 +176,12 @@ class Labeller:
         augmentation = torch.zeros(n, len(conditioning.augmentations))
         augmentation[:, :2] = torch.tensor(is_flipped).float()[: augmentation.shape[1]]
         return conditioning.encode(torch.zeros(n, len(conditioning.tasks)), augmentation)
+
+
+def choosing_by_events(made: DiffusionGenerator, candidates: int) -> DiffusionGenerator:
+    """The same, which takes every window from candidates by their events."""
+    choice = EventChoice.load(made.run.path, Labeller(made.run, BLOCK, made.bf16).labels)
+    return replace(made, choice=choice, candidates=candidates)
 
 
 def can_label(run: Run) -> bool:
