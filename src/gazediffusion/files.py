@@ -223,6 +223,18 @@ def read_json(path: Path) -> Any:
         raise GazeError(f"the file is damaged ({error})", path=path) from error
 
 
+@contextlib.contextmanager
+def table_of(path: Path, format: str, damage: str) -> Iterator[Any]:
+    """The values of a JSON file of this format; `damage` is said where they cannot be used."""
+    try:
+        values = read_json(path)
+        if values["format"] != format:
+            raise ValueError("another format")
+        yield values
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise GazeError(f"{damage} ({error})", path=path) from error
+
+
 def read_safetensors(
     path: Path, framework: str, problem: str, remedy: str | None = None
 ) -> tuple[dict[str, Any], Any]:

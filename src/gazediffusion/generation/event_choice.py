@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from gazediffusion.data.recordings import EVENT_CLASSES, label_segments
 from gazediffusion.errors import GazeError
-from gazediffusion.files import read_json, write_json
+from gazediffusion.files import table_of, write_json
 from gazediffusion.geometry import Floats
 from gazediffusion.models.pretrained import EVENTS
 from gazediffusion.seeds import seed_for
@@ -82,16 +82,11 @@ class EventChoice:
                 f"{folder.name}",
                 remedy="leave `candidates` out, or take the default model",
             )
-        try:
-            values = read_json(path)
-            if values["format"] != FORMAT:
-                raise ValueError("another format")
+        with table_of(path, FORMAT, "the weights of events are damaged") as values:
             weights = {str(name): float(one) for name, one in values["weights"].items()}
             if unknown := weights.keys() - set(EVENT_CLASSES):
                 raise ValueError(f"there is no event class {min(unknown)!r}")
             return cls(label, str(values["task"]), weights, dict(values["fitted_on"]))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise GazeError(f"the weights of events are damaged ({error})", path=path) from error
 
 
 def count_events(labels: Labels) -> Values:

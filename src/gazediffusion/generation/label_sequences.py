@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from gazediffusion.data.recordings import EVENT_CLASSES, label_segments
 from gazediffusion.errors import GazeError
-from gazediffusion.files import read_json, write_json
+from gazediffusion.files import table_of, write_json
 from gazediffusion.geometry import Floats
 from gazediffusion.models.pretrained import LABELS
 from gazediffusion.seeds import seed_for
@@ -88,14 +88,9 @@ class Annotator:
                 f"`labels` cannot be an annotator's: none is fitted for the model {folder.name}",
                 remedy="take the most probable ones, or the default model",
             )
-        try:
-            values = read_json(path)
-            if values["format"] != FORMAT:
-                raise ValueError("another format")
+        with table_of(path, FORMAT, "the annotator is damaged") as values:
             strengths = {name: float(values["strengths"][name]) for name in EVENT_CLASSES}
             return cls(strengths, float(values["border_samples"]), dict(values["fitted_on"]))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise GazeError(f"the annotator is damaged ({error})", path=path) from error
 
 
 def most_probable_sequence(probabilities: Floats, cost: float = CHANGE_COST) -> Labels:

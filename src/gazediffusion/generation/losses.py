@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from gazediffusion.data.losses import AFTER_MS, BEFORE_MS, STEP_MS, Loss, Losses
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError, suggestion
-from gazediffusion.files import read_json, written_whole
+from gazediffusion.files import table_of, written_whole
 from gazediffusion.geometry import Screen
 from gazediffusion.models.pretrained import LOSSES
 from gazediffusion.seeds import seed_for
@@ -221,18 +221,13 @@ class LossModel:
                 f"`losses` cannot be added: the model {folder.name} has no table of losses",
                 remedy="leave it out, or take the packaged model joint",
             )
-        try:
-            values = read_json(path)
-            if values["format"] != FORMAT:
-                raise ValueError("another format")
+        with table_of(path, FORMAT, "the model of losses is damaged") as values:
             tasks = {
                 task: (_class(classes["short"]), _class(classes["long"]))
                 for task, classes in values["tasks"].items()
             }
             before, after = (np.array(side) for side in values["courses"])
             return cls(tasks, (before, after), values["fitted_on"])
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise GazeError(f"the model of losses is damaged ({error})", path=path) from error
 
 
 def _plain(value: Any) -> Any:
