@@ -55,8 +55,8 @@ def main(given: Sequence[str] | None = None) -> None:
         "n_participants": len(np.unique(some.participant)),
         "weights_sha256": model.run.weights_sha256,
     }
-    choice = EventChoice(labeller.labels, arguments.task, {arguments.event: weight}, fitted_on)
-    is_second = choice.by_counts(count_events(pair[0]), count_events(pair[1]), SEED, 0)
+    choice = EventChoice(arguments.task, {arguments.event: weight}, fitted_on)
+    is_second = choice.takes_second(count_events(pair[0]), count_events(pair[1]), SEED, 0)
     chosen = np.where(is_second[:, None], pair[1], pair[0])
     print(f"\n| {arguments.event} | events a window | share of samples |\n|---|---:|---:|")
     rows = {"training participants": recorded, "generated": pair[0], "chosen from two": chosen}

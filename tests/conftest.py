@@ -10,6 +10,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -152,6 +153,28 @@ def steerable_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tests.training.test_steering import steerable_run
 
     return steerable_run(tmp_path_factory.mktemp("steerable") / "run")
+
+
+@pytest.fixture(scope="session")
+def labelling_run(steerable_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny steerable run, so sure of its labels that they change; with all their tables."""
+    from gazediffusion.data.recordings import EVENT_CLASSES
+    from gazediffusion.generation.event_choice import EventChoice
+    from gazediffusion.generation.label_sequences import Annotator
+    from gazediffusion.models import pretrained
+    from gazediffusion.models.tensors import load_tensors, save_tensors
+
+    folder = tmp_path_factory.mktemp("labelling") / "labelling"
+    shutil.copytree(steerable_folder, folder)
+    tensors, header = load_tensors(folder / "best.safetensors")
+    tensors["head.2.weight"][-len(EVENT_CLASSES) :] *= 10
+    tensors["head.2.bias"][-len(EVENT_CLASSES) :] = 0
+    (folder / "best.safetensors").unlink()
+    save_tensors(folder / "best.safetensors", tensors, header)
+    Annotator(dict.fromkeys(EVENT_CLASSES, 2.0), 1.0, {}).save(folder / pretrained.LABELS)
+    choice = EventChoice("dots", {"saccade": 2.0}, {})
+    choice.save(folder / pretrained.EVENTS)
+    return folder
 
 
 @pytest.fixture

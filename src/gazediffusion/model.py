@@ -21,12 +21,12 @@ from gazediffusion.diffusion.likelihood import Bound
 from gazediffusion.errors import GazeError
 from gazediffusion.files import require_free, require_writable
 from gazediffusion.generation.augmentation import Augmenter
-from gazediffusion.generation.candidates import n_by_events, n_candidates
+from gazediffusion.generation.candidates import choosing_by_events, n_by_events, n_candidates
 from gazediffusion.generation.filling import FillConfig, Filler, filled
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.label_sequences import LabelKind
 from gazediffusion.generation.labelled_sets import RecordingLabeller
-from gazediffusion.generation.labelling import Labeller, choosing_by_events
+from gazediffusion.generation.labelling import Labeller
 from gazediffusion.generation.losses import LossModel
 from gazediffusion.generation.sets import Progress, Sampling, SetConfig, write_set
 from gazediffusion.generation.settings import (

@@ -18,14 +18,10 @@ import uvicorn
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from gazediffusion.data.recordings import EVENT_CLASSES
 from gazediffusion.data.simulation import SimulationConfig, write_simulation
-from gazediffusion.generation.event_choice import EventChoice
-from gazediffusion.generation.label_sequences import Annotator
 from gazediffusion.geometry import Screen
 from gazediffusion.models import pretrained
 from gazediffusion.models.recipes import RECIPES
-from gazediffusion.models.tensors import load_tensors, save_tensors
 from gazediffusion.training.loop import train_epochs
 from gazediffusion.web.app import create_app
 from gazediffusion.web.server import listen
@@ -70,22 +66,6 @@ def lossy_run(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     packaged = json.loads((pretrained.find_model("joint") / "losses.json").read_text())
     packaged["tasks"]["free viewing"] = packaged["tasks"]["reading"]
     (folder / "losses.json").write_text(json.dumps(packaged))
-    return folder
-
-
-@pytest.fixture(scope="session")
-def labelling_run(steerable_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny steerable run, so sure of its labels that they change; with all their tables."""
-    folder = tmp_path_factory.mktemp("labelling") / "labelling"
-    shutil.copytree(steerable_folder, folder)
-    tensors, header = load_tensors(folder / "best.safetensors")
-    tensors["head.2.weight"][-len(EVENT_CLASSES) :] *= 10
-    tensors["head.2.bias"][-len(EVENT_CLASSES) :] = 0
-    (folder / "best.safetensors").unlink()
-    save_tensors(folder / "best.safetensors", tensors, header)
-    Annotator(dict.fromkeys(EVENT_CLASSES, 2.0), 1.0, {}).save(folder / pretrained.LABELS)
-    choice = EventChoice(lambda gaze: np.zeros(0, np.uint8), "dots", {"saccade": 2.0}, {})
-    choice.save(folder / pretrained.EVENTS)
     return folder
 
 

@@ -16,10 +16,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gazediffusion.conditioning.movements import Movements
 from gazediffusion.conditioning.selection import choose
 from gazediffusion.errors import GazeError
+from gazediffusion.generation.event_choice import EventChoice, count_events
+from gazediffusion.generation.labelling import Labeller
 from gazediffusion.generation.scheduling import Progress, Span, spans_of
 from gazediffusion.geometry import Floats
 
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
 
 N_CANDIDATES, MOST_CANDIDATES = 8, 64  # of each window
 N_BY_EVENTS = 2  # weights of events are fitted for pairs
-BLOCK = 8  # windows that are chosen, and labelled, at a time
+_BLOCK = 8  # windows that are chosen at a time
 Blocks = dict[tuple[int, int], Floats]  # gaze by seed and number of the block
 
 
@@ -44,6 +47,11 @@ def n_candidates(given: int | None, style: Style | None, steered: object) -> int
 def n_by_events(given: Mapping[str, Any], labels: object) -> int:
     """Candidates that are chosen by their labels, of given settings; 1 where none are."""
     return (given.get("candidates") or 1) if labels and given.get("like") is None else 1
+
+
+def choosing_by_events(generator: DiffusionGenerator, n: int) -> DiffusionGenerator:
+    """The same, which takes every window from n candidates by their events."""
+    return replace(generator, choice=EventChoice.load(generator.run.path), candidates=n)
 
 
 def describe_choice(generator: DiffusionGenerator) -> dict[str, Any]:
@@ -107,7 +115,7 @@ def chosen_pieces(
     generator: DiffusionGenerator, first: int, stop: int, seed: int, progress: Progress
 ) -> Iterator[Floats]:
     """What `DiffusionGenerator.pieces` gives, chosen from candidates."""
-    block = 1 if generator.is_steered else BLOCK
+    block = 1 if generator.is_steered else _BLOCK
     for start, end in spans_of(first, stop, generator.batch_size):
         numbers = range(start // block, -(-end // block))
         counted = partial(_share_of, progress, (start, end))
@@ -159,15 +167,16 @@ def _by_events(
 ) -> Floats:
     """Of each window of a block, one of two realizations."""
     assert generator.choice is not None
-    first, found = number * block, []
+    labeller = Labeller(generator.run, block, generator.bf16)
+    first, found, counts = number * block, list[Floats](), list[NDArray[np.float64]]()
     for replicate in range(N_BY_EVENTS):
         every = replace(_whole(generator, block), replicate=replicate)
         half = partial(_half, progress, replicate)
         (gaze,) = every.pieces(first, first + block, seed, _shares(half, first, block))
         found.append(gaze)
-    one, other = found
-    is_second = generator.choice.takes_second((one, other), seed, first)
-    return np.where(is_second[:, None, None], other, one)
+        counts.append(count_events(labeller.labels(gaze)))
+    is_second = generator.choice.takes_second(counts[0], counts[1], seed, first)
+    return np.where(is_second[:, None, None], found[1], found[0])
 
 
 def _whole(generator: DiffusionGenerator, n: int) -> DiffusionGenerator:

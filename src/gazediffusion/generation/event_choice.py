@@ -9,7 +9,7 @@ that of the training participants' windows (runs/event_choice.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from gazediffusion.data.recordings import EVENT_CLASSES, label_segments
 from gazediffusion.errors import GazeError
 from gazediffusion.files import table_of, write_json
-from gazediffusion.geometry import Floats
 from gazediffusion.models.pretrained import EVENTS
 from gazediffusion.seeds import seed_for
 
@@ -35,26 +34,20 @@ _MOST = 3.0  # log odds of an event
 class EventChoice:
     """Takes one of two windows by the numbers of their events.
 
-    label: gives the event classes (window, time) of gaze (window, 2, time). task: of the windows.
-    weights: log odds of an event of a class. fitted_on: data and weights of the network.
+    task: of the windows. weights: log odds of an event of a class. fitted_on: data and weights of
+    the network.
     """
 
-    label: Callable[[Floats], Labels]
     task: str
     weights: Mapping[str, float]
     fitted_on: Mapping[str, Any]
 
-    def takes_second(self, pair: tuple[Floats, Floats], seed: int, first: int) -> NDArray[np.bool_]:
+    def takes_second(self, one: Values, other: Values, seed: int, first: int) -> NDArray[np.bool_]:
         """Of which windows first.. of a seed the second is taken, (window,).
 
-        pair: gaze (window, 2, time) of both. The choice of a window depends on its number and not
-        on the others.
+        one, other: numbers of events (window, class) of both. The choice of a window depends on its
+        number and not on the others.
         """
-        one, other = (count_events(self.label(gaze)) for gaze in pair)
-        return self.by_counts(one, other, seed, first)
-
-    def by_counts(self, one: Values, other: Values, seed: int, first: int) -> NDArray[np.bool_]:
-        """The same by the numbers of events (window, class) of both."""
         weights = np.array([self.weights.get(name, 0.0) for name in EVENT_CLASSES])
         uniforms = [
             np.random.default_rng(seed_for(seed, _STREAM, first + k)).random()
@@ -73,8 +66,8 @@ class EventChoice:
         write_json(path, {**found, "fitted_on": dict(self.fitted_on)})
 
     @classmethod
-    def load(cls, folder: Path, label: Callable[[Floats], Labels]) -> EventChoice:
-        """The choice in the folder of a model whose gaze is labelled so."""
+    def load(cls, folder: Path) -> EventChoice:
+        """The choice in the folder of a model."""
         path = folder / EVENTS
         if not path.is_file():
             raise GazeError(
@@ -86,7 +79,7 @@ class EventChoice:
             weights = {str(name): float(one) for name, one in values["weights"].items()}
             if unknown := weights.keys() - set(EVENT_CLASSES):
                 raise ValueError(f"there is no event class {min(unknown)!r}")
-            return cls(label, str(values["task"]), weights, dict(values["fitted_on"]))
+            return cls(str(values["task"]), weights, dict(values["fitted_on"]))
 
 
 def count_events(labels: Labels) -> Values:

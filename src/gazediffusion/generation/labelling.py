@@ -13,7 +13,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -23,10 +23,7 @@ from gazediffusion.conditioning.sequences import Sequences
 from gazediffusion.data.recordings import EVENT_CLASSES
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.candidates import BLOCK
 from gazediffusion.generation.constraints import window_starts
-from gazediffusion.generation.event_choice import EventChoice
-from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.label_sequences import (
     CHANGE_COST,
     Annotator,
@@ -38,6 +35,9 @@ from gazediffusion.geometry import Floats, Screen
 from gazediffusion.models.checkpoint import Run
 from gazediffusion.models.representations import JOINT_STD, Joint
 from gazediffusion.models.unet import UNet
+
+if TYPE_CHECKING:
+    from gazediffusion.generation.generator import DiffusionGenerator
 
 Progress = Callable[[float], None]
 NOISE = EVENT_CLASSES.index("noise") + 1
@@ -176,12 +176,6 @@ class Labeller:
         augmentation = torch.zeros(n, len(conditioning.augmentations))
         augmentation[:, :2] = torch.tensor(is_flipped).float()[: augmentation.shape[1]]
         return conditioning.encode(torch.zeros(n, len(conditioning.tasks)), augmentation)
-
-
-def choosing_by_events(made: DiffusionGenerator, candidates: int) -> DiffusionGenerator:
-    """The same, which takes every window from candidates by their events."""
-    choice = EventChoice.load(made.run.path, Labeller(made.run, BLOCK, made.bf16).labels)
-    return replace(made, choice=choice, candidates=candidates)
 
 
 def can_label(run: Run) -> bool:
