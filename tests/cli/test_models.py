@@ -80,7 +80,10 @@ def test_a_set_in_the_style_of_a_recording_says_so(
             "a style needs 8 s of valid gaze in a row",
         ),
         ("--like {0}/empty.csv --task movies " + SCREEN, "empty.csv"),
-        ("--candidates 4", "--candidates are compared with a recording; give --like"),
+        (
+            "--candidates 4",
+            "compared with a recording, or by their labels; give --like or --labels",
+        ),
         (
             "--like {0}/one.csv --task movies --candidates 4 --start 640,360 " + SCREEN,
             "--candidates cannot be chosen beside a scanpath",

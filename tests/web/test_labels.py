@@ -70,14 +70,15 @@ def test_a_request_chooses_windows_by_their_events_as_the_library_does(
     labelling: TestClient, labelling_run: Path, labelled: gd.Windows
 ) -> None:
     asked = {"labels": True, "candidates": 2, **DOTS}
-    found = labelling.post("/api/generate", json={"n": N, **asked}).json()
+    upload = "/api/generate/upload"
+    found = labelling.post(upload, data={"n": N, **asked}).json()
     assert found["card"]["sampling"]["choice"] == {"weights": {"saccade": 2.0}}
     expected = gd.load(labelling_run).sample(N, batch_size=BATCH_CPU, **asked)
     for window, labels in zip(found["windows"], expected.cut_labels(), strict=True):
         assert classes_of(window) == labels.tolist()
-    refused = labelling.post("/api/generate", json={"n": N, "candidates": 2, **DOTS})
+    refused = labelling.post(upload, data={"n": N, "candidates": 2, **DOTS})
     assert "give `like` or `labels`" in error_of(refused, 422)
-    many = labelling.post("/api/generate", json={"n": 8, **asked})
+    many = labelling.post(upload, data={"n": 8, **asked})
     assert "are generated as 16" in error_of(many, 422)
 
 

@@ -22,7 +22,7 @@ from gazediffusion.errors import GazeError
 from gazediffusion.web.jobs import Job, Steps
 from gazediffusion.web.models import BATCH_CPU, BATCH_GPU, Models, ServedModel
 from gazediffusion.web.pieces import Piece, pieces, windows_each
-from gazediffusion.web.schemas import GenerationFields
+from gazediffusion.web.schemas import GenerationFields, UploadFields
 from gazediffusion.web.settings import Limits
 from gazediffusion.web.steering import Steering
 
@@ -76,7 +76,7 @@ class GenerationRequest:
             "rate_hz": None if fields.rate_hz == served.about.rate_hz else fields.rate_hz,
             "losses": fields.losses or None,
             "labels": fields.labels or None,
-            "candidates": fields.candidates,
+            "candidates": fields.candidates if isinstance(fields, UploadFields) else None,
             "batch_size": BATCH_GPU if model.device.type == "cuda" else BATCH_CPU,
         }
         settings = {name: value for name, value in given.items() if value is not None}

@@ -100,16 +100,6 @@ Labels = Annotated[
         "labels that vary as hand labels do, instead of the most probable ones.",
     ),
 ]
-Candidates = Annotated[
-    int | None,
-    EMPTY_IS_NONE,
-    Field(
-        description="Windows generated for each window, of which one is taken. With `labels`: 2 "
-        "give movies the pursuits of recordings. Of `like`: those most like the recording, 8 by "
-        "default.",
-        examples=[2],
-    ),
-]
 At = Annotated[
     list[str],
     BeforeValidator(
@@ -148,9 +138,17 @@ class GenerationFields(BaseModel):
     rate_hz: Rate = None
     losses: Losses = False
     labels: Labels = False
-    candidates: Candidates = None
     at: At = []
     start: Start = None
+
+
+class UploadFields(GenerationFields):
+    """The same beside the files of /api/generate/upload.
+
+    candidates: windows generated for each window of `like`, or by their events with `labels`.
+    """
+
+    candidates: int | None = None
 
 
 class GenerateRequest(GenerationFields):

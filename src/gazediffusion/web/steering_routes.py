@@ -19,7 +19,7 @@ from gazediffusion.web.forms import (
 )
 from gazediffusion.web.generation_routes import WINDOWS, windows_response
 from gazediffusion.web.playground import Play
-from gazediffusion.web.schemas import EMPTY_IS_NONE, GenerationFields
+from gazediffusion.web.schemas import EMPTY_IS_NONE, UploadFields
 from gazediffusion.web.uploads import Upload
 
 routes = APIRouter()
@@ -90,7 +90,7 @@ async def generate_upload(
     """The windows of `gazediffusion generate` with `scanpath`, `targets` and `like` as files.
     Pixels are those of `screen`, or of the task's screen, on which the windows are in any case.
     `screen`, `unit`, `origin`, `columns` and `source_rate` say what the files do not state."""
-    fields = GenerationFields(
+    fields = UploadFields(
         model=model,
         task=task,
         **({} if n is None else {"n": n}),
