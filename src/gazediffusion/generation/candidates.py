@@ -10,7 +10,7 @@ chosen one by one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 N_CANDIDATES, MOST_CANDIDATES = 8, 64  # of each window
 N_BY_EVENTS = 2  # weights of events are fitted for pairs
 _BLOCK = 8  # windows that are chosen at a time
+ChooseBlock = Callable[[int, int, Progress], Floats]  # by number, seed
 Blocks = dict[tuple[int, int], Floats]  # gaze by seed and number of the block
 
 
@@ -136,7 +137,8 @@ def _blocks(
     progress: called with the share that is done.
     """
     kept = generator.kept_blocks
-    choose_block = _in_style if generator.choice is None else _by_events
+    # What generates and labels is made once for all blocks: each has its copy of the network.
+    choose_block = (_in_style if generator.choice is None else _by_events)(generator, block)
     found = {number: kept[seed, number] for number in numbers if (seed, number) in kept}
     new = [number for number in numbers if number not in found]
     for k, number in enumerate(new):
@@ -144,7 +146,7 @@ def _blocks(
         def counted(share: float, k: int = k) -> None:
             progress((k + share) / len(new))
 
-        gaze = choose_block(generator, number, block, seed, counted)
+        gaze = choose_block(number, seed, counted)
         found[number] = gaze[..., : generator.n_samples]
     kept.clear()
     kept[seed, numbers[-1]] = found[numbers[-1]]
@@ -152,31 +154,36 @@ def _blocks(
     return np.concatenate([found[number] for number in numbers])
 
 
-def _in_style(
-    generator: DiffusionGenerator, number: int, block: int, seed: int, progress: Progress
-) -> Floats:
-    """The windows of a block that together are most like the recording."""
+def _in_style(generator: DiffusionGenerator, block: int) -> ChooseBlock:
+    """Gives the windows of a block that together are most like the recording."""
     n = block * generator.candidates
     every = _whole(generator, n)
-    (gaze,) = every.pieces(number * n, (number + 1) * n, seed, _shares(progress, number * n, n))
-    return gaze[_chosen(every, gaze, block, seed)]
+
+    def choose_block(number: int, seed: int, progress: Progress) -> Floats:
+        (gaze,) = every.pieces(number * n, (number + 1) * n, seed, _shares(progress, number * n, n))
+        return gaze[_chosen(every, gaze, block, seed)]
+
+    return choose_block
 
 
-def _by_events(
-    generator: DiffusionGenerator, number: int, block: int, seed: int, progress: Progress
-) -> Floats:
-    """Of each window of a block, one of two realizations."""
+def _by_events(generator: DiffusionGenerator, block: int) -> ChooseBlock:
+    """Gives, of each window of a block, one of two realizations."""
     assert generator.choice is not None
-    labeller = Labeller(generator.run, block, generator.bf16)
-    first, found, counts = number * block, list[Floats](), list[NDArray[np.float64]]()
-    for replicate in range(N_BY_EVENTS):
-        every = replace(_whole(generator, block), replicate=replicate)
-        half = partial(_half, progress, replicate)
-        (gaze,) = every.pieces(first, first + block, seed, _shares(half, first, block))
-        found.append(gaze)
-        counts.append(count_events(labeller.labels(gaze)))
-    is_second = generator.choice.takes_second(counts[0], counts[1], seed, first)
-    return np.where(is_second[:, None, None], found[1], found[0])
+    choice, labeller = generator.choice, Labeller(generator.run, block, generator.bf16)
+    whole = _whole(generator, block)
+    both = [replace(whole, replicate=replicate) for replicate in range(N_BY_EVENTS)]
+
+    def choose_block(number: int, seed: int, progress: Progress) -> Floats:
+        first, found, counts = number * block, list[Floats](), list[NDArray[np.float64]]()
+        for replicate, every in enumerate(both):
+            half = partial(_half, progress, replicate)
+            (gaze,) = every.pieces(first, first + block, seed, _shares(half, first, block))
+            found.append(gaze)
+            counts.append(count_events(labeller.labels(gaze)))
+        is_second = choice.takes_second(counts[0], counts[1], seed, first)
+        return np.where(is_second[:, None, None], found[1], found[0])
+
+    return choose_block
 
 
 def _whole(generator: DiffusionGenerator, n: int) -> DiffusionGenerator:

@@ -109,7 +109,6 @@ def fitted_weight(one: Values, other: Values, recorded: float) -> float:
     >>> 0 < fitted_weight(n, n[::-1], 2.0) < 3
     True
     """
-
     from scipy.optimize import brentq
 
     def excess(weight: float) -> float:
