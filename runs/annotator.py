@@ -26,6 +26,7 @@ from scipy.optimize import minimize
 import gazediffusion as gd
 from gazediffusion.evaluation.detectors import NetworkDetector
 from gazediffusion.evaluation.event_scores import match_events, match_samples
+from gazediffusion.evaluation.labelled_events import labelled_throughout
 from gazediffusion.generation.label_sequences import Annotator, most_probable_sequence
 from gazediffusion.generation.labelling import Labeller
 from gazediffusion.geometry import Floats
@@ -109,7 +110,7 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--fit", type=Path, help="write the strengths")
     arguments = parser.parse_args(given)
     windows = gd.Windows.load(arguments.windows).of_task(arguments.task).dequantized(0)
-    train = windows.select(np.flatnonzero((windows.cut_labels() > 0).all(axis=1))).train
+    train = labelled_throughout(windows).train
     some, model = train.subsample(arguments.n), gd.load(arguments.model)
     labeller = Labeller(model.run, model.generator().batch_size)
     generated = model.sample(arguments.n, task=arguments.task, seed=1)

@@ -1,11 +1,12 @@
 """Fit by which odds windows with labels are chosen by their events.
 
-    python runs/event_choice.py GAZECOM.safetensors --model joint -n 600 [--fit events.json]
+    python runs/event_choice.py GAZECOM.safetensors --model joint -n 1200 [--fit events.json]
 
-GAZECOM: windows of `prepare`. The training participants' windows are labelled by the model, as
-generated ones are. Windows are generated twice, with the same conditions and other noise. The
-weight of an event is that by which the expected number of events in the window taken is that of the
-training participants' windows (`generation/event_choice.py`). --fit writes it (`generate --labels
+GAZECOM: windows with hand labels (`prepare`). Those of training participants are labelled by the
+model, as generated ones are; windows without hand labels, as of repeated films, are left out.
+Windows are generated twice, with the same conditions and other noise. The weight of an event is
+that by which the expected number of events in the window taken is that of the training
+participants' windows (`generation/event_choice.py`). --fit writes it (`generate --labels
 --candidates 2` reads it as events.json in the model's folder). Prints a table in Markdown:
 runs/labels.py --candidates 2 has what is chosen beside held-out participants.
 """
@@ -20,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import gazediffusion as gd
+from gazediffusion.evaluation.labelled_events import labelled_throughout
 from gazediffusion.generation.event_choice import EventChoice, count_events, fitted_weight
 from gazediffusion.generation.labelling import Labeller
 
@@ -33,11 +35,12 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--model", default="joint")
     parser.add_argument("--task", default="movies")
     parser.add_argument("--event", default="pursuit", choices=gd.EVENT_CLASSES)
-    parser.add_argument("-n", type=int, default=600, help="real windows, and pairs")
+    parser.add_argument("-n", type=int, default=1200, help="real windows, and pairs")
     parser.add_argument("--fit", type=Path, help="write the weight")
     arguments = parser.parse_args(given)
-    some = gd.Windows.load(arguments.windows).of_task(arguments.task).dequantized(0).train
-    some, model = some.subsample(arguments.n), gd.load(arguments.model)
+    windows = gd.Windows.load(arguments.windows).of_task(arguments.task).dequantized(0)
+    train = labelled_throughout(windows).train
+    some, model = train.subsample(arguments.n), gd.load(arguments.model)
     generator = model.generator(task=arguments.task)
     labeller = Labeller(model.run, generator.batch_size, generator.bf16)
     recorded = labeller.labels(some.cut())

@@ -40,7 +40,11 @@ from numpy.typing import NDArray
 import gazediffusion as gd
 from gazediffusion.evaluation.detectors import Detector, ForestDetector, NetworkDetector
 from gazediffusion.evaluation.event_scores import Matches, confusion, match_events, match_samples
-from gazediffusion.evaluation.labelled_events import EventStatistics, quantities
+from gazediffusion.evaluation.labelled_events import (
+    EventStatistics,
+    labelled_throughout,
+    quantities,
+)
 from gazediffusion.evaluation.metrics import js_from_counts, ks_and_wasserstein1
 from gazediffusion.generation.labelling import Labeller
 from gazediffusion.models.pretrained import LABELS
@@ -310,7 +314,7 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--candidates", type=int, help="2: windows are chosen by their events")
     arguments = parser.parse_args(given)
     windows = gd.Windows.load(arguments.windows).of_task(arguments.task).dequantized(0)
-    windows = windows.select(np.flatnonzero((windows.cut_labels() > 0).all(axis=1)))
+    windows = labelled_throughout(windows)
     n = arguments.n
     held_out, train = windows.held_out.subsample(n), windows.train
     say(f"labelled windows: {len(train)} training, {len(windows.held_out)} held out")

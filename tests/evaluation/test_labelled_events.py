@@ -5,7 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 import gazediffusion as gd
-from gazediffusion.evaluation.labelled_events import EventStatistics, quantities
+from gazediffusion.evaluation.labelled_events import (
+    EventStatistics,
+    labelled_throughout,
+    quantities,
+)
 
 SCREEN = gd.Screen(1280, 720, 40.0, 22.5, 45.0)
 
@@ -20,6 +24,10 @@ def made() -> gd.Windows:
     gaze[0, 0, 60:160] = np.linspace(3, 1, 100)
     gaze[0, 0, 160:] = 1
     return gd.Windows.from_array(gaze, 250, SCREEN, unit="deg", labels=labels)
+
+
+def test_windows_with_a_sample_without_label_are_left_out() -> None:
+    assert labelled_throughout(made()).cut_labels().tolist() == [[1] * 250]
 
 
 def test_durations_amplitudes_rates_and_transitions_are_those_of_the_labels() -> None:

@@ -18,6 +18,11 @@ Floats = NDArray[np.float64]
 MOVING = ("saccade", "pursuit")  # classes with an amplitude
 
 
+def labelled_throughout(windows: Windows) -> Windows:
+    """The windows of which every sample has a label."""
+    return windows.select(np.flatnonzero((windows.cut_labels() > 0).all(axis=1)))
+
+
 @dataclass(frozen=True, eq=False)
 class EventStatistics:
     """Values of each quantity with the window of each, and transitions.
