@@ -76,6 +76,40 @@ def test_several_parts_share_the_threads() -> None:
         torch.set_num_threads(before)
 
 
+@pytest.mark.parametrize(
+    ("spans", "n_together"), [([(0, 6)], 2), ([(k, k + 1) for k in range(9)], 4)]
+)
+def test_small_batches_leave_no_thread_idle(spans: list[Span], n_together: int) -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(n_together)
+    together = threading.Barrier(n_together, timeout=30)
+    n_each: list[int] = []
+
+    def compute(span: Span, progress: Progress) -> np.ndarray:
+        n_each.append(torch.get_num_threads())
+        if len(n_each) <= n_together:
+            together.wait()  # passes only if so many parts are computed at a time
+        return numbers(span, progress)
+
+    try:
+        found = list(in_parts(spans, compute, lambda done: None))
+    finally:
+        torch.set_num_threads(before)
+    assert np.concatenate(found).tolist() == list(range(spans[-1][1]))
+    assert set(n_each) == {1}
+
+
+def test_parts_do_not_depend_on_the_number_of_threads(n_threads: int) -> None:
+    found: set[Span] = set()
+
+    def compute(span: Span, progress: Progress) -> np.ndarray:
+        found.add(span)
+        return numbers(span, progress)
+
+    list(in_parts([(0, 16), (16, 22), (22, 26)], compute, lambda done: None))
+    assert sorted(found) == [(0, 4), (4, 8), (8, 12), (12, 16), (16, 19), (19, 22), (22, 26)]
+
+
 def test_an_error_of_a_part_is_raised_and_stops_the_others(n_threads: int) -> None:
     computed: list[Span] = []
 

@@ -23,7 +23,7 @@ from gazediffusion.geometry import Floats
 Span = tuple[int, int]  # windows first, stop
 Progress = Callable[[float], None]
 Drawn = TypeVar("Drawn")
-PART_SIZE = 4  # windows; benchmarks/shared.py
+PART_SIZE = 4  # windows at most; benchmarks/shared.py
 _POLL_S = 0.05  # how often progress is passed on
 
 
@@ -34,6 +34,17 @@ def spans_of(first: int, stop: int, size: int) -> list[Span]:
     [(3, 7), (7, 10)]
     """
     return [(start, min(start + size, stop)) for start in range(first, stop, size)]
+
+
+def parts_of(span: Span) -> list[Span]:
+    """A batch in parts of about the same size; they depend on the batch alone.
+
+    >>> parts_of((0, 4)), parts_of((3, 9))
+    ([(0, 4)], [(3, 6), (6, 9)])
+    """
+    first, stop = span
+    n_parts = -(-(stop - first) // PART_SIZE)
+    return spans_of(first, stop, -(-(stop - first) // n_parts))
 
 
 def after(done: float, progress: Progress) -> Progress:
@@ -74,7 +85,7 @@ def in_parts(
     compute: the windows of a part; it calls its `progress` with the windows of the part done.
     """
     n_threads = torch.get_num_threads()
-    of_span = [spans_of(first, stop, PART_SIZE) for first, stop in spans]
+    of_span = [parts_of(span) for span in spans]
     at_a_time = min(n_threads, sum(len(parts) for parts in of_span))
     if at_a_time < 2:
         for parts in of_span:
@@ -85,9 +96,9 @@ def in_parts(
     begun: list[list[Future[Floats]]] = []
     try:
         for number, (first, _) in enumerate(spans):
-            # The parts of the next batch too, so that no thread waits at the end of this one.
-            for batch in work[len(begun) : number + 2]:
-                begun.append([pool.submit(part) for part in batch])
+            # The parts of next batches too, so that no thread waits at the end of this one.
+            while len(begun) < len(work) and sum(map(len, begun[number + 1 :])) < at_a_time:
+                begun.append([pool.submit(part) for part in work[len(begun)]])
             left = set(begun[number])
             while left:
                 left = wait(left, _POLL_S).not_done
