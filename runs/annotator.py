@@ -6,9 +6,10 @@ GAZECOM: windows with hand labels (`prepare`). Training participants alone take 
 that was trained on the others labels the windows of each participant. It agrees less with the hand
 labels of these windows than with their most probable labels; the ratio of both is what drawn labels
 of generated gaze are to have, relative to its most probable labels, in F1 of samples and of events.
-The strength of each class and the scatter of borders are searched for together (Nelder and Mead
-1965, least squares; noise, a fiftieth of the samples, has a weight of 0.3). --fit writes them
-(`gazediffusion generate --annotator-labels` reads them as labels.json in the model's folder).
+The strength of each class and the scatter of its borders are searched for together (Nelder and Mead
+1965, least squares). A border between two classes is that of the class with more scatter; fixations
+have none of their own. --fit writes both (`gazediffusion generate --annotator-labels` reads them as
+labels.json in the model's folder).
 Prints a table in Markdown; runs/labels.py has the agreement with held-out participants.
 """
 
@@ -32,9 +33,9 @@ from gazediffusion.generation.labelling import Labeller
 from gazediffusion.geometry import Floats
 
 N_FOLDS, STEPS = 3, 400
-N_SEARCHED, N_EVALUATIONS = 300, 150  # windows and draws of the search
-BEGINNING = (0.5, 0.5, 0.5, 1.0, 0.8)  # of the search: strengths, border
-WEIGHTS = (1.0, 1.0, 1.0, 0.3)  # of the classes
+N_EVALUATIONS = 300  # of the search
+BEGINNING = (0.8, 0.5, 0.7, 2.0, 0.8, 4.0, 10.0)  # of the search: strengths, borders
+SCATTERED = gd.EVENT_CLASSES[1:]  # classes with a scatter of their own
 Labels = NDArray[np.uint8]
 
 
@@ -78,16 +79,17 @@ def fitted(
 
     ratio: to the agreement of the most probable labels.
     """
-    p, found = probabilities[:N_SEARCHED], [one[:N_SEARCHED] for one in found]
-    target = agreement(most_probable_sequence(p) + np.uint8(1), found) * ratio
+    target = agreement(most_probable_sequence(probabilities) + np.uint8(1), found) * ratio
 
     def annotator(logs: Floats) -> Annotator:
-        *strengths, border = np.exp(logs).tolist()
-        return Annotator(dict(zip(gd.EVENT_CLASSES, strengths, strict=True)), border, fitted_on)
+        values, n = np.exp(logs).tolist(), len(gd.EVENT_CLASSES)
+        borders = dict(zip(SCATTERED, values[n:], strict=True))
+        strengths = dict(zip(gd.EVENT_CLASSES, values[:n], strict=True))
+        return Annotator(strengths, {gd.EVENT_CLASSES[0]: 0.0, **borders}, fitted_on)
 
     def loss(logs: Floats) -> float:
-        apart = agreement(annotator(logs).draw(p, 1) + np.uint8(1), found) - target
-        return float((np.array(WEIGHTS) * (100 * apart) ** 2).sum())
+        drawn = annotator(logs).draw(probabilities, 1) + np.uint8(1)
+        return float(((100 * (agreement(drawn, found) - target)) ** 2).sum())
 
     start = np.log(BEGINNING)
     simplex = start + np.concatenate([np.zeros((1, len(start))), 0.5 * np.eye(len(start))])
@@ -107,7 +109,7 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--model", default="joint")
     parser.add_argument("--task", default="movies")
     parser.add_argument("-n", type=int, default=600, help="real windows, and generated ones")
-    parser.add_argument("--fit", type=Path, help="write the strengths")
+    parser.add_argument("--fit", type=Path, help="write strengths and borders")
     arguments = parser.parse_args(given)
     windows = gd.Windows.load(arguments.windows).of_task(arguments.task).dequantized(0)
     train = labelled_throughout(windows).train
@@ -145,8 +147,8 @@ def main(given: Sequence[str] | None = None) -> None:
     for name, scores in rows.items():
         for score, values in zip(("samples", "events"), scores, strict=True):
             print(f"| {name} | {score} | {' | '.join(f'{one:.3f}' for one in values)} |")
-    strengths = ", ".join(f"{name} {value:.2f}" for name, value in annotator.strengths.items())
-    print(f"\nstrengths: {strengths}; border: {annotator.border:.2f} samples")
+    for name, fit in (("strengths", annotator.strengths), ("borders (samples)", annotator.borders)):
+        print(f"\n{name}: {', '.join(f'{one} {value:.2f}' for one, value in fit.items())}")
     if arguments.fit:
         annotator.save(arguments.fit)
         print(f"\nwrote {arguments.fit}")

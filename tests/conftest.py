@@ -171,7 +171,8 @@ def labelling_run(steerable_folder: Path, tmp_path_factory: pytest.TempPathFacto
     tensors["head.2.bias"][-len(EVENT_CLASSES) :] = 0
     (folder / "best.safetensors").unlink()
     save_tensors(folder / "best.safetensors", tensors, header)
-    Annotator(dict.fromkeys(EVENT_CLASSES, 2.0), 1.0, {}).save(folder / pretrained.LABELS)
+    strengths, borders = (dict.fromkeys(EVENT_CLASSES, value) for value in (2.0, 1.0))
+    Annotator(strengths, borders, {}).save(folder / pretrained.LABELS)
     choice = EventChoice("dots", {"saccade": 2.0}, {})
     choice.save(folder / pretrained.EVENTS)
     return folder

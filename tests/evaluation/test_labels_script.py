@@ -86,13 +86,14 @@ def test_fitted_strengths_give_the_agreement_that_is_asked_for() -> None:
     log_p = np.repeat(rng.normal(0, 1.0, (60, 4, 40)), 10, axis=2)
     p = np.exp(log_p) / np.exp(log_p).sum(axis=1, keepdims=True)
     true = dict(zip(gd.EVENT_CLASSES, (0.6, 0.5, 0.9, 0.7), strict=True))
+    none = dict.fromkeys(gd.EVENT_CLASSES, 0.0)
+    vague = {**none, "saccade": 1.0, "pursuit": 1.5, "noise": 2.0}
     found = [most_probable_sequence(p) + np.uint8(1)]
-    target = annotator.agreement(Annotator(true, 1.5, {}).draw(p, 99) + np.uint8(1), found)
+    target = annotator.agreement(Annotator(true, vague, {}).draw(p, 99) + np.uint8(1), found)
     fitted = annotator.fitted(p, found, target, {"n_windows": 60})
     assert fitted.fitted_on == {"n_windows": 60}
     again = annotator.agreement(fitted.draw(p, 77) + np.uint8(1), found)
     np.testing.assert_allclose(again, target, atol=0.1)
     # Without variation they agree far more.
-    none = dict.fromkeys(gd.EVENT_CLASSES, 0.0)
-    alike = annotator.agreement(Annotator(none, 0.0, {}).draw(p, 77) + np.uint8(1), found)
+    alike = annotator.agreement(Annotator(none, none, {}).draw(p, 77) + np.uint8(1), found)
     assert (alike - target > 0.2).all()

@@ -18,7 +18,8 @@ from gazediffusion.models.pretrained import LABELS
 from tests.conftest import RunCommand
 
 STRENGTHS = {"fixation": 0.0, "saccade": 1.2, "pursuit": 0.8, "noise": 1.4}
-ANNOTATOR = Annotator(STRENGTHS, 0.0, {"n_windows": 3})
+NONE = dict.fromkeys(STRENGTHS, 0.0)
+ANNOTATOR = Annotator(STRENGTHS, NONE, {"n_windows": 3})
 
 
 @pytest.mark.parametrize("cost", [0.0, 0.7, 3.0])
@@ -64,23 +65,33 @@ def test_an_annotator_changes_uncertain_events_as_a_whole_by_the_gaussian_share(
 
 
 def test_an_annotator_moves_borders_by_a_gaussian_and_keeps_the_middles() -> None:
-    none = dict.fromkeys(STRENGTHS, 0.0)
     p = uncertain(400)
     before = most_probable_sequence(p)
     for border in (1.5, 1000.0):
-        found = Annotator(none, border, {}).draw(p, seed=0)
+        found = Annotator(NONE, {**NONE, "saccade": border}, {}).draw(p, seed=0)
         assert (found[:, 45:400:50] == 1).all()  # the middles of saccades
         assert (found[:, 20:400:50] == 0).all()  # and of fixations
-    found = Annotator(none, 1.5, {}).draw(p, seed=0)
+    found = Annotator(NONE, {**NONE, "saccade": 1.5}, {}).draw(p, seed=0)
     onset = (found[:, 15:65] == 1).argmax(axis=1) - 25  # of the first saccade
     assert (before[:, 15:65] == 1).argmax(axis=1).tolist() == [25] * 400
     assert onset.mean() == pytest.approx(0, abs=0.2)
     assert onset.std() == pytest.approx(1.5, rel=0.15)
 
 
+def test_a_border_scatters_as_that_of_the_vaguer_class() -> None:
+    p = np.full((400, 4, 240), 1e-6)
+    for first, number in ((0, 0), (60, 1), (120, 3), (180, 2)):  # 60 samples of each class
+        p[:, number, first : first + 60] = 1.0
+    borders = {"fixation": 0.0, "saccade": 1.0, "pursuit": 3.0, "noise": 6.0}
+    found = Annotator(NONE, borders, {}).draw(p, seed=0)
+    at = [(found == number).argmax(axis=1) for number in (1, 3, 2)]
+    assert [one.std() for one in at] == pytest.approx([1.0, 6.0, 6.0], rel=0.15)
+    assert [one.mean() for one in at] == pytest.approx([60, 120, 180], abs=1.0)
+
+
 def test_without_strength_labels_are_the_most_probable_ones() -> None:
     p = np.random.default_rng(0).dirichlet(np.ones(4), (3, 80)).transpose(0, 2, 1)
-    none = Annotator(dict.fromkeys(STRENGTHS, 0.0), 0.0, {})
+    none = Annotator(NONE, NONE, {})
     np.testing.assert_array_equal(none.draw(p, seed=1), most_probable_sequence(p))
     assert (ANNOTATOR.draw(p, seed=1) != most_probable_sequence(p)).any()
 
@@ -105,7 +116,7 @@ def test_generated_gaze_is_labelled_as_by_an_annotator_where_that_is_asked_for(
     card = drawn.provenance["card"]["labels"]
     assert card["method"] == "drawn as by an annotator"
     assert card["annotator"]["strengths"] == ANNOTATOR.strengths
-    assert card["annotator"]["border_samples"] == 0
+    assert card["annotator"]["borders_samples"] == NONE
     assert "annotator" not in clean.provenance["card"]["labels"]
 
 

@@ -2,10 +2,11 @@
 
 The most probable sequence puts a price on every change of class (Viterbi 1967), so that no label
 flickers for a sample. It varies less than hand labels do: annotators decide about the class of an
-event, and not always alike, and they set its borders a few milliseconds apart. So an `Annotator`
-divides gaze into the events of the most probable sequence. The class of an event is that of the
-largest mean log probability plus a Gaussian offset, and every border between two classes moves by a
-Gaussian. Both are fitted on training participants (runs/annotator.py).
+event, and not always alike, and they set its borders apart: those of saccades by a few
+milliseconds, those of pursuit and noise by more. So an `Annotator` divides gaze into the events of
+the most probable sequence. The class of an event is that of the largest mean log probability plus a
+Gaussian offset, and every border between two classes moves by a Gaussian. Both are fitted on
+training participants (runs/annotator.py).
 """
 
 from __future__ import annotations
@@ -38,12 +39,13 @@ _STREAM = 5  # names the random numbers of labels
 class Annotator:
     """Draws labels that vary as hand labels do.
 
-    strengths: standard deviation of the offset of each class, in log probability. border: standard
-    deviation of the place of a border, in samples. fitted_on: data and weights.
+    strengths: standard deviation of the offset of each class, in log probability. borders: standard
+    deviation of the place of a border, in samples; of its two classes the larger one. fitted_on:
+    data and weights.
     """
 
     strengths: Mapping[str, float]
-    border: float
+    borders: Mapping[str, float]
     fitted_on: Mapping[str, Any]
 
     def draw(self, probabilities: Floats, seed: int, first: int = 0) -> Labels:
@@ -54,6 +56,7 @@ class Annotator:
         """
         labels = most_probable_sequence(probabilities)
         scale = np.array([self.strengths[name] for name in EVENT_CLASSES])
+        scatter = np.array([self.borders[name] for name in EVENT_CLASSES])
         for k, own in enumerate(labels):
             rng = np.random.default_rng(seed_for(seed, _STREAM, first + k))
             starts, lengths = _events(own)
@@ -61,7 +64,9 @@ class Annotator:
             offsets = scale[:, None] * rng.standard_normal((len(scale), len(starts)))
             classes = (mean / lengths + offsets).argmax(axis=0).astype(np.uint8)
             starts, lengths = _events(drawn := np.repeat(classes, lengths))
-            moved = starts[1:] + np.rint(self.border * rng.standard_normal(len(starts) - 1))
+            of_event = scatter[drawn[starts]]
+            of_border = np.maximum(of_event[:-1], of_event[1:])
+            moved = starts[1:] + np.rint(of_border * rng.standard_normal(len(of_border)))
             # An event keeps the sample in its middle.
             middles = starts + lengths // 2
             borders = np.clip(moved.astype(np.int64), middles[:-1] + 1, middles[1:])
@@ -70,13 +75,15 @@ class Annotator:
 
     def describe(self) -> dict[str, Any]:
         """What a card says."""
-        strengths = dict(self.strengths)
-        return {"strengths": strengths, "border_samples": self.border, **self.fitted_on}
+        borders = dict(self.borders)
+        return {"strengths": dict(self.strengths), "borders_samples": borders, **self.fitted_on}
 
     def save(self, path: Path) -> None:
-        """Write strengths and border as JSON, to three digits."""
-        strengths = {name: round(value, 3) for name, value in self.strengths.items()}
-        found = {"strengths": strengths, "border_samples": round(self.border, 3)}
+        """Write strengths and borders as JSON, to three digits."""
+        found = {
+            name: {one: round(value, 3) for one, value in values.items()}
+            for name, values in (("strengths", self.strengths), ("borders_samples", self.borders))
+        }
         write_json(path, {"format": FORMAT, **found, "fitted_on": dict(self.fitted_on)})
 
     @classmethod
@@ -89,8 +96,11 @@ class Annotator:
                 remedy="take the most probable ones, or the default model",
             )
         with table_of(path, FORMAT, "the annotator is damaged") as values:
-            strengths = {name: float(values["strengths"][name]) for name in EVENT_CLASSES}
-            return cls(strengths, float(values["border_samples"]), dict(values["fitted_on"]))
+            strengths, borders = (
+                {name: float(values[key][name]) for name in EVENT_CLASSES}
+                for key in ("strengths", "borders_samples")
+            )
+            return cls(strengths, borders, dict(values["fitted_on"]))
 
 
 def most_probable_sequence(probabilities: Floats, cost: float = CHANGE_COST) -> Labels:
