@@ -73,11 +73,16 @@ def weights_of(n_groups: int, seed: int = 0) -> Floats:
     return rng.multinomial(n_groups, np.full(n_groups, 1 / n_groups), N_BOOTSTRAP).astype(float)
 
 
-def f1_cells(matches: Matches, group: Ints) -> list[str]:
-    """F1 of each class with its interval over groups."""
+def f1_of(matches: Matches, group: Ints) -> tuple[Floats, Floats]:
+    """F1 (class,) and its bootstrap replicates over groups (replicate, class)."""
     by_group = matches.by_group(group)
-    replicates = by_group.f1(weights_of(len(by_group.hits)))
-    return [with_interval(*one, ".3f") for one in zip(by_group.f1(), replicates.T, strict=True)]
+    return by_group.f1(), by_group.f1(weights_of(len(by_group.hits)))
+
+
+def cells_of(values: Floats, replicates: Floats, digits: str = ".3f") -> str:
+    """The cells of all classes, with intervals."""
+    pairs = zip(values, replicates.T, strict=True)
+    return " | ".join(with_interval(*one, digits) for one in pairs)
 
 
 def with_interval(value: float, replicates: Floats, digits: str) -> str:
@@ -102,7 +107,7 @@ def scores(held_out: gd.Windows, found: NDArray[np.uint8]) -> None:
     size = f"{len(true)} | {len(np.unique(who))}"
     for name, match in (("sample F1", match_samples), ("event F1", match_events)):
         matches = match(true, found)
-        print(f"| {name} | {size} | {' | '.join(f1_cells(matches, who))} |")
+        print(f"| {name} | {size} | {cells_of(*f1_of(matches, who))} |")
         each = matches.by_group(who).f1(np.eye(len(np.unique(who))))
         worst = " | ".join(f"{v:.3f}" for v in np.nan_to_num(each, nan=np.inf).min(axis=0))
         print(f"| {name}, lowest participant | {size} | {worst} |")
@@ -172,20 +177,20 @@ def agreement(detector: Detector, held_out: gd.Windows, sets: dict[str, gd.Windo
     """A detector of hand labels against hand labels and against generated ones."""
     columns = ["labels", "score", *gd.EVENT_CLASSES]
     head("Agreement with a network trained on hand labels of training participants", columns)
-    differences = {}
+    found: dict[tuple[str, str], tuple[Floats, Floats]] = {}
     for name, one in {"held-out hand labels": held_out, **sets}.items():
         who = one.participant.astype(np.int64)
         group = who if len(np.unique(who)) > 1 else np.arange(len(one))
-        found = detector.labels(one)
+        labels = detector.labels(one)
         for score, match in (("sample F1", match_samples), ("event F1", match_events)):
-            matches = match(one.cut_labels(), found)
-            differences[name, score] = matches.f1()
-            print(f"| {name} | {score} | {' | '.join(f1_cells(matches, group))} |")
+            found[name, score] = f1_of(match(one.cut_labels(), labels), group)
+            print(f"| {name} | {score} | {cells_of(*found[name, score])} |")
     for name in sets:
         for score in ("sample F1", "event F1"):
-            gap = 100 * (differences[name, score] - differences["held-out hand labels", score])
-            cells = " | ".join("" if np.isnan(v) else f"{v:+.1f}" for v in gap)
-            print(f"| {name} less held-out, points | {score} | {cells} |")
+            value, replicates = found[name, score]
+            by_hand, by_hand_replicates = found["held-out hand labels", score]
+            gaps = 100 * (value - by_hand), 100 * (replicates - by_hand_replicates)
+            print(f"| {name} less held-out, points | {score} | {cells_of(*gaps, '+.1f')} |")
 
 
 def of_participants(windows: gd.Windows, n: int, rng: np.random.Generator) -> gd.Windows:

@@ -386,14 +386,16 @@ def tables(
             yield row(name, oddity, "recorded", len(odd), *cells)
 
 
-def throughput(bench: Bench, windows: gd.Windows, n_likelihoods: int) -> Iterator[str]:
+def throughput(
+    cheap: Scorer, costly: Scorer, windows: gd.Windows, n_likelihoods: int
+) -> Iterator[str]:
     """Windows a second of both scorers, and the precision of the likelihood."""
     yield row("score", "evaluations", "windows", "windows per s")
     yield "|---|---:|---:|---:|"
     some = windows.held_out.subsample(n_likelihoods)
     for name, scorer, given in (
-        ("denoising error", bench.cheap, windows.held_out.subsample(500)),
-        ("with log-likelihood", bench.costly, some),
+        ("denoising error", cheap, windows.held_out.subsample(500)),
+        ("with log-likelihood", costly, some),
     ):
         scorer.scores(given)
         begun = time.perf_counter()
@@ -401,7 +403,7 @@ def throughput(bench: Bench, windows: gd.Windows, n_likelihoods: int) -> Iterato
         rate = len(given) / (time.perf_counter() - begun)
         yield row(name, scorer.n_evaluations, len(given), f"{rate:.1f}")
     spread, error = raw.log_likelihood.std(), np.median(raw.standard_error)
-    exact = replace(bench.costly, config=replace(bench.costly.config, n_steps=FINE_STEPS))
+    exact = replace(costly, config=replace(costly.config, n_steps=FINE_STEPS))
     off = np.abs(exact.scores(some).log_likelihood - raw.log_likelihood).max()
     yield ""
     yield (
@@ -419,6 +421,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("-n", type=int, default=200, help="windows of each file and oddity")
     parser.add_argument("--likelihoods", type=int, default=48, help="of these, with a likelihood")
     parser.add_argument("--fit", type=Path, help="write the calibration here, and end")
+    parser.add_argument("--throughput", action="store_true", help="only how fast and how precise")
     parser.add_argument("--windows", type=int, default=500, help="of a task, for the calibration")
     parser.add_argument("--batch-size", type=int)
     given = parser.parse_args(arguments)
@@ -427,6 +430,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     costly = Scorer(model.run, ScoreConfig(), given.batch_size)
     cheap = replace(costly, config=replace(costly.config, has_likelihood=False))
     every, begun = list(parts.values()), time.perf_counter()
+    if given.throughput:
+        for line in throughput(cheap, costly, every[0], given.likelihoods):
+            print(line, flush=True)
+        return
 
     shown = 0.0
     total = n_to_score(every, given.windows)
@@ -456,7 +463,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for line in tables(parts, model, bench, given.n, given.likelihoods):
         print(line, flush=True)
     print()
-    for line in throughput(Bench(cheap, costly, calibration, {}), every[0], given.likelihoods):
+    for line in throughput(cheap, costly, every[0], given.likelihoods):
         print(line, flush=True)
 
 

@@ -2,7 +2,7 @@
 
     python runs/style.py gazecom6.safetensors bioeye6.safetensors [-n 8] [--candidates 1]
         [--training] [-o style.json]
-    python runs/style.py --pool style-42.json style-1.json style-2.json
+    python runs/style.py --pool style-42.json style-1.json style-2.json [--picture style.png]
 
 Every participant has two recordings: the two sessions of reading, the two halves of other tasks, 16
 s or more each. From one of them, at most 60 s, windows are generated in its style and compared with
@@ -15,7 +15,7 @@ over tasks, weighted by the number of participants, who are few in each task, an
 `--pool` prints it for several runs together, as of several splits with a model each. Then how often
 a recording, and gaze generated like it, is assigned to its own participant's other recording, by
 the nearest neighbour in the metric of the covariance within training participants. Participants are
-those held out, or those of training.
+those held out, or those of training. `--picture` draws each participant's means.
 """
 
 from __future__ import annotations
@@ -38,8 +38,11 @@ from gazediffusion.conditioning.style import n_covered
 from gazediffusion.data.subsampling import not_overlapping
 from gazediffusion.evaluation.result import plain_values
 from gazediffusion.files import read_json, write_json
+from gazediffusion.plotting.style import BLUE, GREEN, GREY, ORANGE, house_style
+from pictures import save_small
 
 Floats = NDArray[np.float64]
+UNITS = ("ms", "1/s", "deg", "deg/s", "deg", "deg/s")
 LEAST_S, MOST_S = 16.0, 60.0
 LEAST_RATIO = 0.01  # of two distances
 N_BOOTSTRAP = 1000
@@ -241,6 +244,25 @@ def report_identification(
         print(f"{name}: recording {rates[0]:.0%}, generated {rates[1]:.0%}, chance {1 / n:.0%}")
 
 
+def draw(tasks: Sequence[OfTask], path: Path) -> None:
+    """Means of generated gaze over those of the participant's other recording, by quantity."""
+    import matplotlib.pyplot as plt
+
+    with house_style():
+        figure, axes = plt.subplots(2, 3, figsize=(9, 6))
+        for k, (axis, name) in enumerate(zip(axes.flat, QUANTITIES, strict=True)):
+            for one, colour in zip(tasks, (BLUE, ORANGE, GREEN), strict=False):
+                others, made = one.real[::-1, :, k].ravel(), one.generated[:, :, k].ravel()
+                axis.scatter(others, made, s=14, color=colour, alpha=0.8, label=one.task)
+            both = np.concatenate([[one.real[..., k], one.generated[..., k]] for one in tasks], -1)
+            axis.axline((both.min(), both.min()), slope=1, color=GREY, linewidth=0.6)
+            axis.set(title=f"{name} ({UNITS[k]})")
+        figure.supxlabel("the participant's other recording")
+        figure.supylabel("generated like one recording")
+        axes[0, 0].legend(loc="upper left")
+        save_small(figure, path)
+
+
 def main() -> None:
     """Print the tables of all tasks with enough participants."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -252,15 +274,19 @@ def main() -> None:
     parser.add_argument("--training", action="store_true", help="the training participants")
     parser.add_argument("-o", "--output", type=Path, help="for --pool")
     parser.add_argument("--pool", type=Path, nargs="+", help="results of former runs")
+    parser.add_argument("--picture", type=Path, help="draw the results of --pool")
     given = parser.parse_args()
     if given.pool:
-        report_all([OfTask.load(one) for path in given.pool for one in read_json(path)["tasks"]])
+        tasks = [OfTask.load(one) for path in given.pool for one in read_json(path)["tasks"]]
+        report_all(tasks)
+        if given.picture is not None:
+            draw(tasks, given.picture)
         return
     if not given.windows:
         parser.error("name windows files, or results with --pool")
     model = gd.load(given.model)
     conditioning = model.config.conditioning
-    tasks: list[OfTask] = []
+    tasks = []
     for path in given.windows:
         whole = gd.Windows.load(path)
         windows = whole.train if given.training else whole.held_out

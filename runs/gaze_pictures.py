@@ -1,9 +1,10 @@
-"""The pictures of docs/steering.md and docs/filling.md; all gaze in them is synthetic.
+"""Pictures of documents; all gaze in them is synthetic.
 
-    python runs/steering_pictures.py docs/images [--seed 0]
+    python runs/gaze_pictures.py docs/images [--only labels losses] [--seed 0]
 
-writes steering.png (a scanpath, a jumping target, a minute of gaze) and filling.png (gaps of 200
-and 500 ms cut out of generated gaze, with that gaze and five draws of `fill`).
+writes steering.png (a scanpath, a jumping target, a minute of gaze), filling.png (gaps of 200 and
+500 ms cut out of generated gaze, with that gaze and five draws of `fill`), losses.png (windows with
+losses, over the same without) and labels.png (a window with the event class of every sample).
 """
 
 from __future__ import annotations
@@ -14,13 +15,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 import gazediffusion as gd
+from gazediffusion.data.recordings import true_segments
 from gazediffusion.data.scanpaths import Scanpath
 from gazediffusion.data.targets import Targets
 from gazediffusion.generation.constraints import Constraints
-from gazediffusion.plotting.style import BLUE, GREEN, GREY, ORANGE, house_style, save_figure
+from gazediffusion.plotting.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    house_style,
+)
+from pictures import save_small
 
 # Fixations of a scanpath: pixels on the screen of movies, and ms.
 SCANPATH = np.array(
@@ -33,6 +42,7 @@ TARGETS = np.array(
 )  # fmt: skip
 GAPS_S = ((2.0, 2.2), (4.5, 5.0))
 N_DRAWS = 5
+EVENT_COLOURS = {"saccade": ORANGE, "pursuit": GREEN, "noise": PURPLE}
 
 
 def steering(model: gd.Model, seed: int) -> Any:
@@ -106,26 +116,76 @@ def filling(model: gd.Model, seed: int) -> Any:
     return figure
 
 
+def losses(model: gd.Model, seed: int) -> Any:
+    """For each of two tasks, the first window with two losses or more."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(2, 2, figsize=(9, 4.6), sharex=True)
+    for column, task in zip(axes.T, ("movies", "reading"), strict=True):
+        lossy, plain = (model.sample(12, task=task, seed=seed, losses=one) for one in (True, False))
+        n_losses = [len(true_segments(one)) for one in lossy.is_lost]
+        k = int(np.argmax(np.array(n_losses) >= 2))
+        seconds = np.arange(lossy.length) / lossy.rate_hz
+        pairs = zip(column, plain.to_numpy("deg")[k], lossy.to_numpy("deg")[k], strict=True)
+        for axis, without, gaze in pairs:
+            axis.plot(seconds, without, color=GREY, linewidth=0.7, label="without losses")
+            axis.plot(seconds, gaze, color=BLUE, label="with losses")
+            for first, stop in true_segments(lossy.is_lost[k]).tolist():
+                axis.axvspan(seconds[first], stop / lossy.rate_hz, color=ORANGE, alpha=0.3)
+        column[0].set_title(f"{task}, window {k} of seed {seed}", loc="left")
+        column[1].set_xlabel("time (s)")
+    for axis, name in zip(axes[:, 0], ("x (deg)", "y, down (deg)"), strict=True):
+        axis.set_ylabel(name)
+    axes[1, 0].legend(loc="upper center", bbox_to_anchor=(0.64, 1))
+    return figure
+
+
+def labels(model: gd.Model, seed: int) -> Any:
+    """The window of 48 with most pursuits, its events shaded."""
+    import matplotlib.pyplot as plt
+
+    made = model.sample(48, task="movies", labels=True, seed=seed)
+    numbers = {name: gd.EVENT_CLASSES.index(name) + 1 for name in EVENT_COLOURS}
+    is_pursuit = made.cut_labels() == numbers["pursuit"]
+    k = int(np.argmax([len(true_segments(one)) for one in is_pursuit]))
+    seconds = np.arange(made.length) / made.rate_hz
+    figure, axes = plt.subplots(2, 1, figsize=(9, 3.8), sharex=True)
+    pairs = zip(axes, made.to_numpy("deg")[k], ("x (deg)", "y, down (deg)"), strict=True)
+    for axis, gaze, name in pairs:
+        axis.plot(seconds, gaze, color=BLUE)
+        axis.set_ylabel(name)
+        for event, colour in EVENT_COLOURS.items():
+            segments = true_segments(made.cut_labels()[k] == numbers[event]).tolist()
+            for number, (first, stop) in enumerate(segments):
+                span = seconds[first], stop / made.rate_hz
+                axis.axvspan(*span, color=colour, alpha=0.35, label=None if number else event)
+    axes[0].set_title(f"movies, window {k} of seed {seed}; fixations unshaded", loc="left")
+    axes[1].set_xlabel("time (s)")
+    axes[1].legend(loc="upper center", bbox_to_anchor=(0.5, -0.3), ncols=3)
+    return figure
+
+
+PICTURES = {"steering": steering, "filling": filling, "losses": losses, "labels": labels}
+
+
 def main() -> None:
-    """Draw both."""
+    """Draw them."""
     import matplotlib.pyplot as plt
 
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", nargs="+", choices=PICTURES, default=list(PICTURES))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--model", default="default")
     given = parser.parse_args()
     model = gd.load(given.model)
     with house_style():
         plt.rcParams["font.size"] = 13  # readable at half the size
-        for name, draw in (("steering", steering), ("filling", filling)):
+        for name in given.only:
             path = given.folder / f"{name}.png"
-            save_figure(draw(model, given.seed), path)
-            picture = Image.open(path).convert("RGB")
-            picture.quantize(colors=64, dither=Image.Dither.NONE).save(path, optimize=True)
-            print(f"wrote {path}")
+            save_small(PICTURES[name](model, given.seed), path)
 
 
 if __name__ == "__main__":
