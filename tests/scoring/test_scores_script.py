@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from sklearn.metrics import roc_auc_score
 
 import gazediffusion as gd
@@ -15,6 +16,7 @@ from tests.scoring.test_scorer import windows_20hz
 from tests.test_documents import from_folder
 
 script = from_folder("runs", "scores")
+picture = from_folder("runs", "scores_picture")
 
 
 def clean_windows(gaze: Any = None) -> Any:
@@ -74,6 +76,19 @@ def test_gaze_at_the_wrong_rate_is_faster_and_needs_longer_segments() -> None:
         steps = np.diff(fast[:, 0], axis=1)
         np.testing.assert_allclose(steps, factor / 1199, rtol=1e-3)
     assert slope == pytest.approx(0, abs=1e-6)
+
+
+def test_the_drawn_curves_have_the_area_of_the_table() -> None:
+    rng = np.random.default_rng(0)
+    clean, odd = rng.normal(size=(5, 40)), rng.normal(0.5, 1, (5, 30))
+    clean[0, 10:] = odd[0, 12:] = np.nan  # without a likelihood
+    axis = Figure().subplots()
+    picture.curves(axis, clean, odd)
+    drawn = {line.get_label(): line.get_xydata() for line in axis.lines[1:]}
+    assert list(drawn) == list(script.SCORES)
+    for points, *sides in zip(drawn.values(), clean, odd, strict=True):
+        called_odd, found = np.array(points).T
+        assert np.trapezoid(found, called_odd) == pytest.approx(script.auc(*sides))
 
 
 def test_shares_of_losses_are_the_time_between_segments() -> None:
