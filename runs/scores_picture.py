@@ -88,11 +88,11 @@ def main() -> None:
             for axis, which in zip(row, ODDITIES, strict=True):
                 curves(axis, base, bench(planted[which](clean), given.likelihoods)[0])
                 axis.set(aspect="equal", xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
-                if row is axes[0]:
-                    axis.set_title("\n".join(which), fontsize=11)
                 print(f"{path.stem}: {' '.join(which)}", flush=True)
             row[0].set_ylabel(f"{path.stem}\nodd windows found")
-        figure.supxlabel("clean windows called odd", fontsize=12)
+        for axis, which in zip(axes[0], ODDITIES, strict=True):
+            axis.set_title("\n".join(which), fontsize=11)
+        axes[-1, len(ODDITIES) // 2].set_xlabel("clean windows called odd", loc="left")
         handles = axes[0, 0].get_legend_handles_labels()
         figure.legend(*handles, loc="outside lower center", ncols=len(scores.SCORES))
         save_small(figure, given.output)
