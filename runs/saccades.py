@@ -8,8 +8,10 @@ the fastest return within 44 ms after the peak, in deg/s; eyes wobble back after
 trackers of the pupil exaggerate it (Hooge et al. 2015, Vision Research 112:55). Sets: training
 participants, others of their windows (the floor), held-out participants, and windows generated
 with the qualities, n of each. Prints medians of peaks, means of overshoots and shares of overshoots
-above 50 deg/s by amplitude, with 95 % intervals over participants (generated: over windows). -o
-draws mean velocities after the peak.
+above 50 deg/s by amplitude, with 95 % intervals over participants (generated: over windows). Then
+how the mean overshoot differs between windows: its quantiles, the standard deviation of its
+logarithm, and the correlation of both halves of a window's saccades. -o draws mean velocities after
+the peak.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ from gazediffusion.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE, hous
 from pictures import save_small
 
 AMPLITUDES = ((1.0, 2.0), (2.0, 4.0), (4.0, 8.0), (8.0, 16.0))
+BETWEEN = (2.0, 16.0)  # amplitudes of the table of windows
 OVERSHOOT_MS, STRONG_DEG_S = (4.0, 44.0), 50.0
+FEWEST, ADDED_DEG_S = 8, 5.0  # saccades of a window; before the logarithm
 N_BOOTSTRAP = 500
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -38,12 +42,13 @@ Ints = NDArray[np.int64]
 class Saccades:
     """Saccades of a set: amplitude (saccade,) in degrees, velocity (saccade, step) in deg/s.
 
-    velocity: along the saccade, from its fastest step on. group: (saccade,) participant, or window
-    of generated gaze.
+    velocity: along the saccade, from its fastest step on. window, group: (saccade,) number of its
+    window, and of its participant, or window of generated gaze.
     """
 
     amplitude: Floats
     velocity: Floats
+    window: Ints
     group: Ints
     step_ms: float
 
@@ -64,15 +69,16 @@ class Saccades:
             peak = first + int(np.hypot(*steps[k, :, first:last]).argmax())
             if amplitude and peak + n_after <= steps.shape[2]:
                 along = way / amplitude @ steps[k, :, peak : peak + n_after]
-                rows.append((amplitude, along, k if is_alone else int(windows.participant[k])))
-        amplitude_of, velocity, group = zip(*rows, strict=True)
-        return cls(np.array(amplitude_of), np.array(velocity), np.array(group), 1000 / rate_hz)
+                rows.append((amplitude, along, k))
+        amplitudes, velocity, window = (np.array(one) for one in zip(*rows, strict=True))
+        group = window if is_alone else windows.participant[window]
+        return cls(amplitudes, velocity, window, group, 1000 / rate_hz)
 
     def between(self, low: float, high: float) -> Saccades:
         """Those of some amplitudes."""
         chosen = (self.amplitude >= low) & (self.amplitude < high)
-        values = self.amplitude[chosen], self.velocity[chosen], self.group[chosen]
-        return Saccades(*values, self.step_ms)
+        values = self.amplitude[chosen], self.velocity[chosen]
+        return Saccades(*values, self.window[chosen], self.group[chosen], self.step_ms)
 
     @property
     def overshoot(self) -> Floats:
@@ -97,6 +103,18 @@ class Saccades:
             for one, a, b, d in zip(found, low, high, digits, strict=True)
         ]
 
+    def between_windows(self) -> list[str]:
+        """Quantiles, spread and consistency of the mean overshoot of windows, as cells."""
+        values, windows = self.overshoot, np.unique(self.window)
+        of_window = [values[self.window == k] for k in windows]
+        many = [one for one in of_window if len(one) >= FEWEST]
+        means = np.array([one.mean() for one in many])
+        halves = np.array([[one[::2].mean(), one[1::2].mean()] for one in many])
+        logs, log_halves = np.log(means + ADDED_DEG_S), np.log(halves + ADDED_DEG_S)
+        quantiles = " ".join(f"{one:.0f}" for one in np.quantile(means, [0.1, 0.5, 0.9]))
+        alike = np.corrcoef(log_halves.T)[0, 1]
+        return [f"{len(many)}", quantiles, f"{logs.std():.2f}", f"{alike:.2f}"]
+
 
 def measures(peak: Floats, overshoot: Floats, chosen: Ints) -> tuple[float, float, float]:
     """Median peak, mean overshoot, share of strong overshoots of some saccades."""
@@ -117,9 +135,7 @@ def draw(sets: dict[str, Saccades], path: Path) -> None:
                 mean = one.between(low, high).velocity.mean(axis=0)
                 time = np.arange(len(mean)) * one.step_ms
                 axis.plot(time, mean, color=colour, linewidth=1.3, label=name)
-            axis.set(
-                yscale="symlog", title=f"{low:g} to {high:g} deg", xlabel="after the peak (ms)"
-            )
+            axis.set(ylim=(-20, 80), title=f"{low:g} to {high:g} deg", xlabel="after the peak (ms)")
         axes[0].set_ylabel("mean velocity (deg/s)")
         handles: Any = axes[0].get_legend_handles_labels()
         figure.legend(*handles, loc="outside lower center", ncols=len(sets))
@@ -159,6 +175,11 @@ def main() -> None:
             some = every.between(low, high)
             cells = " | ".join(some.cells())
             print(f"| {low:g} to {high:g} | {name} | {len(some.amplitude):,} | {cells} |")
+    print("\n| set | windows | overshoot, 10, 50, 90 % (deg/s) | sd of log | halves |")
+    print("|---|---:|---:|---:|---:|")
+    for name, every in sets.items():
+        cells = " | ".join(every.between(*BETWEEN).between_windows())
+        print(f"| {name} | {cells} |")
     if given.output is not None:
         draw(sets, given.output)
 
