@@ -1,0 +1,57 @@
+"""What a minute of gaze costs beside windows of 8 s.
+
+    python benchmarks/long.py [-n 1 4 8 16] [--rounds 3] [--device cpu]
+
+n recordings of a minute, generated together, beside the same seconds of gaze in windows: of n at a
+time, as the minutes have them, and all at once. The windows of a recording are made one after
+another. Prints medians of the rounds in seconds, and the ratios of the minutes to both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from functools import partial
+
+import gazediffusion as gd
+
+SECONDS, WINDOW_S = 60.0, 8.0
+
+
+def median_s(run: Callable[[], object], rounds: int) -> float:
+    """Of the rounds, after one that is not counted."""
+    found = []
+    for _ in range(rounds + 1):
+        begun = time.perf_counter()
+        run()
+        found.append(time.perf_counter() - begun)
+    return statistics.median(found[1:])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("-n", type=int, nargs="+", default=[1, 4, 8, 16], help="recordings")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--task", default="reading")
+    parser.add_argument("--device", default="auto")
+    given = parser.parse_args()
+    model = gd.load("default", device=given.device)
+    print("| recordings | minutes, s | n windows at a time, s | ratio | all at once, s | ratio |")
+    print("|---:|---:|---:|---:|---:|---:|")
+    for n in given.n:
+        sample = partial(model.sample, task=given.task)
+        long = median_s(partial(sample, n, seconds=SECONDS), given.rounds)
+        few = median_s(partial(sample, n), given.rounds) * SECONDS / WINDOW_S
+        many = median_s(partial(sample, 8 * n), given.rounds) * SECONDS / WINDOW_S / 8
+        print(
+            f"| {n} | {long:.2f} | {few:.2f} | {long / few:.2f} | {many:.2f} | {long / many:.2f} |",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
