@@ -9,11 +9,11 @@ from PIL import Image
 
 from gazediffusion.plotting.style import save_figure
 
-N_COLOURS = 64
+N_COLOURS = 32
 
 
 def save_small(figure: Any, path: Path) -> None:
-    """Write a figure of matplotlib as a PNG file of 64 colours, and close it."""
+    """Write a figure of matplotlib as a PNG file of few colours, and close it."""
     save_figure(figure, path)
     picture = Image.open(path).convert("RGB")
     picture.quantize(colors=N_COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
