@@ -10,24 +10,12 @@ another. Prints medians of the rounds in seconds, and the ratios of the minutes 
 from __future__ import annotations
 
 import argparse
-import statistics
-import time
-from collections.abc import Callable
 from functools import partial
 
 import gazediffusion as gd
+from ivt import seconds
 
 SECONDS, WINDOW_S = 60.0, 8.0
-
-
-def median_s(run: Callable[[], object], rounds: int) -> float:
-    """Of the rounds, after one that is not counted."""
-    found = []
-    for _ in range(rounds + 1):
-        begun = time.perf_counter()
-        run()
-        found.append(time.perf_counter() - begun)
-    return statistics.median(found[1:])
 
 
 def main() -> None:
@@ -44,9 +32,9 @@ def main() -> None:
     print("|---:|---:|---:|---:|---:|---:|")
     for n in given.n:
         sample = partial(model.sample, task=given.task)
-        long = median_s(partial(sample, n, seconds=SECONDS), given.rounds)
-        few = median_s(partial(sample, n), given.rounds) * SECONDS / WINDOW_S
-        many = median_s(partial(sample, 8 * n), given.rounds) * SECONDS / WINDOW_S / 8
+        long = seconds(partial(sample, n, seconds=SECONDS), given.rounds)
+        few = seconds(partial(sample, n), given.rounds) * SECONDS / WINDOW_S
+        many = seconds(partial(sample, 8 * n), given.rounds) * SECONDS / WINDOW_S / 8
         print(
             f"| {n} | {long:.2f} | {few:.2f} | {long / few:.2f} | {many:.2f} | {long / many:.2f} |",
             flush=True,

@@ -73,13 +73,9 @@ def by_others(
 
 
 def fitted(
-    probabilities: Floats, found: Sequence[Labels], ratio: Floats, fitted_on: Mapping[str, Any]
+    probabilities: Floats, found: Sequence[Labels], target: Floats, fitted_on: Mapping[str, Any]
 ) -> Annotator:
-    """The annotator whose labels agree with those found as `ratio` (score, class) says.
-
-    ratio: to the agreement of the most probable labels.
-    """
-    target = agreement(most_probable_sequence(probabilities) + np.uint8(1), found) * ratio
+    """The annotator whose labels have the agreement `target` (score, class) with those found."""
 
     def annotator(logs: Floats) -> Annotator:
         values, n = np.exp(logs).tolist(), len(gd.EVENT_CLASSES)
@@ -122,11 +118,11 @@ def main(given: Sequence[str] | None = None) -> None:
     own, made = by_others(train, some, generated, str(model.device))
     hand, clean = (agreement(one, [own]) for one in (some.cut_labels(), probable))
     before = agreement(most_probable_sequence(p) + np.uint8(1), made)
-    ratio = np.divide(hand, clean, out=np.ones_like(clean), where=clean > 0)
+    target = before * np.divide(hand, clean, out=np.ones_like(clean), where=clean > 0)
     annotator = fitted(
         p,
         made,
-        ratio,
+        target,
         {
             "task": arguments.task,
             "n_windows": len(some),
@@ -139,7 +135,7 @@ def main(given: Sequence[str] | None = None) -> None:
         "hand labels, training participants": hand,
         "most probable labels of the same gaze": clean,
         "most probable labels of generated gaze": before,
-        "asked for: the same ratio": before * ratio,
+        "asked for: the same ratio": target,
         "drawn labels of generated gaze": after,
     }
     print(f"\n| F1 of the folds' networks | score | {' | '.join(gd.EVENT_CLASSES)} |")

@@ -25,7 +25,8 @@ import gazediffusion as gd
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.models.checkpoint import Run
 from gazediffusion.models.representations import JOINT_STD, Joint
-from gazediffusion.plotting.style import house_style, save_figure
+from gazediffusion.plotting.style import house_style
+from pictures import save_small
 
 Floats = NDArray[np.float64]
 TASKS = ("movies", "dots", "reading")
@@ -88,7 +89,7 @@ def picture(drifts: dict[str, dict[str, Floats]], path: Path) -> None:
             ax.set(title=task, xlabel="net drift of x (deg/s)")
         axes[0].set_ylabel("density")
         axes[0].legend(fontsize=7, loc="upper left")
-        save_figure(figure, path)
+        save_small(figure, path)
 
 
 def main() -> None:
@@ -123,7 +124,6 @@ def main() -> None:
                 print(f"| {task} | {name} | {len(values)} | {x:.3f} | {y:.3f} |", flush=True)
     if given.output:
         picture(drifts, given.output)
-        print(f"wrote {given.output}")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,8 @@ import gazediffusion as gd
 from benchmark import ROWS
 from gazediffusion.document import Estimate, Table, table_markdown
 from gazediffusion.files import read_json
-from gazediffusion.plotting.style import BLUE, GREEN, GREY, ORANGE, house_style, save_figure
+from gazediffusion.plotting.style import BLUE, GREEN, GREY, ORANGE, house_style
+from pictures import save_small
 
 TEST = "8 s"
 # Row of the benchmark, and what the labels of benchmarks/generate.py hold.
@@ -94,7 +95,7 @@ def draw(rows: Mapping[str, gd.BenchmarkRow], machines: list[Machine], path: Pat
         left.set(xlabel="seconds a window", ylabel="median ratio to the floor", xscale="log")
         right.set(xlabel="seconds a window", ylabel=f"AUC of the deep test, {TEST}", xscale="log")
         right.set_title("grey: real participants against each other", loc="left")
-        save_figure(figure, path)
+        save_small(figure, path)
 
 
 def _point(axes: Any, seconds: float, cell: Estimate, colour: str, way: str) -> None:
@@ -121,7 +122,6 @@ def main() -> None:
     }
     print(table_markdown(table_of(rows, machines)))
     draw(rows, machines, given.output)
-    print(f"\nwrote {given.output}")
 
 
 if __name__ == "__main__":

@@ -21,14 +21,7 @@ from gazediffusion.data.recordings import true_segments
 from gazediffusion.data.scanpaths import Scanpath
 from gazediffusion.data.targets import Targets
 from gazediffusion.generation.constraints import Constraints
-from gazediffusion.plotting.style import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    house_style,
-)
+from gazediffusion.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE, house_style
 from pictures import save_small
 
 # Fixations of a scanpath: pixels on the screen of movies, and ms.

@@ -13,8 +13,9 @@ N_COLOURS = 32
 
 
 def save_small(figure: Any, path: Path) -> None:
-    """Write a figure of matplotlib as a PNG file of few colours, and close it."""
+    """Write a figure of matplotlib, a PNG file in few colours, and close it."""
     save_figure(figure, path)
-    picture = Image.open(path).convert("RGB")
-    picture.quantize(colors=N_COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
+    if path.suffix.lower() == ".png":
+        picture = Image.open(path).convert("RGB")
+        picture.quantize(colors=N_COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
     print(f"wrote {path}")

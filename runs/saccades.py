@@ -3,15 +3,15 @@
     python runs/saccades.py gazecom6.safetensors --task movies [--model joint] [-n 600]
         [--quality default best] [-o docs/images/saccades.png]
 
-Saccades are those of `Movements`. Velocity is that along the saccade, by differences. Overshoot:
-the fastest return within 44 ms after the peak, in deg/s; eyes wobble back after a saccade, and
-trackers of the pupil exaggerate it (Hooge et al. 2015, Vision Research 112:55). Sets: training
-participants, others of their windows (the floor), held-out participants, and windows generated
-with the qualities, n of each. Prints medians of peaks, means of overshoots and shares of overshoots
-above 50 deg/s by amplitude, with 95 % intervals over participants (generated: over windows). Then
-how the mean overshoot differs between windows: its quantiles, the standard deviation of its
-logarithm, and the correlation of both halves of a window's saccades. -o draws mean velocities after
-the peak.
+Saccades: `data.events: detect_in_degrees`. Velocity is that along the saccade, by differences.
+Overshoot: the fastest return within 44 ms after the peak, in deg/s; eyes wobble back after a
+saccade, and trackers of the pupil exaggerate it (Hooge et al. 2015, Vision Research 112:55). Sets:
+training participants, others of their windows (the floor), held-out participants, and windows
+generated with the qualities, n of each. Prints medians of peaks, means of overshoots and shares of
+overshoots above 50 deg/s by amplitude, with 95 % intervals over participants (generated: over
+windows). Then how the mean overshoot differs between windows: its quantiles, the standard deviation
+of its logarithm, and the correlation of both halves of a window's saccades. -o draws mean
+velocities after the peak.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ AMPLITUDES = ((1.0, 2.0), (2.0, 4.0), (4.0, 8.0), (8.0, 16.0))
 BETWEEN = (2.0, 16.0)  # amplitudes of the table of windows
 OVERSHOOT_MS, STRONG_DEG_S = (4.0, 44.0), 50.0
 FEWEST, ADDED_DEG_S = 8, 5.0  # saccades of a window; before the logarithm
+QUALITIES = ("fast", "default", "best")
 N_BOOTSTRAP = 500
+COLOURS = (BLUE, GREY, GREEN, ORANGE, PURPLE, "black")  # of real sets, then of qualities
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -129,9 +131,7 @@ def draw(sets: dict[str, Saccades], path: Path) -> None:
     with house_style():
         figure, axes = plt.subplots(1, len(AMPLITUDES), figsize=(11, 3.2), sharex=True)
         for axis, (low, high) in zip(axes, AMPLITUDES, strict=True):
-            for (name, one), colour in zip(
-                sets.items(), (BLUE, GREY, GREEN, ORANGE, PURPLE), strict=False
-            ):
+            for (name, one), colour in zip(sets.items(), COLOURS, strict=False):
                 mean = one.between(low, high).velocity.mean(axis=0)
                 time = np.arange(len(mean)) * one.step_ms
                 axis.plot(time, mean, color=colour, linewidth=1.3, label=name)
@@ -151,7 +151,7 @@ def main() -> None:
     parser.add_argument("--model", default="joint")
     parser.add_argument("--task", default="movies")
     parser.add_argument("-n", type=int, default=600, help="windows of each set")
-    parser.add_argument("--quality", nargs="+", default=["default", "best"])
+    parser.add_argument("--quality", nargs="+", choices=QUALITIES, default=["default", "best"])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("-o", "--output", type=Path, help="a picture")
     given = parser.parse_args()

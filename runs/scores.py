@@ -61,6 +61,12 @@ class Clean:
     gaze: Gaze
     rng: np.random.Generator
 
+    @classmethod
+    def of(cls, whole: gd.Windows, n: int) -> Clean:
+        """n windows of a file's held-out participants."""
+        some = whole.held_out.subsample(n).dequantized(0)
+        return cls(whole, some, some.cut(), np.random.default_rng(0))
+
     @property
     def px(self) -> Floats:
         """Normalized units of a pixel, (2, 1)."""
@@ -256,6 +262,12 @@ class Bench:
         return np.asarray(-((raw.contrasts - means) / spread).min(axis=1))
 
 
+def scorers(model: gd.Model, batch_size: int | None = None) -> tuple[Scorer, Scorer]:
+    """Without the likelihood, and with it."""
+    costly = Scorer(model.run, ScoreConfig(), batch_size)
+    return replace(costly, config=replace(costly.config, has_likelihood=False)), costly
+
+
 def features_of(gaze: Gaze, rate_hz: float) -> Floats:
     """The paper's nine features, (window, feature)."""
     return np.stack(list(kinematic_features(gaze, rate_hz).values()), axis=1)
@@ -357,11 +369,10 @@ def tables(
     begun, later = time.perf_counter(), []
     planted = list(oddities(model))
     for name, whole in parts.items():
-        some = whole.held_out.subsample(n).dequantized(0)
-        clean = Clean(whole, some, some.cut(), np.random.default_rng(0))
+        clean = Clean.of(whole, n)
         scores = bench(whole)
         base, raw = scores(clean.set(clean.gaze), n_likelihoods)
-        who = participants_of(some)
+        who = participants_of(clean.windows)
         later.append((name, whole, scores, base, raw))
         for number, (oddity, strength, plant) in enumerate(planted):
             seconds = time.perf_counter() - begun
@@ -427,8 +438,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     model = gd.load(given.model)
     parts = {path.stem: gd.Windows.load(path) for path in given.files}
-    costly = Scorer(model.run, ScoreConfig(), given.batch_size)
-    cheap = replace(costly, config=replace(costly.config, has_likelihood=False))
+    cheap, costly = scorers(model, given.batch_size)
     every, begun = list(parts.values()), time.perf_counter()
     if given.throughput:
         for line in throughput(cheap, costly, every[0], given.likelihoods):

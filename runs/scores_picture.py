@@ -10,7 +10,6 @@ distance and contrasts take the model's own calibration.
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +18,8 @@ from sklearn.metrics import roc_curve
 
 import gazediffusion as gd
 import scores
-from gazediffusion.plotting.style import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    house_style,
-)
+from gazediffusion.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE, house_style
 from gazediffusion.scoring.calibration import Calibration
-from gazediffusion.scoring.scorer import ScoreConfig, Scorer
 from pictures import save_small
 
 ODDITIES = (
@@ -66,8 +57,7 @@ def main() -> None:
     parser.add_argument("--likelihoods", type=int, default=48, help="of these, with a likelihood")
     given = parser.parse_args()
     model = gd.load(given.model)
-    costly = Scorer(model.run, ScoreConfig(), None)
-    cheap = replace(costly, config=replace(costly.config, has_likelihood=False))
+    cheap, costly = scores.scorers(model)
     calibration = Calibration.load(model.run.path)
     if calibration is None:
         parser.error(f"{given.model} has no scores.json: python runs/scores.py --fit writes it")
@@ -82,8 +72,7 @@ def main() -> None:
         for row, path in zip(axes, given.files, strict=True):
             whole = gd.Windows.load(path)
             bench = scores.Bench(cheap, costly, calibration, scores.forests_of(whole.train))
-            some = whole.held_out.subsample(given.n).dequantized(0)
-            clean = scores.Clean(whole, some, some.cut(), np.random.default_rng(0))
+            clean = scores.Clean.of(whole, given.n)
             base, _ = bench(clean.set(clean.gaze), given.likelihoods)
             for axis, which in zip(row, ODDITIES, strict=True):
                 curves(axis, base, bench(planted[which](clean), given.likelihoods)[0])

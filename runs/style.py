@@ -250,10 +250,15 @@ def draw(tasks: Sequence[OfTask], path: Path) -> None:
 
     with house_style():
         figure, axes = plt.subplots(2, 3, figsize=(9, 6))
+        names = list(dict.fromkeys(one.task for one in tasks))  # of several splits once
+        colours = dict(zip(names, (BLUE, ORANGE, GREEN), strict=False))
         for k, (axis, name) in enumerate(zip(axes.flat, QUANTITIES, strict=True)):
-            for one, colour in zip(tasks, (BLUE, ORANGE, GREEN), strict=False):
-                others, made = one.real[::-1, :, k].ravel(), one.generated[:, :, k].ravel()
-                axis.scatter(others, made, s=14, color=colour, alpha=0.8, label=one.task)
+            for task in names:
+                own = [one for one in tasks if one.task == task]
+                others = np.concatenate([one.real[::-1, :, k].ravel() for one in own])
+                made = np.concatenate([one.generated[:, :, k].ravel() for one in own])
+                colour = colours.get(task, "black")
+                axis.scatter(others, made, s=14, color=colour, alpha=0.8, label=task)
             both = np.concatenate([[one.real[..., k], one.generated[..., k]] for one in tasks], -1)
             axis.axline((both.min(), both.min()), slope=1, color=GREY, linewidth=0.6)
             axis.set(title=f"{name} ({UNITS[k]})")
