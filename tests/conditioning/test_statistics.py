@@ -9,6 +9,7 @@ import torch
 from gazediffusion.conditioning.statistics import (
     FAST,
     PRIOR_AMPLITUDE,
+    PRIOR_OVERSHOOT,
     STATISTICS,
     flipped,
     measure,
@@ -179,3 +180,38 @@ def test_drift_is_the_speed_without_the_noise() -> None:
     )
     still = measure(noise, RATE)[:, column].exp()
     assert float(still.max()) < 0.25 * float((noise.diff(dim=-1) * RATE).norm(dim=1).median())
+
+
+def with_overshoots(*returns: float, after: int = 6) -> torch.Tensor:
+    """A window with oblique saccades, each followed by a step back of that speed."""
+    steps = torch.zeros(1, 2, 40 + 40 * len(returns))
+    along = torch.tensor([0.6, -0.8])[:, None]
+    for number, back in enumerate(returns):
+        first, sign = 20 + 40 * number, (-1) ** number
+        ramp = torch.tensor([0.01, 0.02, 0.04, 0.02, 0.01])
+        steps[0, :, first : first + 5] = sign * along * ramp
+        steps[0, :, first + 2 + after] = -sign * along[:, 0] * back / RATE
+    return torch.nn.functional.pad(steps, (1, 0)).cumsum(dim=-1)
+
+
+def test_the_overshoot_is_the_mean_return_after_saccades() -> None:
+    column = STATISTICS.index("overshoot")
+
+    def of(gaze: torch.Tensor) -> float:
+        return float(measure(gaze, RATE)[0, column].exp())
+
+    returns = (1.5, 0.5, 0.0)
+    expected = (sum(returns) + PRIOR_OVERSHOOT) / (len(returns) + 1)
+    assert of(with_overshoots(*returns)) == pytest.approx(expected, rel=1e-4)
+    # 44 ms after the peak and later a step back belongs to no overshoot.
+    assert of(with_overshoots(1.5, after=11)) == pytest.approx(
+        (1.5 + PRIOR_OVERSHOOT) / 2, rel=1e-4
+    )
+    assert of(with_overshoots(1.5, after=12)) == pytest.approx(PRIOR_OVERSHOOT / 2, rel=1e-4)
+    assert of(torch.zeros(1, 2, 8)) == pytest.approx(PRIOR_OVERSHOOT)
+
+
+def test_the_overshoot_does_not_depend_on_flips() -> None:
+    gaze = with_overshoots(1.5, 0.5)
+    values = [measure(gaze * sign, RATE)[0, -1] for sign in (1.0, -1.0)]
+    assert float(values[0]) == float(values[1])

@@ -29,13 +29,16 @@ MODERATE = 1.25  # normalized units per second
 MODERATE_S = 0.012
 FIXATIONS_S = (0.2, 0.4)  # fixations between these are counted by their least duration
 SMOOTHING_S = 0.04  # drift is that of gaze averaged over so much, which removes the tracker's noise
+# Eyes and trackers' signals overshoot after a saccade, by the recording's own strength.
+OVERSHOOT_S = 0.044  # the return is the fastest within so long after the peak of a saccade
+PRIOR_OVERSHOOT = 0.8  # normalized units per second: the pseudo-observation, 19 deg/s in films
 
 # median_speed: of |velocity|, the tracker's noise level. slow_share: of samples below SLOW.
 # reversal_share: of steps against the step before. acceleration_ratio: power of the change of
 # velocity over the power of velocity. fast_samples, saccades, short_saccades (one sample),
 # saccades_NNms (that long or longer): counts. std, range, mean: of the positions.
 # moderate_saccades, fixations_NNms: counts with the threshold MODERATE. drift_speed: the median
-# speed of averaged gaze.
+# speed of averaged gaze. overshoot: mean speed of the return after saccades.
 STATISTICS = (
     "median_speed_x",
     "median_speed_y",
@@ -60,6 +63,7 @@ STATISTICS = (
     "moderate_saccades",
     *(f"fixations_{1000 * seconds:.0f}ms" for seconds in FIXATIONS_S),
     "drift_speed",
+    "overshoot",
 )
 # Those that models had before they were conditioned on fixations.
 FORMER = STATISTICS[: STATISTICS.index("moderate_saccades")]
@@ -112,12 +116,31 @@ def measure(gaze: Tensor, rate_hz: float, names: Sequence[str] = STATISTICS) -> 
             gaze.mean(dim=-1),
             torch.stack([_n_segments(is_saccade, 1), *fixation], dim=1).log1p(),
             (drift.median(dim=-1, keepdim=True).values * rate_hz).clamp_min(1e-6).log(),
+            _overshoot(velocity, speed, _n_samples(OVERSHOOT_S, rate_hz))[:, None].log(),
         ],
         dim=1,
     )
     if tuple(names) == STATISTICS:
         return values
     return values[:, [STATISTICS.index(name) for name in names]]
+
+
+def _overshoot(velocity: Tensor, speed: Tensor, n_after: int) -> Tensor:
+    """Mean speed of the return after saccades, (batch,), of velocity (batch, 2, step).
+
+    A peak is the fastest step within n_after steps on either side, if faster than FAST. The return
+    is the fastest movement against its direction in the n_after steps that follow; 0 without one.
+    The mean has one pseudo-observation, so that windows without saccades have a value.
+    """
+    near = functional.max_pool1d(speed, 2 * n_after + 1, stride=1, padding=n_after)
+    window, peak = ((speed > FAST) & (speed == near)).nonzero(as_tuple=True)
+    direction = velocity[window, :, peak] / speed[window, peak, None]
+    after = functional.pad(velocity, (0, n_after)).unfold(-1, n_after, 1)[window, :, peak + 1]
+    back = -(direction[:, :, None] * after).sum(dim=1).amin(dim=-1).clamp_max(0.0)
+    # Summed over dense rows: sums of scattered values depend on their order on a GPU.
+    returns, n_peaks = torch.zeros_like(speed), torch.zeros_like(speed)
+    returns[window, peak], n_peaks[window, peak] = back, 1.0
+    return (returns.sum(dim=-1) + PRIOR_OVERSHOOT) / (n_peaks.sum(dim=-1) + 1)
 
 
 def flipped(values: Tensor, names: Sequence[str], flips: Tensor) -> Tensor:
