@@ -51,3 +51,18 @@ def test_the_rank_of_a_change_is_bounded() -> None:
     change.set_weights()
     difference = net.get_parameter("0.weight").detach() - change.first["0.weight"]
     assert int(torch.linalg.matrix_rank(difference, rtol=1e-4)) == 3
+
+
+def test_a_change_begins_with_another_where_shapes_are_the_same() -> None:
+    net = network()
+    before = {name: weight.detach().clone() for name, weight in net.named_parameters()}
+    source = {name: torch.randn_like(one) for name, one in LowRank(net, 3, seed=1).tensors.items()}
+    change = LowRank(net, 3, seed=0, initial=source)
+    for name, weight in changed(before, source).items():
+        assert torch.equal(net.get_parameter(name), weight)
+    assert all(torch.equal(change.tensors[name], one) for name, one in source.items())
+    # Factors of another width come in pairs: neither is taken.
+    other = source | {"0.weight.columns": torch.randn(3, 99)}
+    change = LowRank(network(), 3, seed=0, initial=other)
+    assert not change.tensors["0.weight.rows"].any()
+    assert torch.equal(change.tensors["1.weight.change"], source["1.weight.change"])

@@ -34,6 +34,7 @@ from gazediffusion.training.student import Distillation, Student
 from tests.training.test_steering import labelled_windows
 
 CPU = torch.device("cpu")
+CONDITION = "condition.0.weight.change"
 SETTINGS_SMALL = Distillation(levels=(20.0, 1.0, 0.1), n_steps=4, group=3)
 
 
@@ -356,6 +357,34 @@ def test_training_ends_with_a_distilled_network(
     before = (tmp_path / "run" / DISTILLED).read_bytes()
     go()  # complete already
     assert (tmp_path / "run" / DISTILLED).read_bytes() == before
+
+
+@pytest.mark.usefixtures("small_calibration")
+def test_the_student_of_a_fine_tuned_model_begins_with_that_of_its_source(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _small_calibration(monkeypatch)
+    monkeypatch.setattr(training, "Distillation", partial(Distillation, group=2, learning_rate=0.0))
+    source = gd.load(folder, device="cpu")
+    assert source.run.distilled is not None
+    recipe = replace(source.config.recipe, distillation=0.5)
+    tasks = ("juggling", *windows().tasks[1:])  # one that the source does not have
+    more = replace(windows(), tasks=tasks)
+    run = tmp_path / "run"
+    training.train(more, run, recipe, initial=source.run, epochs=1, device="cpu")
+    model = gd.load(run, device="cpu")
+    found = json.loads((run / SETTINGS).read_text())
+    assert found["initialised_from"] == source.run.distilled.sha256
+    assert model.run.distilled is not None
+    there, here = source.run.distilled.change, model.run.distilled.change
+    for name in there.keys() - {CONDITION}:
+        assert torch.equal(there[name], here[name]), name
+    width = model.config.conditioning.width
+    old, new = (one[CONDITION].view(-1, width) for one in (there, here))
+    assert model.config.conditioning.tasks == tasks
+    assert old[:, 0].any()
+    assert not new[:, 0].any()
+    assert torch.equal(old[:, 1:], new[:, 1:])
 
 
 def test_a_shared_model_keeps_its_distilled_network(folder: Path, tmp_path: Path) -> None:

@@ -21,10 +21,17 @@ class LowRank:
     """The change of a network's weights, and what trains it.
 
     tensors: by the weight's name, `.rows` (rank, row) and `.columns` (rank, column) of those with a
-    low rank, `.change` (element,) of the others.
+    low rank, `.change` (element,) of the others. initial: tensors of another network's change, with
+    which a weight's change begins where the shapes are the same; elsewhere it begins with none.
     """
 
-    def __init__(self, network: nn.Module, rank: int, seed: int) -> None:
+    def __init__(
+        self,
+        network: nn.Module,
+        rank: int,
+        seed: int,
+        initial: Mapping[str, Tensor] | None = None,
+    ) -> None:
         self.weights = dict(network.named_parameters())
         self.first = {name: weight.detach().clone() for name, weight in self.weights.items()}
         device = next(network.parameters()).device
@@ -39,6 +46,19 @@ class LowRank:
             columns = torch.randn(own, n_columns, generator=draws) / n_columns**0.5
             self.tensors[name + ROWS] = torch.zeros(own, n_rows, device=device)
             self.tensors[name + COLUMNS] = columns.to(device)
+        if initial:
+            self._begin_with(initial)
+
+    @torch.no_grad()
+    def _begin_with(self, initial: Mapping[str, Tensor]) -> None:
+        for name in self.weights:
+            keys = [name + part for part in (ROWS, COLUMNS, CHANGE) if name + part in self.tensors]
+            if all(
+                key in initial and initial[key].shape == self.tensors[key].shape for key in keys
+            ):
+                for key in keys:
+                    self.tensors[key].copy_(initial[key])
+        self.set_weights()
 
     @torch.no_grad()
     def pass_gradients(self) -> None:

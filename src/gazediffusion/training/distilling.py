@@ -31,6 +31,7 @@ from gazediffusion.training.derived import (
     restored,
     run_steps,
 )
+from gazediffusion.training.fine_tuning import initial_change
 from gazediffusion.training.learner import average_weight_at, choose_precision
 from gazediffusion.training.student import Distillation, Student
 from gazediffusion.urls import shown
@@ -46,6 +47,7 @@ def distill(
     folder: Path | str,
     settings: Distillation | None = None,
     *,
+    initial: Run | None = None,
     seed: int = 0,
     device: str = "auto",
     precision: str = "auto",
@@ -60,8 +62,10 @@ def distill(
 
     folder: the model's own, or a new one that the model is copied to; it is returned. windows: what
     the teacher was trained on, or recordings of the same tasks; the training participants are
-    taken. on_step, on_calibration(done, total): count windows. When `should_stop` returns True,
-    what was done is saved and StoppedError raised; the same call resumes.
+    taken. initial: the model that the teacher was fine-tuned from; the student begins with the
+    difference between that model's networks. on_step, on_calibration(done, total): count windows.
+    When `should_stop` returns True, what was done is saved and StoppedError raised; the same call
+    resumes.
     """
     folder, settings = Path(folder), settings or Distillation()
     parts = [windows] if isinstance(windows, Windows) else list(windows)
@@ -69,6 +73,8 @@ def distill(
     on = choose_device(device)
     chosen = choose_precision(precision, teacher.config.recipe, on)
     plain = {"settings": settings.to_json(), "seed": seed, "teacher": teacher.weights_sha256}
+    if initial is not None and initial.distilled is not None:
+        plain["initialised_from"] = initial.distilled.sha256
     _open(teacher, folder, plain)
     total = settings.n_steps
     if not (folder / DISTILLED).is_file():
@@ -80,6 +86,7 @@ def distill(
             seed,
             on,
             chosen,
+            initial=None if initial is None else initial_change(initial, teacher.config),
             compiled=fast if compiled is None else compiled,
             captured=fast,
         )

@@ -14,6 +14,7 @@ from torch import Tensor
 from gazediffusion.conditioning import Conditioning
 from gazediffusion.errors import GazeError
 from gazediffusion.models.checkpoint import Run, RunConfig
+from gazediffusion.models.low_rank import CHANGE, COLUMNS
 
 _CONDITION = "condition.0.weight"  # (embedding, condition width)
 _STEM, _HEAD, _HEAD_BIAS = "stem.weight", "head.2.weight", "head.2.bias"
@@ -77,6 +78,21 @@ def initial_weights(source: Run, config: RunConfig) -> dict[str, Tensor]:
         for name in (_HEAD, _HEAD_BIAS):
             weights[name] = torch.cat([weights[name], _zeros(weights[name], 0, n_more)])
     return weights
+
+
+def initial_change(source: Run, config: RunConfig) -> dict[str, Tensor]:
+    """The change of weights from the source to its distilled network, for a run with other tasks.
+
+    Empty without a distilled network.
+    """
+    if source.distilled is None:
+        return {}
+    change = dict(source.distilled.change)
+    conditionings = source.config.conditioning, config.conditioning
+    for key in {_CONDITION + COLUMNS, _CONDITION + CHANGE} & change.keys():
+        moved = transferred(change[key].reshape(-1, conditionings[0].width), *conditionings)
+        change[key] = moved if key.endswith(COLUMNS) else moved.flatten()
+    return change
 
 
 def transferred(weight: Tensor, source: Conditioning, new: Conditioning) -> Tensor:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -68,8 +68,9 @@ class Distillation:
 class Student:
     """The student, its average, the teacher, and the step that updates them.
 
-    parts: windows of the training participants. `compiled` and `captured` make a step fast on a
-    GPU and change nothing else.
+    parts: windows of the training participants. initial: the change of weights that the student
+    begins with (LowRank), none by default. `compiled` and `captured` make a step fast on a GPU and
+    change nothing else.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class Student:
         device: torch.device,
         precision: str,
         *,
+        initial: Mapping[str, Tensor] | None = None,
         compiled: bool = False,
         captured: bool = False,
     ) -> None:
@@ -93,7 +95,7 @@ class Student:
         # A copy: the teacher's own network stays on its device.
         network = copy.deepcopy(teacher.network).float().to(device).eval().requires_grad_(False)
         self.network = copy.deepcopy(network).train().requires_grad_(True)
-        self.change = LowRank(self.network, settings.rank, seed)
+        self.change = LowRank(self.network, settings.rank, seed, initial)
         self.average = {name: tensor.clone() for name, tensor in self.change.tensors.items()}
         self.teacher = network.bfloat16() if precision == "bf16" else network
         self.rate, self.average_weight = (torch.zeros((), device=device) for _ in range(2))

@@ -120,6 +120,7 @@ def train(
                 parts,
                 folder,
                 Distillation(n_steps=n_steps),
+                initial=initial,
                 seed=seed,
                 device=device,
                 precision=precision,
