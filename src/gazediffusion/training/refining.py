@@ -187,7 +187,8 @@ def _generated(
     """The model's windows, in pieces that are kept until the copy is trained."""
     kept = folder / GENERATED
     kept.mkdir(exist_ok=True)
-    run = replace(model, network=copy.deepcopy(model.network).to(device))
+    # Its own network: the errors of a distilled one are others.
+    run = replace(model, network=copy.deepcopy(model.network).to(device), distilled=None)
     size = max(_LEAST, default_batch_size(run))
     numbers = np.concatenate([model.config.conditioning.task_numbers([part]) for part in parts])
     n_recorded = np.bincount(numbers, minlength=len(model.config.conditioning.tasks))
