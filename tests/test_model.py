@@ -34,7 +34,8 @@ def test_a_mixture_keeps_the_task_and_screen_of_every_window() -> None:
 def test_the_schema_of_the_packaged_model_is_in_its_files() -> None:
     schema = gd.describe("joint")["conditioning"]["schema"]
     assert list(schema) == ["task", "augmentation", "statistics", "statistics_known", "elapsed"]
-    assert len(schema["statistics"]) == 29
+    assert len(schema["statistics"]) == 30
+    assert schema["statistics"][-1] == "overshoot"
 
 
 def test_a_packaged_model_is_not_calibrated_again() -> None:

@@ -40,7 +40,7 @@ def interrupted(
 def test_an_uncalibrated_model_says_so(run: RunCommand, folder: Path, tmp_path: Path) -> None:
     code, said, _ = run("info", folder / "run")
     assert code == 0
-    assert "29 summary statistics, not calibrated (gazediffusion calibrate)" in said
+    assert "30 summary statistics, not calibrated (gazediffusion calibrate)" in said
     code, _, errors = run("generate", "--model", folder / "run", "-n", 2, "-o", tmp_path / "g.npz")
     assert code == 0
     assert "is not calibrated" in errors

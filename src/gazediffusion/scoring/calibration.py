@@ -12,7 +12,7 @@ windows scored without one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -155,15 +155,18 @@ class Calibration:
     ) -> Calibration:
         """From windows files with training and held-out participants, n windows a task of each.
 
-        progress: called with the windows done, of `n_to_score`.
+        progress: called with the windows done, of `n_to_score`. Training windows are scored
+        without the likelihood, which their profiles do not have.
         """
         done = 0.0
+        cheap = replace(scorer, config=replace(scorer.config, has_likelihood=False))
         with_task: list[_Scored] = []
         taskless: list[_Scored] = []
         for windows, is_held_out in _chosen(parts, n):
             names = [windows.participants[k] for k in windows.participant]
             for scored, tasks in ((with_task, None), (taskless, [""] * len(windows))):
-                raw = scorer.scores(windows, partial(_further, progress, done), tasks)
+                own = scorer if is_held_out else cheap
+                raw = own.scores(windows, partial(_further, progress, done), tasks)
                 scored.append(_Scored(raw, names, is_held_out))
                 done += len(windows)
         covariances: dict[str, Floats] = {}
