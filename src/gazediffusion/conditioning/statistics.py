@@ -133,14 +133,15 @@ def _overshoot(velocity: Tensor, speed: Tensor, n_after: int) -> Tensor:
     The mean has one pseudo-observation, so that windows without saccades have a value.
     """
     near = functional.max_pool1d(speed, 2 * n_after + 1, stride=1, padding=n_after)
-    window, peak = ((speed > FAST) & (speed == near)).nonzero(as_tuple=True)
+    is_peak = (speed > FAST) & (speed == near)
+    window, peak = is_peak.nonzero(as_tuple=True)
     direction = velocity[window, :, peak] / speed[window, peak, None]
     after = functional.pad(velocity, (0, n_after)).unfold(-1, n_after, 1)[window, :, peak + 1]
     back = -(direction[:, :, None] * after).sum(dim=1).amin(dim=-1).clamp_max(0.0)
     # Summed over dense rows: sums of scattered values depend on their order on a GPU.
-    returns, n_peaks = torch.zeros_like(speed), torch.zeros_like(speed)
-    returns[window, peak], n_peaks[window, peak] = back, 1.0
-    return (returns.sum(dim=-1) + PRIOR_OVERSHOOT) / (n_peaks.sum(dim=-1) + 1)
+    returns = torch.zeros_like(speed)
+    returns[window, peak] = back
+    return (returns.sum(dim=-1) + PRIOR_OVERSHOOT) / (is_peak.sum(dim=-1) + 1)
 
 
 def flipped(values: Tensor, names: Sequence[str], flips: Tensor) -> Tensor:
