@@ -46,8 +46,12 @@ def test_percentiles_of_the_held_out_windows_themselves_are_their_ranks(
     ):
         found = group.percentile(score, values)
         ranks = 100 * values.argsort().argsort() / 23
-        # Both lie between the same two quantiles that are kept, at most a tenth apart.
-        np.testing.assert_allclose(found, ranks, atol=10)
+        # Both lie between the same two of the quantiles that are kept, and are in the same order.
+        above = np.searchsorted(SHARES, ranks / 100).clip(1)
+        for between in (found / 100, ranks / 100):
+            assert (between >= SHARES[above - 1] - 1e-6).all()
+            assert (between <= SHARES[above] + 1e-6).all()
+        assert found.argsort().tolist() == values.argsort().tolist()
         assert group.percentile(score, values + 1e6).tolist() == [100] * 24
         assert group.percentile(score, values - 1e6).tolist() == [0] * 24
 
