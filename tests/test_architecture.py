@@ -35,7 +35,6 @@ ORDER = [
     "plotting",
     "evaluation",
     "model",
-    "refinement",
     "distillation",
     "synthesizer",
     "studies",

@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from gazediffusion.plotting.gallery import plot_windows
     from gazediffusion.plotting.overview import plot_recording
     from gazediffusion.plugins import Plugin, find_plugins
-    from gazediffusion.refinement import refine
     from gazediffusion.reproduction.reproduction import reproduce
     from gazediffusion.scoring.scores import Scores
     from gazediffusion.scoring.scoring import calibrate_scores, score
@@ -117,7 +116,6 @@ _HOME = {
     "read_scanpaths": "data.scanpaths",
     "read_targets": "data.targets",
     "real_windows": "evaluation.recorded_sets",
-    "refine": "refinement",
     "reproduce": "reproduction.reproduction",
     "score": "scoring.scoring",
     "simulate": "data.simulation",
@@ -184,7 +182,6 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "plot_windows",
     "describe",
     "distill",
-    "refine",
     "find_plugins",
     "Plugin",
     "reproduce",

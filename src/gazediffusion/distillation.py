@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Unpack
+from typing import Any, TypedDict, Unpack
 
 from gazediffusion.data.windows import Windows
 from gazediffusion.model import Model, load
 from gazediffusion.storage import working_copy
-from gazediffusion.training.derived import DerivedSettings, with_given
 from gazediffusion.training.distilling import distill as distill_run
 from gazediffusion.training.student import Distillation
+
+
+class DistillationSettings(TypedDict, total=False):
+    """Settings of `train` that `distill` takes too."""
+
+    seed: int
+    device: str
+    precision: str
+    compiled: bool | None
+    save_every_s: float
+    on_step: Callable[[int, int], None]
+    on_calibration: Callable[[float, int], None]
+    should_stop: Callable[[], bool]
+    say: Callable[[str], None]
 
 
 def distill(
@@ -22,15 +36,15 @@ def distill(
     steps: int | None = None,
     batch_size: int | None = None,
     learning_rate: float | None = None,
-    **settings: Unpack[DerivedSettings],
+    **settings: Unpack[DistillationSettings],
 ) -> Model:
     """Add a distilled network to a model: its windows take six evaluations, or five.
 
     folder: the model's own run folder, or a new one that the model is copied to. windows: that the
     model was trained on, or others of its tasks. steps, batch_size (windows at each level),
-    learning_rate: None is the default of `Distillation`. settings: those of `train` that are named
-    in `DerivedSettings`. When `should_stop` returns True, what was done is saved and StoppedError
-    raised; the same call resumes.
+    learning_rate: None is the default of `Distillation`. settings: those of `train` that
+    `DistillationSettings` names. When `should_stop` returns True, what was done is saved and
+    StoppedError raised; the same call resumes.
 
     >>> import gazediffusion as gd
     >>> config = gd.SimulationConfig(n_participants=2, minutes=0.2, rate_hz=250)
@@ -41,9 +55,8 @@ def distill(
     >>> model.generator().settings["sampler"]
     'distilled'
     """
-    chosen = with_given(
-        Distillation(), n_steps=steps, group=batch_size, learning_rate=learning_rate
-    )
+    own: dict[str, Any] = {"n_steps": steps, "group": batch_size, "learning_rate": learning_rate}
+    chosen = replace(Distillation(), **{k: v for k, v in own.items() if v is not None})
     with working_copy(folder, True) as (local, _):
         distill_run(model.run, windows, local, chosen, **settings)
     return load(folder, device=settings.get("device", "auto"))

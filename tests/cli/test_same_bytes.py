@@ -119,27 +119,6 @@ def test_distill(run: RunCommand, steerable_folder: Path, tmp_path: Path) -> Non
     assert "-o" in error
 
 
-@pytest.mark.usefixtures("small_calibration")
-def test_refine(run: RunCommand, steerable_folder: Path, tmp_path: Path) -> None:
-    windows = replace(labelled_windows(), rate_hz=20.0)
-    windows.save(tmp_path / "w.safetensors")
-    words = f"refine {steerable_folder} {tmp_path / 'w.safetensors'} -n 4 --steps 2 --batch-size 2"
-    code, said, _ = run(*words.split(), "--device", "cpu", "-o", tmp_path / "a")
-    assert code == 0
-    assert "generating 4 windows" in said
-    assert "2 steps" in said
-    loaded = gd.Windows.load(tmp_path / "w.safetensors")
-    model = gd.load(steerable_folder, device="cpu")
-    gd.refine(model, loaded, tmp_path / "b", n_windows=4, steps=2, batch_size=2, device="cpu")
-    assert content(tmp_path / "a") == content(tmp_path / "b")
-    code, said, _ = run(*words.split(), "--device", "cpu", "-o", tmp_path / "a")
-    assert code == 0
-    assert "complete already" in said
-    code, _, error = run(*words.split(), "--weight", "2", "--device", "cpu", "-o", tmp_path / "a")
-    assert code == 2
-    assert "other settings" in error
-
-
 @pytest.mark.parametrize("name", ["g.parquet", "g.csv", "g.npz", "bids", "asc"])
 def test_generate(run: RunCommand, model: gd.Model, tmp_path: Path, name: str) -> None:
     format = name if "." not in name else None

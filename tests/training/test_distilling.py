@@ -29,9 +29,7 @@ from gazediffusion.models.recipes import find_recipe
 from gazediffusion.models.tensors import load_tensors, save_tensors
 from gazediffusion.scoring.scorer import ScoreConfig, Scorer
 from gazediffusion.training import calibration, training
-from gazediffusion.training.derived import WEIGHTS
 from gazediffusion.training.distilling import SETTINGS, STATE, _open, distill, rate_at
-from gazediffusion.training.refining import Refinement, refine
 from gazediffusion.training.student import Distillation, Student
 from tests.training.test_steering import labelled_windows
 
@@ -387,17 +385,6 @@ def test_the_student_of_a_fine_tuned_model_begins_with_that_of_its_source(
     assert old[:, 0].any()
     assert not new[:, 0].any()
     assert torch.equal(old[:, 1:], new[:, 1:])
-
-
-@pytest.mark.usefixtures("small_calibration")
-def test_refinement_is_by_windows_of_the_models_own_network(folder: Path, tmp_path: Path) -> None:
-    run = load_run(folder)
-    assert run.distilled is not None
-    settings = Refinement(n_windows=6, n_steps=2, batch_size=3)
-    for name, one in {"both": run, "own": replace(run, distilled=None)}.items():
-        refine(one, windows(), tmp_path / name, settings, device="cpu")
-    both, own = (load_tensors(tmp_path / name / WEIGHTS)[0] for name in ("both", "own"))
-    assert all(torch.equal(both[name], own[name]) for name in own)
 
 
 def test_a_shared_model_keeps_its_distilled_network(folder: Path, tmp_path: Path) -> None:

@@ -10,32 +10,29 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
-from gazediffusion.errors import GazeError
-from gazediffusion.files import write_json
+from gazediffusion.errors import GazeError, StoppedError
+from gazediffusion.files import read_json, write_json
 from gazediffusion.models.checkpoint import Run, load_run
 from gazediffusion.models.copying import copy_run
 from gazediffusion.models.distilled import DISTILLED, Distilled
 from gazediffusion.models.pretrained import pretrained_folder
+from gazediffusion.models.tensors import load_tensors, save_tensors
 from gazediffusion.training import calibration
-from gazediffusion.training.derived import (
-    WEIGHTS,
-    require_finite,
-    require_fit,
-    require_same,
-    restored,
-    run_steps,
-)
 from gazediffusion.training.fine_tuning import initial_change
 from gazediffusion.training.learner import average_weight_at, choose_precision
 from gazediffusion.training.student import Distillation, Student
 from gazediffusion.urls import shown
 
+WEIGHTS = "best.safetensors"
 SETTINGS, STATE, LOG = "distillation.json", "distillation.safetensors", "distillation.jsonl"
 _WARMUP = 200  # steps
 _LOGGED = 100
@@ -69,7 +66,7 @@ def distill(
     """
     folder, settings = Path(folder), settings or Distillation()
     parts = [windows] if isinstance(windows, Windows) else list(windows)
-    require_fit(teacher, parts, "distilled")
+    require_fit(teacher, parts)
     on = choose_device(device)
     chosen = choose_precision(precision, teacher.config.recipe, on)
     plain = {"settings": settings.to_json(), "seed": seed, "teacher": teacher.weights_sha256}
@@ -161,3 +158,86 @@ def _log(student: Student, folder: Path, step: int) -> None:
     line = {"step": step, "errors": errors}
     with open(folder / LOG, "a", encoding="utf-8") as stream:
         stream.write(json.dumps(line) + "\n")
+
+
+def require_fit(model: Run, parts: Sequence[Windows]) -> None:
+    """Refuse models and windows that cannot be combined."""
+    config = model.config
+    recipe = config.recipe
+    if recipe.process != "edm" or not recipe.is_conditioned:
+        raise GazeError(
+            f"a model of recipe {recipe.name} cannot be distilled",
+            remedy="take one of recipe joint or steerable",
+        )
+    for part in parts:
+        if (part.length, part.rate_hz) != (config.length, config.rate_hz):
+            raise GazeError(
+                f"the model has windows of {config.length} samples at {config.rate_hz:g} Hz, and "
+                f"these have {part.length} at {part.rate_hz:g} Hz",
+                remedy=f"prepare them with `rate_hz` {config.rate_hz:g} and `seconds` "
+                f"{config.length / config.rate_hz:g}",
+            )
+        if len(part.train) == 0:
+            raise GazeError("there are no training windows in this file")
+        for task in part.tasks:
+            config.conditioning.task_number(task)
+
+
+def require_same(path: Path, plain: Mapping[str, Any]) -> None:
+    """Refuse to resume with other settings than those in the file."""
+    there, here = read_json(path), json.loads(json.dumps(plain))
+    if there != here:
+        changed = [key for key in here if there.get(key) != here[key]]
+        raise GazeError(
+            f"the folder has a {path.stem} with other {' and '.join(changed)}",
+            path=path.parent,
+            remedy="name a new folder, or give the same settings to resume",
+        )
+
+
+def restored(path: Path, load: Callable[[dict[str, Tensor]], None]) -> int:
+    """The steps done, with the state in `path` loaded; 0 where there is none."""
+    if not path.is_file():
+        return 0
+    tensors, header = load_tensors(path)
+    try:
+        load(tensors)
+        return int(header["step"])
+    except (KeyError, RuntimeError) as error:
+        raise GazeError(f"the state of the {path.stem} is damaged ({error})", path=path) from error
+
+
+def run_steps(
+    path: Path,
+    done: int,
+    total: int,
+    step: Callable[[int], None],
+    state: Callable[[], dict[str, Tensor]],
+    save_every_s: float,
+    should_stop: Callable[[], bool],
+) -> None:
+    """Steps done.. of total, with the state saved to `path` from time to time and at a stop."""
+    saved = time.monotonic()
+    for number in range(done, total):
+        step(number)
+        is_stopped = should_stop()
+        if number + 1 == total:
+            return
+        if is_stopped or time.monotonic() - saved > save_every_s:
+            save_tensors(path, state(), {"step": number + 1})
+            saved = time.monotonic()
+        if is_stopped:
+            raise StoppedError(
+                f"{path.stem} stopped after {number + 1} of {total} steps; {shown(path.parent)} is "
+                "saved"
+            )
+
+
+def require_finite(folder: Path, weights: Mapping[str, Tensor]) -> None:
+    """Refuse weights that are not finite."""
+    if not all(bool(weight.isfinite().all()) for weight in weights.values()):
+        raise GazeError(
+            "the weights are not finite",
+            path=folder,
+            remedy="lower `learning_rate`, or set `precision` to fp32",
+        )
