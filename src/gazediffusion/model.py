@@ -1,4 +1,4 @@
-"""A trained model as users hold it: sample, write, fill, augment, label, fine-tune, calibrate."""
+"""A trained model: load it, sample from it, fill, label and augment with it, fine-tune it."""
 
 from __future__ import annotations
 

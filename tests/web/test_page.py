@@ -503,7 +503,7 @@ def test_a_recording_is_compared_with_a_named_floor_and_an_interval(
     assert re.fullmatch(r"[\d.]+\N{MULTIPLICATION SIGN}", page.inner_text("#bars .overall b"))
     interval = r"\(95 % interval [\d.]+ to [\d.]+\)"
     assert re.match(
-        rf"Median ratio to the floor [\d.]+ {interval}, at 25 windows a set; ",
+        rf"Median ratio to the floor [\d.]+ {interval}, with 25 windows per set; ",
         page.inner_text("#headline"),
     )
     floor = "two groups of gap-free segments of 3 participants"

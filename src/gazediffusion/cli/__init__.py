@@ -54,8 +54,8 @@ def _common(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    # Threads that spin long while they wait take the cores of other work: benchmarks/shared.py.
-    # The service lets them sleep at once (web/server.py), which a count of spins would overrule.
+    # By default OpenMP threads busy-wait and slow down other processes: benchmarks/shared.py.
+    # The service sets a passive wait (web/server.py), which a spin count would override.
     if context.invoked_subcommand != "serve" and "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 

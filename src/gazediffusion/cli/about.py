@@ -19,7 +19,7 @@ def info(
             show_default=False,
         ),
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="Everything, for a program.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     bound: Annotated[
         Path | None,
         typer.Option(

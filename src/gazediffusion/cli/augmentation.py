@@ -42,12 +42,12 @@ def augment(
     model: Annotated[
         str, typer.Option(help="A steerable model: a run folder or a packaged one.")
     ] = "default",
-    times: Annotated[int, typer.Option(help="Synthetic recordings of each recording.")] = 5,
+    times: Annotated[int, typer.Option(help="Synthetic recordings per recording.")] = 5,
     task: Annotated[
         list[str] | None,
         typer.Option(
-            help="Of the model, for tasks that it does not have; or OWN=MODEL, which may be given "
-            "again. By default each recording's own.",
+            help="The model's task for tasks that it does not have, or OWN=MODEL (repeatable). "
+            "Default: each recording's own task.",
             show_default=False,
         ),
     ] = None,
@@ -58,7 +58,7 @@ def augment(
         bool | None,
         typer.Option(
             "--labels/--no-labels",
-            help="Add the event class of every sample. By default where the study has labels.",
+            help="Add the event class of each sample; default: if the study has labels.",
             show_default=False,
         ),
     ] = None,
@@ -66,15 +66,14 @@ def augment(
     held_out: Annotated[
         list[str] | None,
         typer.Option(
-            help="A participant who is not augmented; may be given again. By default the split of "
-            "prepare.",
+            help="Participant who is not augmented; repeatable. Default: the split of prepare.",
             show_default=False,
         ),
     ] = None,
     split: Annotated[
         Path | None,
         typer.Option(
-            help="A windows file of the study: its training participants alone are augmented.",
+            help="Windows file of the study; only its training participants are augmented.",
             show_default=False,
         ),
     ] = None,

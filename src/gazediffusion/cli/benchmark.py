@@ -18,8 +18,8 @@ def benchmark(
     file: Annotated[
         str,
         typer.Argument(
-            help="What a generator made: windows file, recordings, .npz; or a run folder or a "
-            "packaged model, which generates its windows.",
+            help="Generated gaze: windows file, recordings, .npz; or a run folder or packaged "
+            "model, whose windows are generated.",
             show_default=False,
         ),
     ],
@@ -34,15 +34,15 @@ def benchmark(
         ),
     ] = None,
     name: Annotated[
-        str | None, typer.Option(help="Of the row; by default that of the file.")
+        str | None, typer.Option(help="Name of the row; default: that of the file.")
     ] = None,
     trained_on: Annotated[
-        str, typer.Option(help="Which data the generator saw, for readers of the table.")
+        str, typer.Option(help="Data that the generator was trained on, as shown in the table.")
     ] = "",
-    link: Annotated[str, typer.Option(help="Where the generator is found.")] = "",
+    link: Annotated[str, typer.Option(help="Address of the generator's page.")] = "",
     version: Annotated[
         int | None,
-        typer.Option(help="Of the definitions; by default the newest.", show_default=False),
+        typer.Option(help="Version of the definition; default: the newest.", show_default=False),
     ] = None,
     real: Annotated[
         Path | None,

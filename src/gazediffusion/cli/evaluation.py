@@ -46,7 +46,7 @@ def evaluate(
     summary: Annotated[
         str | None,
         typer.Option(
-            help="Which packaged summary, where there is no --real: gazecom, bioeye, or NAME/task.",
+            help="Packaged summary used without --real: gazecom, bioeye, or NAME/task.",
             show_default=False,
         ),
     ] = None,
@@ -62,17 +62,20 @@ def evaluate(
         int | None,
         typer.Option(
             "-n",
-            help="Windows that a model generates; 2500 by default, at most half as many as the "
+            help="Windows to generate from a model; default: 2500, at most half as many as the "
             "training participants have.",
             show_default=False,
         ),
     ] = None,
     by_task: Annotated[
-        bool, typer.Option("--by-task", help="Also each task of three held-out participants.")
+        bool,
+        typer.Option(
+            "--by-task", help="Also evaluate each task with three or more held-out participants."
+        ),
     ] = False,
     split_seed: Annotated[
         int | None,
-        typer.Option(help="Hold out other participants than the file.", show_default=False),
+        typer.Option(help="Seed of another split than that of the file.", show_default=False),
     ] = None,
     feature_model: Annotated[
         str | None,
@@ -97,8 +100,8 @@ def evaluate(
     quick: Annotated[
         bool, typer.Option("--quick", help="A first look: no intervals, no slow tests.")
     ] = False,
-    bootstrap: Annotated[int, typer.Option(help="Draws of participants for intervals.")] = 200,
-    seed: Annotated[int, typer.Option(help="Of subsets and draws.")] = 0,
+    bootstrap: Annotated[int, typer.Option(help="Number of bootstrap replicates.")] = 200,
+    seed: Annotated[int, typer.Option(help="Seed of subsets and bootstrap replicates.")] = 0,
     sample: Annotated[
         int | None,
         typer.Option(
@@ -186,8 +189,8 @@ def baseline(
             "-o", "--output", help="A .safetensors, .parquet, .csv or .npz file, or a folder."
         ),
     ],
-    n: Annotated[int, typer.Option("-n", help="How many windows.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Window k of a seed is always the same.")] = 0,
+    n: Annotated[int, typer.Option("-n", help="Number of windows.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Same seed, same windows.")] = 0,
     format: Annotated[
         str | None,
         typer.Option(

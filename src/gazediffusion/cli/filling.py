@@ -34,16 +34,15 @@ def fill(
         str, typer.Option(help="A steerable model: a run folder or a packaged one.")
     ] = "default",
     draws: Annotated[
-        int, typer.Option(help="Courses of each gap; several are the folders draw-1, draw-2 ...")
+        int, typer.Option(help="Draws per gap; several are written to folders draw-1, draw-2 ...")
     ] = 1,
     max_gap: Annotated[
-        float, typer.Option(help="Longer gaps stay lost (seconds, padding included).")
+        float, typer.Option(help="Longest gap that is filled (s, padding included).")
     ] = 1.0,
     task: Annotated[
         str | None,
         typer.Option(
-            help="Of the model; by default that of the recording where the model has it, "
-            "otherwise none.",
+            help="Task that the model is given; default: the recording's own if the model has it.",
             show_default=False,
         ),
     ] = None,

@@ -74,16 +74,14 @@ def train(
     ] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same device: same weights.")] = 42,
     epochs: Annotated[
-        int | None, typer.Option(help="Instead of the recipe's.", show_default=False)
+        int | None, typer.Option(help="Default: the recipe's.", show_default=False)
     ] = None,
     batch_size: Annotated[
-        int | None, typer.Option(help="Instead of the recipe's.", show_default=False)
+        int | None, typer.Option(help="Default: the recipe's.", show_default=False)
     ] = None,
     learning_rate: Annotated[
         float | None,
-        typer.Option(
-            help="Instead of the recipe's, or of half of it with --from.", show_default=False
-        ),
+        typer.Option(help="Default: the recipe's, with --from half of it.", show_default=False),
     ] = None,
     device: Device = "auto",
     precision: TrainingPrecision = "auto",
@@ -196,7 +194,7 @@ def generate(
         int | None,
         typer.Option(
             "-n",
-            help="How many windows; by default 100, or one for each scanpath or target.",
+            help="Number of windows; default: 100, or one per scanpath or target.",
             show_default=False,
         ),
     ] = None,
@@ -225,15 +223,15 @@ def generate(
     task: Annotated[
         str | None,
         typer.Option(
-            help="Of all windows, for a model with tasks; by default the training mixture.",
+            help="Task of all windows; default: the mixture of tasks in training.",
             show_default=False,
         ),
     ] = None,
     like: Annotated[
         Path | None,
         typer.Option(
-            help="Generate in the style of this recording of one participant, 8 s or more without "
-            "a gap; or of a windows file written by prepare. --task: what it is taken for.",
+            help="Generate in the style of this recording of one participant (8 s or more without "
+            "a gap), or of a windows file written by prepare. --task states its task.",
             show_default=False,
         ),
     ] = None,
@@ -241,12 +239,12 @@ def generate(
     guidance: Annotated[
         float, typer.Option(help="Classifier-free guidance scale of the task; 1 is none.")
     ] = 1.0,
-    seed: Annotated[int, typer.Option(help="Window k of a seed is always the same.")] = 0,
+    seed: Annotated[int, typer.Option(help="Same seed, same windows.")] = 0,
     format: Annotated[
         str | None,
         typer.Option(
-            help="parquet, csv, npz, bids, asc or a plug-in's; by the output's ending, parquet for "
-            "a folder.",
+            help="Format of the output: parquet, csv, npz, bids, asc or a plug-in's; default: by "
+            "the output's ending.",
             show_default=False,
         ),
     ] = None,
@@ -262,36 +260,34 @@ def generate(
     scanpath: Annotated[
         Path | None,
         typer.Option(
-            help="A table of fixations that the gaze makes: x, y, and onset or duration where they "
-            "are given.",
+            help="Table of fixations to make: x, y, and optionally onset or duration.",
             show_default=False,
         ),
     ] = None,
     targets: Annotated[
         Path | None,
         typer.Option(
-            help="A table of when a target jumps where, which the gaze follows: time, x, y.",
+            help="Table of the jumps of a target that gaze follows: time, x, y.",
             show_default=False,
         ),
     ] = None,
     at: Annotated[
         list[str] | None,
         typer.Option(
-            help="A waypoint SECONDS:X,Y in pixels, as 2.0:640,360; may be repeated.",
+            help="Waypoint SECONDS:X,Y in pixels, such as 2.0:640,360; repeatable.",
             show_default=False,
         ),
     ] = None,
     start: Annotated[
         str | None,
-        typer.Option(help="Where the gaze begins, X,Y in pixels.", show_default=False),
+        typer.Option(help="First position, X,Y in pixels.", show_default=False),
     ] = None,
     unit: Unit = None,
     origin: Origin = None,
     rate: Annotated[
         float | None,
         typer.Option(
-            help="Low-pass the windows and bring them to this rate in Hz, as 60; at most the "
-            "model's, which is the default.",
+            help="Rate of the windows (Hz), such as 60; default and maximum: the model's.",
             show_default=False,
         ),
     ] = None,
@@ -299,16 +295,16 @@ def generate(
         bool,
         typer.Option(
             "--losses",
-            help="Add blinks and losses of the eye as the training participants' recordings have "
-            "them: missing samples, and the lid's artefacts beside.",
+            help="Add blinks and track loss as in the training participants' recordings: missing "
+            "samples, and the artefacts of the lid around them.",
         ),
     ] = False,
     labels: Annotated[
         bool,
         typer.Option(
             "--labels",
-            help="Add the event class of every sample: fixation, saccade, pursuit or noise. The "
-            "gaze is the same without.",
+            help="Add the event class of each sample: fixation, saccade, pursuit or noise. Gaze is "
+            "the same without it.",
         ),
     ] = False,
     annotator_labels: AnnotatorLabels = False,
@@ -316,7 +312,7 @@ def generate(
     screen_cm: ScreenCm = None,
     distance_cm: DistanceCm = None,
     grid: Annotated[
-        float | None, typer.Option(help="Round to a tracker's grid, as 0.1 (pixels).")
+        float | None, typer.Option(help="Round to the grid of a tracker, such as 0.1 (pixels).")
     ] = None,
     device: Device = "auto",
     precision: Annotated[

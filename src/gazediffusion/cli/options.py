@@ -58,7 +58,7 @@ TrainingPrecision = Annotated[
 Columns = Annotated[
     str | None,
     typer.Option(
-        help="Names of a table's columns where they are not recognised, as "
+        help="Names of a table's columns that are not recognised, such as "
         "[bold]x=GazeX,y=GazeY,t=Time[/bold]; also participant, task, trial, blink, label, "
         "x_left, y_left, x_right, y_right.",
         show_default=False,
@@ -74,43 +74,48 @@ ParticipantPattern = Annotated[
 ]
 Tasks = Annotated[
     list[str] | None,
-    typer.Option("--task", help="Keep this task only; may be given again.", show_default=False),
+    typer.Option("--task", help="Keep this task only; repeatable.", show_default=False),
 ]
 ScreenPx = Annotated[
     str | None,
-    typer.Option("--screen", help="Screen in pixels, as 1280x720, where the file is silent."),
+    typer.Option(
+        "--screen",
+        help="Screen in pixels, such as 1280x720, if files do not state it.",
+    ),
 ]
 ScreenCm = Annotated[
-    str | None, typer.Option("--screen-cm", help="Screen in centimetres, as 40x22.5.")
+    str | None,
+    typer.Option("--screen-cm", help="Screen in centimetres, such as 40x22.5."),
 ]
-DistanceCm = Annotated[float | None, typer.Option(help="From eye to screen, in centimetres.")]
+DistanceCm = Annotated[float | None, typer.Option(help="Distance between eye and screen (cm).")]
 EyeOption = Annotated[
     str,
     typer.Option(
         "--eye",
         help="right (the paper's), left, or best: the eye seen more often in each recording. "
-        "A recording of one eye gives that one.",
+        "A monocular recording has one choice.",
     ),
 ]
 BlinkBefore = Annotated[
-    float, typer.Option("--blink-before", help="Milliseconds dropped before every blink or loss.")
+    float, typer.Option("--blink-before", help="Milliseconds dropped before each blink or loss.")
 ]
 BlinkAfter = Annotated[
-    float, typer.Option("--blink-after", help="Milliseconds dropped after every blink or loss.")
+    float, typer.Option("--blink-after", help="Milliseconds dropped after each blink or loss.")
 ]
 MaxSpeed = Annotated[
-    float, typer.Option("--max-speed", help="Faster is no eye movement (degrees per second).")
+    float,
+    typer.Option("--max-speed", help="Faster samples are invalid (deg/s)."),
 ]
 OverrideScreen = Annotated[
     bool,
-    typer.Option("--override-screen", help="Use --screen also where a file states another screen."),
+    typer.Option("--override-screen", help="Use --screen even if a file states another screen."),
 ]
 Unit = Annotated[
     str | None,
     typer.Option(
         "--unit",
-        help="Of the gaze: px, deg (degrees of visual angle) or norm (0 to 1 over the screen); "
-        "by default what the column names state, else px.",
+        help="Unit of gaze: px, deg (degrees of visual angle) or norm (0 to 1 over the screen); "
+        "default: the unit in the column names, otherwise px.",
         show_default=False,
     ),
 ]
@@ -118,21 +123,19 @@ Origin = Annotated[
     str | None,
     typer.Option(
         "--origin",
-        help="Of the gaze: top-left or center (y down), bottom-left or center-up (y up); by "
-        "default top-left for px and norm, center for deg.",
+        help="Origin of the gaze: top-left or center (y down), bottom-left or center-up (y up); "
+        "default: top-left for px and norm, center for deg.",
         show_default=False,
     ),
 ]
 SourceRate = Annotated[
     float | None,
     typer.Option(
-        "--source-rate", help="Hz of recordings without a time column.", show_default=False
+        "--source-rate", help="Rate of recordings without a time column (Hz).", show_default=False
     ),
 ]
-ValFraction = Annotated[
-    float, typer.Option(help="Share of participants held out for validation, 0 for none.")
-]
-SplitSeed = Annotated[int, typer.Option(help="Which participants those are.")]
+ValFraction = Annotated[float, typer.Option(help="Fraction of participants held out; 0 for none.")]
+SplitSeed = Annotated[int, typer.Option(help="Seed of the split of participants.")]
 SameParticipant = Annotated[
     list[str] | None,
     typer.Option(
@@ -153,19 +156,20 @@ Quality = Annotated[str, typer.Option(help="fast, default or best.")]
 Candidates = Annotated[
     int | None,
     typer.Option(
-        help="Windows generated for each window of --like, of which the most alike are taken: 8 by "
-        "default, 1 beside a scanpath, targets or waypoints. With --labels, 2 give movies the "
-        "pursuits of recordings.",
+        help="Number of candidates per window of --like; the ones closest to the recording are "
+        "kept. Default: 8, with a scanpath, targets or waypoints 1. With --labels, 2 give movies "
+        "the recorded number of pursuits.",
         show_default=False,
     ),
 ]
 BatchSize = Annotated[
-    int | None, typer.Option(help="Windows at a time; changes speed only.", show_default=False)
+    int | None,
+    typer.Option(help="Windows computed at once; affects speed only.", show_default=False),
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")]
-Precision = Annotated[str, typer.Option(help="fp32, bf16, or auto: bf16 where it is faster.")]
+Precision = Annotated[str, typer.Option(help="fp32, bf16, or auto (bf16 if it is faster).")]
 Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace the output of an earlier call.")
+    bool, typer.Option("--overwrite", help="Replace an existing output of the same command.")
 ]
 Engine = Annotated[
     str | None,
@@ -178,15 +182,15 @@ Engine = Annotated[
 Address = Annotated[
     str | None,
     typer.Option(
-        help="Of the Ray cluster: HOST:PORT, or auto for the one that this machine is part of; by "
-        "default that, or else this machine's cores.",
+        help="Address of the Ray cluster: HOST:PORT, or auto for the cluster of this machine; "
+        "default: that cluster, otherwise the cores of this machine.",
         show_default=False,
     ),
 ]
 PartSize = Annotated[
     int | None,
     typer.Option(
-        help="Windows of each part; by default 256, or the batch size where that is more.",
+        help="Number of windows per part; default: 256, or the batch size if it is larger.",
         show_default=False,
     ),
 ]
@@ -194,8 +198,8 @@ Workers = Annotated[
     int | None,
     typer.Option(
         "--workers",
-        help="At most so many workers of the cluster; by default one for each GPU of a node, or "
-        "for each core of a node without.",
+        help="Maximum number of workers; default: one per GPU, on nodes without a GPU one per "
+        "core.",
         show_default=False,
     ),
 ]
@@ -215,7 +219,8 @@ FileWorkers = Annotated[
     ),
 ]
 DataDir = Annotated[
-    Path | None, typer.Option(help="Where pymovements:NAME datasets are kept.", show_default=False)
+    Path | None,
+    typer.Option(help="Folder of pymovements:NAME datasets.", show_default=False),
 ]
 
 

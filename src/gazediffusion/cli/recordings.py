@@ -35,7 +35,7 @@ from gazediffusion.storage import size_of
 
 def simulate(
     output: Annotated[Path, typer.Option("-o", "--output", help="A folder.")],
-    participants: Annotated[int, typer.Option(help="How many participants.")] = 10,
+    participants: Annotated[int, typer.Option(help="Number of participants.")] = 10,
     minutes: Annotated[float, typer.Option(help="Minutes of gaze per participant.")] = 2.0,
     format: Annotated[
         str, typer.Option(help="asc, csv, parquet, bids, columns or a plug-in's.")
@@ -75,14 +75,14 @@ def inspect(
     blink_before: BlinkBefore = 60.0,
     blink_after: BlinkAfter = 100.0,
     max_speed: MaxSpeed = 1000.0,
-    rate: Annotated[float, typer.Option(help="Rate of the windows counted (Hz).")] = 250.0,
-    seconds: Annotated[float, typer.Option(help="Length of the windows counted.")] = 8.0,
+    rate: Annotated[float, typer.Option(help="Rate of the counted windows (Hz).")] = 250.0,
+    seconds: Annotated[float, typer.Option(help="Length of the counted windows (s).")] = 8.0,
     plot: Annotated[
         Path | None,
         typer.Option(help="Draw one recording in both representations (.png, .svg, .pdf)."),
     ] = None,
     plot_participant: Annotated[
-        str | None, typer.Option(help="Whose recording to draw; the first long enough otherwise.")
+        str | None, typer.Option(help="Participant to draw; default: the first with enough gaze.")
     ] = None,
     overwrite: Overwrite = False,
     *,
@@ -118,12 +118,12 @@ def prepare(
         str, typer.Option(help="position (windows slide) or velocity (windows do not overlap).")
     ] = "position",
     rate: Annotated[float, typer.Option(help="Samples per second of the windows.")] = 250.0,
-    seconds: Annotated[float, typer.Option(help="Length of a window.")] = 8.0,
+    seconds: Annotated[float, typer.Option(help="Length of a window (s).")] = 8.0,
     stride: Annotated[
         int | None,
         typer.Option(
-            help="Samples between window starts; by default those of a second for position, of a "
-            "window for velocity.",
+            help="Samples between window starts; default: one second for position, one window for "
+            "velocity.",
             show_default=False,
         ),
     ] = None,
@@ -131,7 +131,7 @@ def prepare(
     rename: Annotated[
         list[str] | None,
         typer.Option(
-            help="Another name for a task, as OLD=NEW; two tasks may get one name.",
+            help="Rename a task, OLD=NEW; several tasks may get the same name.",
             show_default=False,
         ),
     ] = None,
@@ -158,8 +158,7 @@ def prepare(
     targets: Annotated[
         Path | None,
         typer.Option(
-            help="Table of when the target on the screen jumped where: participant, trial, t_ms, "
-            "x_px, y_px.",
+            help="Table of the jumps of a target: participant, trial, t_ms, x_px, y_px.",
             show_default=False,
         ),
     ] = None,

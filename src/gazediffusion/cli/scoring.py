@@ -51,24 +51,27 @@ def score(
     task: Annotated[
         str | None,
         typer.Option(
-            help="Of the model, for all windows; by default that of the recording where the model "
-            "has it, otherwise none.",
+            help="Task that the model is given for all windows; default: the recording's own if "
+            "the model has it.",
             show_default=False,
         ),
     ] = None,
     likelihood: Annotated[
         bool,
-        typer.Option("--likelihood/--no-likelihood", help="It takes most of the time."),
+        typer.Option(
+            "--likelihood/--no-likelihood",
+            help="Compute the log-likelihood, which takes most of the time.",
+        ),
     ] = True,
-    steps: Annotated[int, typer.Option(help="Of the likelihood's solver.")] = 16,
-    draws: Annotated[int, typer.Option(help="Of noise and trace probes of the likelihood.")] = 2,
+    steps: Annotated[int, typer.Option(help="Steps of the likelihood's solver.")] = 16,
+    draws: Annotated[int, typer.Option(help="Draws of noise and trace probes per likelihood.")] = 2,
     stride: Annotated[
         float | None,
-        typer.Option(help="Seconds between windows; by default their length.", show_default=False),
+        typer.Option(help="Seconds between windows; default: their length.", show_default=False),
     ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(help="A folder for a picture of each recording.", show_default=False),
+        typer.Option(help="Folder for one picture per recording.", show_default=False),
     ] = None,
     calibrate: Annotated[
         list[Path] | None,

@@ -40,7 +40,7 @@ def serve(
     token: Annotated[
         str | None,
         typer.Option(
-            help="Required of every request.",
+            help="Token that every request must carry.",
             envvar="GAZEDIFFUSION_TOKEN",
             show_default=False,
         ),
@@ -48,7 +48,7 @@ def serve(
     allowed_host: Annotated[
         list[str] | None,
         typer.Option(
-            help="A name under which a reverse proxy passes requests on; may be given again.",
+            help="Host name of a reverse proxy; repeatable.",
             show_default=False,
         ),
     ] = None,
@@ -56,16 +56,16 @@ def serve(
         int,
         typer.Option(help="Processes for each kind of work; 1 generates in the server itself."),
     ] = 1,
-    max_windows: Annotated[int, typer.Option(help="Most windows of one request.")] = 500,
-    max_jobs: Annotated[int, typer.Option(help="Most jobs, running and waiting.")] = 16,
-    max_upload_mb: Annotated[
-        int, typer.Option(help="Most megabytes of files of one request.")
-    ] = 100,
+    max_windows: Annotated[int, typer.Option(help="Maximum number of windows per request.")] = 500,
+    max_jobs: Annotated[
+        int, typer.Option(help="Maximum number of jobs, running and waiting.")
+    ] = 16,
+    max_upload_mb: Annotated[int, typer.Option(help="Maximum size of an upload (MB).")] = 100,
     max_memory_mb: Annotated[
-        int, typer.Option(help="Most megabytes of memory for reading and comparing an upload.")
+        int, typer.Option(help="Memory limit for reading and comparing an upload (MB).")
     ] = 2048,
     max_work_s: Annotated[
-        int, typer.Option(help="Most seconds for reading or comparing an upload.")
+        int, typer.Option(help="Time limit for reading or comparing an upload (s).")
     ] = 120,
     opens: Annotated[
         bool | None,

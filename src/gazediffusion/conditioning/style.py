@@ -175,7 +175,7 @@ def _task_name(windows: Windows, known: tuple[str, ...], task: str | None) -> st
     if task is None and own[0] not in known:
         raise GazeError(
             f"the model has no task {own[0]!r}, which `like` was recorded in",
-            remedy=f"say with `task` which it is most alike: {', '.join(known)}",
+            remedy=f"choose the most similar task with `task`: {', '.join(known)}",
         )
     return own[0] if task is None else task
 

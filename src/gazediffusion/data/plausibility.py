@@ -1,7 +1,7 @@
 """Whether what was read can be gaze on its screen: unit, origin, screen and participants.
 
-A table rarely says in which unit its gaze is, and degrees taken for pixels are no error to a
-computer. So the range of the gaze is looked at. What looks like another unit or origin is refused
+A table rarely states the unit of its gaze, and software cannot notice degrees that are labelled as
+pixels. So the range of the gaze is checked. What looks like another unit or origin is refused
 file by file. Gaze that is off the screen, in one corner or within a few pixels is refused over all
 recordings, since a single participant may look away. Where the user has given the unit, the same
 findings are warnings.

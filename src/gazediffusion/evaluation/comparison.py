@@ -127,7 +127,7 @@ def assemble(
 ) -> Results:
     """The results of a comparison, all but its headline, differences and tests.
 
-    n_common: windows a set. sets: what is known of each. measured: the sets of the figures.
+    n_common: windows per set. sets: what is known of each. measured: the sets of the figures.
     summary: the name of the summary that stands for the real windows.
     """
     names = list(sets["synthetic"])
@@ -172,7 +172,7 @@ def _compared(sets: Results, n: int, summary: str) -> str:
     text = (
         f"Each synthetic set is compared with {f'the summary {summary}: ' if summary else ''}"
         f"{real['n_windows']:,} windows of {real['n_participants']} held-out participants"
-        f"{rate or (',' if summary else '')} at {n:,} windows a set; "
+        f"{rate or (',' if summary else '')} with {n:,} windows per set; "
     )
     if train is None:
         return text + "the floor is the distance between two halves of these recordings."

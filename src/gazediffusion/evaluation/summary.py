@@ -169,7 +169,7 @@ class Summary:
         return found
 
     def floors(self, key: str, n: int) -> dict[str, dict[str, float]]:
-        """Floor and halves at n windows a set, by kind of distance.
+        """Floor and halves for n windows per set, by kind of distance.
 
         Between the numbers that are kept, straight in 1/n: the excess of a histogram distance
         over that of infinite sets is (bins - 1) / 8n.

@@ -124,7 +124,7 @@ class Augmenter:
             return given
         raise GazeError(
             f"the model has no task {own!r}, which participants were recorded in",
-            remedy=f"say with `task` which it is most alike: {', '.join(known)}",
+            remedy=f"choose the most similar task with `task`: {', '.join(known)}",
         )
 
     def batches(self, study: Study) -> list[Batch]:

@@ -308,7 +308,7 @@ class Builder:
         }
 
     def _n_windows(self, windows: Windows) -> int:
-        """How many windows a set holds."""
+        """The number of windows of a set."""
         n = len(windows.held_out)
         return n if self.plan.n_windows is None else min(n, self.plan.n_windows)
 

@@ -1,4 +1,4 @@
-"""Scores of windows as users hold them: one row per window, with percentiles and provenance."""
+"""Scores of windows: one row per window, with percentiles and provenance."""
 
 from __future__ import annotations
 

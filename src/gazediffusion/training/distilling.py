@@ -116,7 +116,7 @@ def _open(teacher: Run, folder: Path, plain: Mapping[str, Any]) -> None:
     if is_own and folder.resolve().parent == pretrained_folder():
         raise GazeError("a packaged model stays as it is", path=folder, remedy="name a new folder")
     if not is_own and folder.exists() and any(folder.iterdir()):
-        raise GazeError("the folder has something else in it", path=folder, remedy="name a new one")
+        raise GazeError("the folder is not empty and was not written by this command", path=folder)
     if not is_own:
         copy_run(teacher, folder, WEIGHTS, teacher.config)
     elif (folder / DISTILLED).is_file():

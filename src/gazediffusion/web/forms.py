@@ -28,24 +28,24 @@ Seed = Annotated[int, Form(json_schema_extra={"minimum": 0})]
 
 
 def _reading(
-    screen: Annotated[Text, Form(description="As 1280x720, if the file does not state it.")] = None,
-    screen_cm: Annotated[Text, Form(description="As 40x22.5.")] = None,
-    distance_cm: Annotated[Number, Form(description="From eye to screen.")] = None,
+    screen: Annotated[Text, Form(description="Pixels, such as 1280x720.")] = None,
+    screen_cm: Annotated[Text, Form(description="Centimetres, such as 40x22.5.")] = None,
+    distance_cm: Annotated[Number, Form(description="Distance between eye and screen.")] = None,
     override_screen: Annotated[
-        bool | None, EMPTY_IS_NONE, Form(description="Whether `screen` is right if a file differs.")
+        bool | None, EMPTY_IS_NONE, Form(description="Use `screen` even if a file differs.")
     ] = None,
     unit: Annotated[
-        Text, Form(description="Of the gaze.", json_schema_extra={"enum": ["px", "deg", "norm"]})
+        Text, Form(description="Unit of gaze.", json_schema_extra={"enum": ["px", "deg", "norm"]})
     ] = None,
     origin: Annotated[
         Text,
         Form(
-            description="Of the gaze; y is down in the first two, up in the others.",
+            description="Origin; y points down in the first two, up in the others.",
             json_schema_extra={"enum": ["top-left", "center", "center-up", "bottom-left"]},
         ),
     ] = None,
-    columns: Annotated[Text, Form(description="As x=GazeX,y=GazeY,t=Time.")] = None,
-    source_rate: Annotated[Number, Form(description="Hz, without a time column.")] = None,
+    columns: Annotated[Text, Form(description="Such as x=GazeX,y=GazeY,t=Time.")] = None,
+    source_rate: Annotated[Number, Form(description="Rate without time column, Hz.")] = None,
 ) -> dict[str, Any]:
     return {
         "screen": gd.Screen.parse(screen, screen_cm, distance_cm),

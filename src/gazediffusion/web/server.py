@@ -47,8 +47,8 @@ def address(settings: Settings, port: int) -> str:
 
 def serve(settings: Settings, say: Callable[[str], None], opens: bool = False) -> None:
     """Serve until interrupted. say: called with the address of the page."""
-    # Threads of torch that spin while they wait slow down a server on a busy machine twenty-fold.
-    # Read when torch is loaded, which is later.
+    # By default OpenMP threads busy-wait, which slows a server on a busy machine twenty-fold.
+    # torch reads the variable when it is loaded, which is later.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     _allow_open_files()
     # It warns of every damaged form, which anybody can send.

@@ -56,8 +56,8 @@ async def generate_upload(
         int | None,
         EMPTY_IS_NONE,
         Form(
-            description="Windows generated for each window of `like`, of which the most alike are "
-            "taken; default: 8. With `labels` alone, 2 take windows by their events."
+            description="Number of candidates per window of `like`; the closest ones are kept; "
+            "default: 8. With `labels` alone, 2 choose windows by their events."
         ),
     ] = None,
     at: Annotated[
@@ -66,7 +66,7 @@ async def generate_upload(
     start: Annotated[Text, Form(description="Where gaze begins, X,Y in pixels.")] = None,
     model: Text = None,
     task: Annotated[
-        Text, Form(description="Of all windows; what the recording of `like` is taken for.")
+        Text, Form(description="Task of all windows, and of the recording `like`.")
     ] = None,
     n: Annotated[
         int | None,

@@ -137,7 +137,7 @@ function headlineOf({ no_ratio: why, n_common: n, headline: { synthetic } }) {
   if (why || !Number.isFinite(ratio?.value)) return `No ratio to the floor: ${why || "it cannot be computed"}.${against}`;
   const [low, high] = ratio.interval || [];
   const interval = ratio.interval ? ` (95 % interval ${low.toFixed(2)} to ${high.toFixed(2)})` : "";
-  return `Median ratio to the floor ${ratio.value.toFixed(2)}${interval}, at ${n} windows a set; ` +
+  return `Median ratio to the floor ${ratio.value.toFixed(2)}${interval}, with ${n} windows per set; ` +
     `${above.value} of ${total} distances exceed 1.5.${against}`;
 }
 
