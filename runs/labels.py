@@ -19,8 +19,7 @@ F1 of samples and of events; an event is found where one of its class overlaps i
 of their union (Startsev et al. 2019). In brackets: 95 % intervals over participants (plausibility:
 over participants and generated windows; worth: the range over draws of windows, participants and
 seeds). All detectors are trained for the same number of steps, or on the same number of samples.
-Generated gaze has the most probable labels and, in the last two tables, those of an annotator
-(`--annotator-labels`) where the model has one. Draws are computed by processes beside each other;
+Generated gaze has the most probable labels. Draws are computed by processes beside each other;
 their number changes no result.
 """
 
@@ -47,7 +46,6 @@ from gazediffusion.evaluation.labelled_events import (
 )
 from gazediffusion.evaluation.metrics import js_from_counts, ks_and_wasserstein1
 from gazediffusion.generation.labelling import Labeller
-from gazediffusion.models.pretrained import LABELS
 from gazediffusion.parallel import in_order
 
 RELABELLED = "held-out gaze, network's labels"
@@ -229,14 +227,10 @@ class Training:
 
 @dataclass(frozen=True)
 class Worth:
-    """What all draws share: the sets, how detectors are trained, when the script was started.
-
-    annotated: the synthetic windows with labels of an annotator.
-    """
+    """What all draws share: the sets, how detectors are trained, when the script was started."""
 
     train: gd.Windows
     synthetic: gd.Windows
-    annotated: gd.Windows | None
     held_out: gd.Windows
     how: Training
     start: float
@@ -257,8 +251,6 @@ def draw_of(shared: Worth, draw: int) -> dict[tuple[str, str], Floats]:
         few = shuffled(of_participants(shared.train, k, rng), n, rng)
         sets[f"real, {k} participants"] = [few]
         sets[f"real, {k} participants, and synthetic"] = [few, made]
-    if shared.annotated is not None:
-        sets["synthetic, annotator's labels"] = [shared.annotated.select(chosen)]
     true, found = shared.held_out.cut_labels(), {}
     for name, windows in sets.items():
         for detector, fit in (("network", shared.how.network), ("forest", shared.how.forest)):
@@ -338,16 +330,10 @@ def main(given: Sequence[str] | None = None) -> None:
     scores(held_out, labels)
     sets = {"generated": first, RELABELLED: relabelled}
     plausibility(held_out, train.subsample(n), sets)
-    annotated = None
-    if (model.run.path / LABELS).is_file():
-        by_annotator = sampled(labels="annotator").labels(synthetic.cut())
-        assert by_annotator is not None
-        annotated = replace(synthetic, labels=by_annotator.ravel())
-        sets["generated, annotator's labels"] = annotated.select(np.arange(n))
     how = Training(n, str(model.device), tuple(arguments.few))
     agreement(how.network([train.subsample(2 * n)], 0), held_out, sets)
     n_workers = arguments.workers or min(arguments.draws, os.cpu_count() or 1)
-    shared = Worth(train, synthetic, annotated, held_out, how, START)
+    shared = Worth(train, synthetic, held_out, how, START)
     worth(shared, arguments.draws, n_workers)
 
 

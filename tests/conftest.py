@@ -160,7 +160,6 @@ def labelling_run(steerable_folder: Path, tmp_path_factory: pytest.TempPathFacto
     """The tiny steerable run, so sure of its labels that they change; with all their tables."""
     from gazediffusion.data.recordings import EVENT_CLASSES
     from gazediffusion.generation.event_choice import EventChoice
-    from gazediffusion.generation.label_sequences import Annotator
     from gazediffusion.models import pretrained
     from gazediffusion.models.tensors import load_tensors, save_tensors
 
@@ -171,8 +170,6 @@ def labelling_run(steerable_folder: Path, tmp_path_factory: pytest.TempPathFacto
     tensors["head.2.bias"][-len(EVENT_CLASSES) :] = 0
     (folder / "best.safetensors").unlink()
     save_tensors(folder / "best.safetensors", tensors, header)
-    strengths, borders = (dict.fromkeys(EVENT_CLASSES, value) for value in (2.0, 1.0))
-    Annotator(strengths, borders, {}).save(folder / pretrained.LABELS)
     choice = EventChoice("dots", {"saccade": 2.0}, {})
     choice.save(folder / pretrained.EVENTS)
     return folder

@@ -11,7 +11,6 @@ from gazediffusion.errors import GazeError
 from gazediffusion.generation.cluster import Cluster, connected
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.journal import Part
-from gazediffusion.generation.label_sequences import LabelKind
 from gazediffusion.generation.partitions import PartFolder, Plan, write_here
 from gazediffusion.generation.scheduling import Progress
 from gazediffusion.generation.settings import SamplingSettings
@@ -38,7 +37,7 @@ def generate_dataset(
     seconds: float | None = None,
     rate_hz: float | None = None,
     losses: bool = False,
-    labels: LabelKind = False,
+    labels: bool = False,
     progress: Progress = lambda done: None,
     say: Callable[[str], None] = lambda line: None,
     overwrite: bool = False,

@@ -24,7 +24,6 @@ from gazediffusion.generation.augmentation import Augmenter
 from gazediffusion.generation.candidates import choosing_by_events, n_by_events, n_candidates
 from gazediffusion.generation.filling import FillConfig, Filler, filled
 from gazediffusion.generation.generator import DiffusionGenerator
-from gazediffusion.generation.label_sequences import LabelKind
 from gazediffusion.generation.labelled_sets import RecordingLabeller
 from gazediffusion.generation.labelling import Labeller
 from gazediffusion.generation.losses import LossModel
@@ -196,7 +195,7 @@ class Model(Shared):
         seconds: float | None = None,
         rate_hz: float | None = None,
         losses: bool = False,
-        labels: LabelKind = False,
+        labels: bool = False,
         progress: Progress = lambda done: None,
         **settings: Unpack[SamplingSettings],
     ) -> Windows:
@@ -205,9 +204,8 @@ class Model(Shared):
         seconds: length of every window; a steerable model generates any, others up to that of its
         windows. rate_hz: low-pass the windows and bring them to this rate, at most the model's, as
         of a 60 Hz tracker. losses: add blinks and losses, NaN, as the training participants'
-        recordings have them. labels: add the most probable event class of every sample, or by
-        "annotator" classes that vary as hand labels do; gaze is the same without, unless there are
-        `candidates`. progress: called with the windows done. Window k of a seed is always the same.
+        recordings have them. labels: add the most probable event class of every sample; gaze is the
+        same without. progress: called with the windows done. Window k of a seed is always the same.
         """
         how: dict[str, Any] = {"seconds": seconds, "rate_hz": rate_hz, **settings}
         sampling = self.sampling(n, seed=seed, losses=losses, labels=labels, **how)
@@ -221,7 +219,7 @@ class Model(Shared):
         seconds: float | None = None,
         rate_hz: float | None = None,
         losses: bool = False,
-        labels: LabelKind = False,
+        labels: bool = False,
         format: str = "parquet",
         screen: Screen | None = None,
         **settings: Unpack[SamplingSettings],
@@ -247,7 +245,7 @@ class Model(Shared):
             settings = {**settings, "candidates": 1}
         generator = self.generator(n, seed, seconds, **settings)
         if labels:
-            config = replace(config, labeller=Labeller.of_generated(generator, labels))
+            config = replace(config, labeller=Labeller.of_generated(generator))
         if candidates > 1:
             generator = choosing_by_events(generator, candidates)
         return Sampling(generator, config)
@@ -264,7 +262,7 @@ class Model(Shared):
         seconds: float | None = None,
         rate_hz: float | None = None,
         losses: bool = False,
-        labels: LabelKind = False,
+        labels: bool = False,
         progress: Progress = lambda done: None,
         say: Callable[[str], None] = lambda line: None,
         overwrite: bool = False,

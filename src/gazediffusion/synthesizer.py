@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import pymovements
 
     from gazediffusion.data.windows import Windows
-    from gazediffusion.generation.label_sequences import LabelKind
     from gazediffusion.generation.settings import SamplingSettings
 
 
@@ -44,7 +43,7 @@ class Synthesizer:
         seconds: float | None = None,
         rate_hz: float | None = None,
         losses: bool = False,
-        labels: LabelKind = False,
+        labels: bool = False,
         device: str = "auto",
         **settings: Unpack[SamplingSettings],
     ) -> None:

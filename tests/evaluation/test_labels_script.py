@@ -1,4 +1,4 @@
-"""runs/annotator.py, runs/event_choice.py and runs/labels.py: all tables, by a tiny model."""
+"""runs/labels.py: all tables, by a tiny model."""
 
 from __future__ import annotations
 
@@ -14,12 +14,9 @@ import pytest
 
 import gazediffusion as gd
 from gazediffusion.evaluation.labelled_events import EventStatistics
-from gazediffusion.generation.label_sequences import Annotator, most_probable_sequence
-from gazediffusion.models.pretrained import EVENTS, LABELS
 from tests.test_documents import from_folder
 
-labels, annotator = from_folder("runs", "labels"), from_folder("runs", "annotator")
-event_choice = from_folder("runs", "event_choice")
+labels = from_folder("runs", "labels")
 
 
 @pytest.mark.slow
@@ -42,16 +39,8 @@ def test_all_tables_are_printed(
     replace(windows, validation=frozenset({"P3"})).save(tmp_path / "w.safetensors")
     folder = tmp_path / "run"
     shutil.copytree(steerable_folder, folder)
-    monkeypatch.setattr(annotator, "STEPS", 2)
     asked = [str(tmp_path / "w.safetensors"), "--model", str(folder), "--task", "dots"]
-    annotator.main([*asked, "-n", "9", "--fit", str(folder / LABELS)])
-    assert capsys.readouterr().out.count("\n| ") == 11
-    assert Annotator.load(folder).fitted_on["n_windows"] == 9
-    event_choice.main([*asked, "-n", "9", "--event", "saccade", "--fit", str(folder / EVENTS)])
-    assert capsys.readouterr().out.count("\n| ") == 4
-    labels.main(
-        [*asked, "--candidates", "2", "-n", "4", "--draws", "2", "--workers", "1", "--few", "1"]
-    )
+    labels.main([*asked, "-n", "4", "--draws", "2", "--workers", "1", "--few", "1"])
     output = capsys.readouterr().out
     assert output.count("\n### ") == 6  # the last one after each draw
     tables = output.split("\n### ")[1:]
@@ -62,8 +51,7 @@ def test_all_tables_are_printed(
     worth = tables[-1]
     for name in ("network, synthetic", "forest, real and synthetic", "forest, real, 1 participant"):
         assert name in worth
-    assert "forest, synthetic, annotator's labels" in worth
-    gap = "| generated, annotator's labels less held-out, points |"
+    gap = "| generated less held-out, points |"
     assert gap in tables[3]
     apart = next(line for line in tables[3].splitlines() if line.startswith(gap))
     assert re.search(r"\| [+-]\d+\.\d \[[+-]\d+\.\d, [+-]\d+\.\d\] \|", apart)
@@ -83,21 +71,3 @@ def test_the_distance_to_itself_is_zero_and_a_planted_defect_is_seen() -> None:
     for name in ("fixation duration (ms)", "saccade rate (1/s)", "transitions (JS)"):
         assert labels.distance_of(own, own, every, every, name) == 0
         assert labels.distance_of(defect, own, every, every, name) > 0
-
-
-def test_fitted_strengths_give_the_agreement_that_is_asked_for() -> None:
-    rng = np.random.default_rng(0)
-    log_p = np.repeat(rng.normal(0, 1.0, (60, 4, 40)), 10, axis=2)
-    p = np.exp(log_p) / np.exp(log_p).sum(axis=1, keepdims=True)
-    true = dict(zip(gd.EVENT_CLASSES, (0.6, 0.5, 0.9, 0.7), strict=True))
-    none = dict.fromkeys(gd.EVENT_CLASSES, 0.0)
-    vague = {**none, "saccade": 1.0, "pursuit": 1.5, "noise": 2.0}
-    found = [most_probable_sequence(p) + np.uint8(1)]
-    target = annotator.agreement(Annotator(true, vague, {}).draw(p, 99) + np.uint8(1), found)
-    fitted = annotator.fitted(p, found, target, {"n_windows": 60})
-    assert fitted.fitted_on == {"n_windows": 60}
-    again = annotator.agreement(fitted.draw(p, 77) + np.uint8(1), found)
-    np.testing.assert_allclose(again, target, atol=0.1)
-    # Without variation they agree far more.
-    alike = annotator.agreement(Annotator(none, none, {}).draw(p, 77) + np.uint8(1), found)
-    assert (alike - target > 0.2).all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,12 @@ import gazediffusion as gd
 from gazediffusion.data.export.npz import read_npz
 from gazediffusion.diffusion.edm import Edm
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.labelling import NOISE, Labeller, with_lost_labels
+from gazediffusion.generation.labelling import (
+    NOISE,
+    Labeller,
+    most_probable_sequence,
+    with_lost_labels,
+)
 from gazediffusion.model import Model
 from gazediffusion.models.representations import JOINT_STD
 from tests.conftest import RunCommand
@@ -235,3 +241,24 @@ def test_the_command_writes_the_column_and_says_who_labelled(
     assert frame.drop("event").equals(plain)
     assert set(frame["event"]) <= set(gd.EVENT_CLASSES)
     assert "not by hand" in (tmp_path / "a.md").read_text()
+
+
+@pytest.mark.parametrize("cost", [0.0, 0.7, 3.0])
+def test_the_sequence_is_the_best_of_all_sequences(cost: float) -> None:
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(3), (4, 6)).transpose(0, 2, 1)
+    found = most_probable_sequence(p, cost)
+    every = np.array(list(product(range(3), repeat=6)))
+    changes = np.count_nonzero(np.diff(every, axis=1), axis=1)
+    for window, own in zip(np.log(p), found, strict=True):
+        scores = window[every, np.arange(6)].sum(axis=1) - cost * changes
+        np.testing.assert_array_equal(own, every[scores.argmax()])
+
+
+def test_a_single_uncertain_sample_makes_no_event() -> None:
+    p = np.full((1, 4, 100), 0.02)
+    p[:, 0] = 0.94
+    p[0, :, 50] = [0.3, 0.66, 0.02, 0.02]
+    assert not most_probable_sequence(p).any()
+    p[0, :, 50:56] = np.array([0.02, 0.94, 0.02, 0.02])[:, None]
+    assert np.flatnonzero(most_probable_sequence(p)[0]).tolist() == [50, 51, 52, 53, 54, 55]

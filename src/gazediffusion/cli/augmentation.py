@@ -12,7 +12,6 @@ import typer
 from gazediffusion.cli import progress
 from gazediffusion.cli.console import exit_stopped, kept_place, out, plain, warn
 from gazediffusion.cli.options import (
-    AnnotatorLabels,
     BatchSize,
     BlinkAfter,
     BlinkBefore,
@@ -62,7 +61,6 @@ def augment(
             show_default=False,
         ),
     ] = None,
-    annotator_labels: AnnotatorLabels = False,
     held_out: Annotated[
         list[str] | None,
         typer.Option(
@@ -138,7 +136,7 @@ def augment(
                 same_participant=groups_of(same_participant),
                 cleaning=cleaning_of(eye, blink_before, blink_after, max_speed),
                 losses=losses,
-                labels="annotator" if annotator_labels else labels,
+                labels=labels,
                 quality=quality,
                 precision=precision,
                 batch_size=batch_size,

@@ -19,7 +19,6 @@ from gazediffusion.cli.console import (
 )
 from gazediffusion.cli.options import (
     Address,
-    AnnotatorLabels,
     BatchSize,
     Candidates,
     Compiled,
@@ -307,7 +306,6 @@ def generate(
             "the same without it.",
         ),
     ] = False,
-    annotator_labels: AnnotatorLabels = False,
     screen: ScreenPx = None,
     screen_cm: ScreenCm = None,
     distance_cm: DistanceCm = None,
@@ -364,7 +362,7 @@ def generate(
                 seconds=seconds,
                 rate_hz=rate,
                 losses=losses,
-                labels="annotator" if annotator_labels else labels,
+                labels=labels,
                 progress=bar,
                 say=lambda line: out.print(plain(line)),
                 overwrite=overwrite,

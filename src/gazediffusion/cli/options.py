@@ -33,13 +33,6 @@ Format = Annotated[
         "paper's txt), table or a plug-in's.",
     ),
 ]
-AnnotatorLabels = Annotated[
-    bool,
-    typer.Option(
-        "--annotator-labels",
-        help="Add labels that vary as hand labels do, instead of the most probable ones.",
-    ),
-]
 Compiled = Annotated[
     bool | None,
     typer.Option(

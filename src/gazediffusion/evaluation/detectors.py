@@ -3,7 +3,7 @@
 They measure what labelled windows are worth as training data. Both see the usual features of a
 sample (speed at several scales and direction, as Startsev et al. 2019, dispersion and
 straightness), in degrees, and give probabilities; labels are the most probable sequence of
-`generation.label_sequences`. The network is dilated convolutions in time (Elmadjian et al. 2022 use
+`generation.labelling`. The network is dilated convolutions in time (Elmadjian et al. 2022 use
 such a one for GazeCom).
 """
 
@@ -22,7 +22,7 @@ from torch.nn import functional
 from gazediffusion.data.recordings import EVENT_CLASSES
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.label_sequences import most_probable_sequence
+from gazediffusion.generation.labelling import most_probable_sequence
 
 Floats = NDArray[np.float32]
 Labels = NDArray[np.uint8]

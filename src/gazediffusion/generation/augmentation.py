@@ -24,8 +24,7 @@ from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.generation.constraints import window_starts
 from gazediffusion.generation.generator import DiffusionGenerator
-from gazediffusion.generation.label_sequences import Labels
-from gazediffusion.generation.labelling import Labeller, can_label, with_lost_labels
+from gazediffusion.generation.labelling import Labeller, Labels, can_label, with_lost_labels
 from gazediffusion.generation.losses import LossModel
 from gazediffusion.generation.study import AugmentConfig, OnRecording, Original, Study
 from gazediffusion.geometry import Floats
@@ -74,7 +73,7 @@ class Augmenter:
                 remedy="choose one that is, as the default model",
             )
         if self.config.labels:
-            Labeller.of_generated(self.generator, self.config.labels)  # refuses what it has not
+            Labeller.of_generated(self.generator)  # refuses what it has not
 
     @cached_property
     def loss_model(self) -> LossModel | None:
@@ -86,7 +85,7 @@ class Augmenter:
         made, is_asked = self.generator, self.config.labels
         if is_asked is None:
             is_asked = study.has_labels and can_label(made.run)
-        return Labeller.of_generated(made, is_asked) if is_asked else None
+        return Labeller.of_generated(made) if is_asked else None
 
     def read(
         self, recordings: Recordings, on_recording: OnRecording = lambda recording: None

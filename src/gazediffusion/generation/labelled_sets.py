@@ -24,8 +24,7 @@ from gazediffusion.data.resampling import read_clock
 from gazediffusion.errors import GazeError
 from gazediffusion.files import require_writable, write_json, written_whole
 from gazediffusion.generation.gaps import FEWEST_SAMPLES, Gaps, find_gaps
-from gazediffusion.generation.label_sequences import Labels
-from gazediffusion.generation.labelling import NOISE, Labeller, Progress
+from gazediffusion.generation.labelling import NOISE, Labeller, Labels, Progress
 from gazediffusion.generation.model_grid import (
     OTHER_ANGLE,
     model_screen,

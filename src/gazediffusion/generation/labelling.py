@@ -3,8 +3,8 @@
 A network with channels of labels was trained to denoise them beside gaze that it is given in full.
 At the highest noise level its estimate of them is their mean given the gaze alone, and thus the
 probability of each class (`edm`: D estimates E[x_0 | x]). So labelling takes one evaluation, and a
-second one of the mirrored gaze. Labels are the most probable sequence, or drawn as an annotator
-would give them (`label_sequences`).
+second one of the mirrored gaze. Labels are the most probable sequence of classes, with a price on
+every change of class (Viterbi 1967), so that no label flickers for a sample.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from gazediffusion.conditioning import Condition
 from gazediffusion.conditioning.sequences import Sequences
@@ -24,13 +25,6 @@ from gazediffusion.data.recordings import EVENT_CLASSES
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.constraints import window_starts
-from gazediffusion.generation.label_sequences import (
-    CHANGE_COST,
-    Annotator,
-    LabelKind,
-    Labels,
-    most_probable_sequence,
-)
 from gazediffusion.geometry import Floats, Screen
 from gazediffusion.models.checkpoint import Run
 from gazediffusion.models.representations import JOINT_STD, Joint
@@ -39,7 +33,11 @@ from gazediffusion.models.unet import UNet
 if TYPE_CHECKING:
     from gazediffusion.generation.generator import DiffusionGenerator
 
+Labels = NDArray[np.uint8]
 Progress = Callable[[float], None]
+# A change of class costs as much as e^3 times the probability; chosen by event F1 on GazeCom's
+# training participants among 1, 2, 3 and 4.
+CHANGE_COST = 3.0
 NOISE = EVENT_CLASSES.index("noise") + 1
 _LEAST = 1e-3  # probability of any class at any sample
 _MIRRORED = ((False, False), (True, True))  # axes
@@ -51,13 +49,11 @@ class Labeller:
     """A trained run with channels of labels; any other is refused.
 
     batch_size: windows at a time. bf16: bfloat16 arithmetic. Both change speed, not the method.
-    annotator: draws labels that vary as hand labels do; None gives the most probable ones.
     """
 
     run: Run
     batch_size: int = 16
     bf16: bool = False
-    annotator: Annotator | None = None
 
     def __post_init__(self) -> None:
         if not can_label(self.run):
@@ -68,41 +64,27 @@ class Labeller:
             )
 
     @classmethod
-    def of_generated(cls, made: DiffusionGenerator, kind: LabelKind = True) -> Labeller:
+    def of_generated(cls, made: DiffusionGenerator) -> Labeller:
         """What labels the gaze of a generator."""
-        if kind not in (True, "annotator"):
-            raise GazeError(f"`labels` must be true, false or annotator, not {kind!r}")
-        labeller = cls(made.run, made.batch_size, made.bf16)
-        is_drawn = kind == "annotator"
-        return replace(labeller, annotator=Annotator.load(made.run.path)) if is_drawn else labeller
+        return cls(made.run, made.batch_size, made.bf16)
 
     def describe(self) -> dict[str, Any]:
         """What a card says of the labels."""
-        is_drawn = self.annotator is not None
         return {
             "classes": list(EVENT_CLASSES),
             "by": "the model's, given the gaze; not by hand",
             "weights_sha256": self.run.weights_sha256,
-            "method": "drawn as by an annotator" if is_drawn else "most probable sequence",
+            "method": "most probable sequence",
             "change_cost": CHANGE_COST,
-            **({"annotator": self.annotator.describe()} if self.annotator else {}),
         }
 
-    def labels(
-        self,
-        gaze: Floats,
-        progress: Progress = lambda done: None,
-        seed: int = 0,
-        first: int = 0,
-    ) -> Labels:
+    def labels(self, gaze: Floats, progress: Progress = lambda done: None) -> Labels:
         """Event classes (window, time) of normalized gaze (window, 2, time) at the model's rate.
 
         Gaze is of any length, on the model's screen, NaN where the eye is lost; lost samples are
-        noise. An annotator draws labels of windows first.. of the seed.
+        noise.
         """
-        p = self.probabilities(gaze, progress)
-        drawn = self.annotator.draw(p, seed, first) if self.annotator else most_probable_sequence(p)
-        found = drawn + np.uint8(1)
+        found = most_probable_sequence(self.probabilities(gaze, progress)) + np.uint8(1)
         found[np.isnan(gaze).any(axis=1)] = NOISE
         return found
 
@@ -176,6 +158,34 @@ class Labeller:
         augmentation = torch.zeros(n, len(conditioning.augmentations))
         augmentation[:, :2] = torch.tensor(is_flipped).float()[: augmentation.shape[1]]
         return conditioning.encode(torch.zeros(n, len(conditioning.tasks)), augmentation)
+
+
+def most_probable_sequence(probabilities: Floats, cost: float = CHANGE_COST) -> Labels:
+    """The classes (window, time), from 0 on, of largest log probability less `cost` per change.
+
+    probabilities: (window, class, time), positive.
+
+    >>> p = np.array([[[0.9, 0.9, 0.3, 0.9, 0.9, 0.1, 0.1, 0.1]]])
+    >>> most_probable_sequence(np.concatenate([p, 1 - p], axis=1)).tolist()
+    [[0, 0, 0, 0, 0, 1, 1, 1]]
+    """
+    # Time first, so that every step reads what lies together.
+    gain = np.log(probabilities.astype(np.float64)).transpose(2, 0, 1)
+    n_samples, n, n_classes = gain.shape
+    before = np.empty((n_samples, n, n_classes), dtype=np.uint8)
+    own = np.arange(n_classes, dtype=np.uint8)
+    rows = np.arange(n)
+    score = gain[0]
+    for time in range(1, n_samples):
+        best = score.argmax(axis=1)
+        changed = (score[rows, best] - cost)[:, None]
+        before[time] = np.where(score >= changed, own, best[:, None])
+        score = np.maximum(score, changed) + gain[time]
+    found = np.empty((n_samples, n), dtype=np.uint8)
+    found[-1] = score.argmax(axis=1)
+    for time in range(n_samples - 1, 0, -1):
+        found[time - 1] = before[time, rows, found[time]]
+    return np.ascontiguousarray(found.T)
 
 
 def can_label(run: Run) -> bool:

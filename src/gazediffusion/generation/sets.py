@@ -32,8 +32,7 @@ from gazediffusion.data.resampling import windows_at
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.files import require_writable, written_whole
-from gazediffusion.generation.label_sequences import Labels
-from gazediffusion.generation.labelling import Labeller, with_lost_labels
+from gazediffusion.generation.labelling import Labeller, Labels, with_lost_labels
 from gazediffusion.generation.losses import LossModel
 from gazediffusion.generation.scheduling import spans_of
 from gazediffusion.geometry import Screen
@@ -152,7 +151,7 @@ class SetConfig:
         """
         rate_hz, n_samples = self.rate_of(generator), self.n_samples(generator)
         if labels is None and self.labeller is not None:
-            labels = self.labeller.labels(gaze, seed=self.seed, first=first)
+            labels = self.labeller.labels(gaze)
         if rate_hz == generator.describe()["rate_hz"]:
             gaze = gaze[:, :, :n_samples]
         windows = generator.as_windows(gaze, self.seed, first)
@@ -216,7 +215,7 @@ def store_pieces(
         if not path.is_file():
             (gaze,) = generator.pieces(first, stop, seed, progress)
             if labeller is not None:
-                _save(_labels_of(path), labeller.labels(gaze, seed=seed, first=first))
+                _save(_labels_of(path), labeller.labels(gaze))
             _save(path, gaze)
         progress(stop)
 
@@ -286,17 +285,14 @@ class Sampling:
         return self.generator.pieces(0, self.config.n, self.config.seed, progress)
 
     def labels(
-        self,
-        gaze: NDArray[np.float32],
-        first: int = 0,
-        progress: Progress = lambda done: None,
+        self, gaze: NDArray[np.float32], progress: Progress = lambda done: None
     ) -> Labels | None:
-        """The labels (window, time) of windows first.. of the set; None of a set without.
+        """The labels (window, time) of gaze of the set; None of a set without.
 
         progress: called with the number of windows of the model's length that are labelled.
         """
-        labeller, seed = self.config.labeller, self.config.seed
-        return labeller.labels(gaze, progress, seed, first) if labeller else None
+        labeller = self.config.labeller
+        return labeller.labels(gaze, progress) if labeller else None
 
     def windows(
         self, gaze: NDArray[np.float32], first: int = 0, labels: Labels | None = None

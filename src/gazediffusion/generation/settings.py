@@ -9,7 +9,6 @@ from gazediffusion.data.cleaning import CleaningConfig
 from gazediffusion.data.scanpaths import Scanpath
 from gazediffusion.data.targets import Targets
 from gazediffusion.data.windows import Windows
-from gazediffusion.generation.label_sequences import LabelKind
 from gazediffusion.generation.rendering import Waypoint
 
 if TYPE_CHECKING:
@@ -78,8 +77,8 @@ class AugmentingSettings(TypedDict, total=False):
     times: synthetic recordings of each recording. task: of the model, for tasks that it does not
     have, or by the recordings' own. held_out: names, or windows of the study; None is the split of
     `prepare` by validation_fraction, split_seed and same_participant. cleaning: which gaze the
-    style is taken from. losses: add blinks and losses. labels: add the event class of every sample,
-    or "annotator"; None adds it where the study and the model have labels. quality, precision,
+    style is taken from. losses: add blinks and losses. labels: add the event class of every sample;
+    None adds it where the study and the model have labels. quality, precision,
     batch_size: as in `SamplingSettings`.
     """
 
@@ -92,7 +91,7 @@ class AugmentingSettings(TypedDict, total=False):
     same_participant: tuple[tuple[str, ...], ...]
     cleaning: CleaningConfig
     losses: bool
-    labels: LabelKind | None
+    labels: bool | None
     quality: str
     precision: str
     batch_size: int | None

@@ -17,7 +17,6 @@ from gazediffusion.data.recordings import Recording
 from gazediffusion.data.resampling import LowRateError, read_clock
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError, suggestion
-from gazediffusion.generation.label_sequences import LabelKind
 from gazediffusion.geometry import Screen
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ class AugmentConfig:
     windows of the study, whose training participants alone are; None splits participants as
     `prepare` does, by validation_fraction (0 holds nobody out), split_seed and same_participant.
     cleaning: which gaze the style is taken from. losses: add blinks and losses. labels: add the
-    event class of every sample, or "annotator"; None adds it where a recording of the study has
+    event class of every sample; None adds it where a recording of the study has
     labels and the model does.
     """
 
@@ -49,7 +48,7 @@ class AugmentConfig:
     same_participant: tuple[tuple[str, ...], ...] = ()
     cleaning: CleaningConfig = field(default_factory=CleaningConfig)
     losses: bool = False
-    labels: LabelKind | None = None
+    labels: bool | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.times <= 1000:

@@ -44,7 +44,7 @@ def pieces(sampling: Sampling, job: Followed, first: int = 0, stop: int | None =
     generated = partial(sampling.generator.pieces, first, stop, sampling.config.seed)
     if windows_each(sampling) == 1:
         for gaze in generated(progress):
-            yield gaze, sampling.labels(gaze, first)
+            yield gaze, sampling.labels(gaze)
             first += len(gaze)
     else:
         yield from in_turns(partial(_long, sampling, generated, first, progress, job))
@@ -74,5 +74,5 @@ def _long(
         end_turn()
 
     for gaze in generated(paced):
-        yield gaze, sampling.labels(gaze, first, labelled)
+        yield gaze, sampling.labels(gaze, labelled)
         first += len(gaze)

@@ -118,8 +118,6 @@ class GenerationRequest:
         words += ["-n", str(self.n)]
         for name, value in self.settings.items():
             flag = "rate" if name == "rate_hz" else name.replace("_", "-")
-            if (name, value) == ("labels", "annotator"):
-                flag, value = "annotator-labels", True
             for one in value if isinstance(value, list) else [value]:
                 words += [f"--{flag}"] if one is True else [f"--{flag}", str(one)]
         return shlex.join(words)

@@ -93,11 +93,10 @@ Losses = Annotated[
     ),
 ]
 Labels = Annotated[
-    bool | Literal["annotator"],
+    bool,
     Field(
         description="Add the event class of every sample, also in files: fixation, saccade, "
-        "pursuit or noise, of a model with labels. The gaze is the same without. annotator: "
-        "labels that vary as hand labels do, instead of the most probable ones.",
+        "pursuit or noise, of a model with labels. The gaze is the same without.",
     ),
 ]
 At = Annotated[

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import APIRouter, File, Form, Request, UploadFile
 from fastapi.responses import Response
@@ -81,7 +81,7 @@ async def generate_upload(
         bool | None, EMPTY_IS_NONE, Form(description="Add blinks and losses of the eye.")
     ] = None,
     labels: Annotated[
-        bool | Literal["annotator"] | None,
+        bool | None,
         EMPTY_IS_NONE,
         Form(description="Add the event class of every sample."),
     ] = None,
