@@ -1,17 +1,19 @@
 """How long one window takes: the paper's sampler, the package's default, and peers', in one run.
 
-    python benchmarks/generate.py [--device auto] [-n 4] [--model joint] [-o times.json]
+    python benchmarks/generate.py [--device auto] [-n 4] [-o docs/results/speed_cpu.json]
 
 Windows are made n at a time; on a GPU four times n of them, since the CPU draws the noise of one
 batch while the GPU makes another. "paper" is the 19.35 M network with 100 DDIM steps, as `generate
 --model position` runs it; "diffusers" steps the same network with diffusers' scheduler;
-"denoising-diffusion-pytorch" is that package's own 1-D network and sampler, where it is installed.
+"denoising-diffusion-pytorch" is that package's own 1-D network and sampler, where it is
+installed. The last table has recordings of a minute, whose windows are made one after another,
+beside as many seconds of gaze in windows.
 """
 
 from __future__ import annotations
 
-import argparse
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,15 +21,18 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+import gazediffusion as gd
 from gazediffusion.device import choose_device
-from gazediffusion.files import write_json
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.qualities import QUALITIES, default_batch_size
 from gazediffusion.models.checkpoint import Run
-from gazediffusion.models.pretrained import load_model
+
+sys.path.append(str(Path(__file__).parents[1] / "experiments"))
+from report import Result, options
 
 LENGTH = 2000
 MEASURED_S = 3.0
+MINUTE_S, WINDOW_S = 60.0, 8.0
 
 
 def by_generator(generator: DiffusionGenerator) -> Callable[[int], object]:
@@ -95,17 +100,31 @@ def _wait(device: torch.device) -> None:
         torch.cuda.synchronize()
 
 
+def minutes(model: gd.Model, n: int) -> dict[str, float]:
+    """Seconds of n recordings of a minute, and of as much gaze in windows."""
+
+    def seconds(n_windows: int, length_s: float | None = None) -> float:
+        taken = []
+        for _ in range(3):
+            begun = time.perf_counter()
+            model.sample(n_windows, task="reading", seconds=length_s)
+            taken.append(time.perf_counter() - begun)
+        return statistics.median(taken)
+
+    n_all = round(n * MINUTE_S / WINDOW_S)
+    long, windows = seconds(n, MINUTE_S), seconds(n_all) * n * MINUTE_S / WINDOW_S / n_all
+    return {"recordings": n, "minutes (s)": long, "windows (s)": windows, "ratio": long / windows}
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", default="auto")
+    parser = options(__doc__, "speed_cpu")
     parser.add_argument("-n", type=int, default=None, help="windows at a time")
-    parser.add_argument("--model", default="default", help="a run of the joint recipe, or its name")
-    parser.add_argument("-o", "--output", type=Path, help="times for runs/frontier.py")
-    arguments = parser.parse_args()
-    device = choose_device(arguments.device)
-    paper, joint = (load_model(name, device=device) for name in ("position", arguments.model))
+    given = parser.parse_args()
+    device = choose_device(given.device)
+    model = gd.load(given.model, device=given.device)
+    paper, joint = gd.load("position", device=given.device).run, model.run
     n, n_joint = (
-        arguments.n or (default_batch_size(run) if device.type == "cuda" else 4)
+        given.n or (default_batch_size(run) if device.type == "cuda" else 4)
         for run in (paper, joint)
     )
     ways: dict[str, tuple[Callable[[int], object] | None, int]] = {
@@ -118,23 +137,21 @@ def main() -> None:
         for precision in ("fp32", "bf16"):
             generator = DiffusionGenerator.of_quality(joint, quality, precision, batch_size=n_joint)
             ways[f"{recipe.name}, {quality}, {precision}"] = (by_generator(generator), n_joint)
-    on_gpu = device.type == "cuda"
-    name = torch.cuda.get_device_name() if on_gpu else f"{torch.get_num_threads()} CPU cores"
-    print(f"{name}, {n} windows at a time, joint {n_joint}")
-    print(f"{'':38} {'s/window':>9} {'faster':>8}")
+    if given.tiny:
+        ways = dict([ways.popitem()])
+    result = Result.of(given, model, n=n)
     times: dict[str, float] = {}
     for label, (generate, size) in ways.items():
         if generate is None:
-            print(f"{label:38} {'not installed':>18}")
+            result.say(f"{label}: not installed")
             continue
-        seconds = seconds_per_window(generate, size, device)
-        times[label] = seconds
-        faster = next(iter(times.values())) / seconds
-        print(f"{label:38} {seconds:9.5f} {faster:7.1f}x", flush=True)
-        if arguments.output is not None:
-            write_json(arguments.output, {"machine": name, "seconds": times})
-    if arguments.output is not None:
-        print(f"wrote {arguments.output}")
+        times[label] = seconds_per_window(generate, size, device)
+        faster = next(iter(times.values())) / times[label]
+        cells = {"at a time": size, "s/window": times[label], "faster": faster}
+        result.add("window", {"sampler": label, **cells})
+    for n_long in () if given.tiny else (1, 16):
+        result.add("minute", minutes(model, n_long))
+    result.save()
 
 
 if __name__ == "__main__":

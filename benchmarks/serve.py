@@ -1,12 +1,12 @@
 """Fifty concurrent clients of a server for a minute: lost and wrong responses, rate, memory.
 
-    python benchmarks/serve.py [--seconds 60] [--clients 50] [--model RUN] [--workers 1 2]
+    python benchmarks/serve.py [--seconds 60] [--clients 50] [--model RUN]
 
 Each client repeatedly requests the models, windows as JSON, as a stream or as Parquet, or sends a
 recording, as soon as its last response is complete. Every response is compared with the library's.
 A response 429 is counted, and its request repeated after the time it states. Without --model a
-tiny joint model is trained first. --workers: of `serve`; the same load for each number. On a CPU,
-`OMP_NUM_THREADS` is of the server and its workers alike, and of the expected responses.
+tiny joint model is trained first. On a CPU, `OMP_NUM_THREADS` is of the server and of the expected
+responses alike.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Expected:
         self.gaze = {}
         self.parquet = {}
         for seed in SEEDS:
-            windows = model.sample(3, seed=seed, quality="fast", batch_size=BATCH_CPU)
+            windows = model.sample(3, seed=seed, batch_size=BATCH_CPU)
             self.gaze[seed] = windows.to_numpy()
             path, *_ = windows.save(folder / "expected" / f"{seed}.parquet")
             self.parquet[seed] = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -94,7 +94,7 @@ class Tally:
 
 async def send(client: httpx2.AsyncClient, kind: str, seed: int, n: int, expected: Expected) -> Any:
     """One request: its response, and whether it is correct."""
-    fields: dict[str, str | int] = {"n": n, "seed": seed, "quality": "fast"}
+    fields: dict[str, str | int] = {"n": n, "seed": seed}
     if kind == "models":
         response = await client.get("/api/models")
         return response, lambda: len(response.json()["models"]) > 0
@@ -177,23 +177,21 @@ def memory_mb(pid: int) -> float:
     return total
 
 
-def measure(model: str, n_workers: int, n_clients: int, seconds: float, expected: Expected) -> None:
-    """Print what the clients of a server with so many workers find."""
+def measure(model: str, n_clients: int, seconds: float, expected: Expected) -> None:
+    """Print what the clients of a server find."""
     started = time.monotonic()
     command = ["gazediffusion", "serve", "--port", "0", "--no-open", "--model", model]
     server = subprocess.Popen(
-        [sys.executable, "-u", "-m", *command, "--workers", str(n_workers)],
-        stdout=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-u", "-m", *command], stdout=subprocess.PIPE, text=True
     )
     try:
         assert server.stdout is not None
         found = re.search(r"http://\S+:\d+", server.stdout.readline())
         assert found is not None
         assert httpx2.get(found[0]).status_code == 200
-        print(f"\nworkers {n_workers}: page available after {time.monotonic() - started:.2f} s")
+        print(f"page available after {time.monotonic() - started:.2f} s")
         started = time.monotonic()
-        httpx2.get(f"{found[0]}/api/generate/stream?n=1&quality=fast", timeout=60)
+        httpx2.get(f"{found[0]}/api/generate/stream?n=1", timeout=60)
         print(f"first window {time.monotonic() - started:.2f} s later")
         # Two halves: the second must not add to what the first has loaded and cached.
         memory = [memory_mb(server.pid)]
@@ -228,14 +226,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--clients", type=int, default=50)
     parser.add_argument("--model")
-    parser.add_argument("--workers", type=int, nargs="+", default=[1])
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         model = given.model or tiny_model(folder)
         expected = Expected(model, folder)
-        for n_workers in given.workers:
-            measure(str(model), n_workers, given.clients, given.seconds, expected)
+        measure(str(model), given.clients, given.seconds, expected)
 
 
 if __name__ == "__main__":

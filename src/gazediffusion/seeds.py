@@ -8,6 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+# Version of the random streams, beside every measured number: it is raised when a seed begins to
+# give other windows.
+STREAMS = 1
+
 
 def seed_for(*words: int) -> int:
     """A 63-bit seed for these numbers (0 or more), independent of that of any others."""

@@ -23,7 +23,7 @@ from gazediffusion.geometry import Floats
 Span = tuple[int, int]  # windows first, stop
 Progress = Callable[[float], None]
 Drawn = TypeVar("Drawn")
-PART_SIZE = 4  # windows at most; benchmarks/shared.py
+PART_SIZE = 4  # windows at most
 _POLL_S = 0.05  # how often progress is passed on
 
 
