@@ -82,7 +82,7 @@ PRESENT = [page for page in PAGES if page.name not in ("log.md", "CHANGELOG.md")
 
 @pytest.mark.parametrize("page", PRESENT, ids=path_id)
 def test_every_script_that_is_named_exists(page: Path) -> None:
-    scripts = r"\b((?:runs|benchmarks|examples|docs)/[a-z_/]+\.(?:py|md|png))\b"
+    scripts = r"\b((?:experiments|examples|docs)/[a-z_/]+\.(?:py|md|png))\b"
     for script in re.findall(scripts, page.read_text()):
         assert (ROOT / script).exists(), f"{script} is missing"
 
@@ -329,7 +329,7 @@ def test_documents_use_the_words_of_the_field(path: Path) -> None:
 
 
 def test_the_code_uses_the_words_of_the_field() -> None:
-    names = ("tests", "examples", "benchmarks", "runs", "docs/gallery", "docs/_ext")
+    names = ("tests", "examples", "benchmarks", "experiments", "docs/gallery", "docs/_ext")
     folders = (SOURCE, *(ROOT / name for name in names))
     found = [
         line

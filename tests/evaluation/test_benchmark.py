@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from scipy.spatial.distance import jensenshannon
 
 import gazediffusion as gd
 from gazediffusion.data.windows import Windows
-from gazediffusion.document import Estimate
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation import benchmark, benchmark_definition
 from gazediffusion.evaluation.benchmark import row_of
@@ -39,7 +37,7 @@ from gazediffusion.evaluation.quantities import GroupMeans, Measured
 from gazediffusion.files import read_json
 from tests.conftest import SCREEN, RunCommand
 from tests.gaze import as_synthetic, simulated_windows, with_noise
-from tests.test_documents import ROOT, from_folder
+from tests.test_documents import ROOT
 
 N = 140
 TASK = "free_viewing"
@@ -241,51 +239,12 @@ def test_version_1_is_as_it_was_published() -> None:
     assert found == pytest.approx([8.98688, 95.4245, 0.01, 0.00687279], rel=1e-4)
 
 
-def test_the_tables_of_the_page_are_those_of_the_rows() -> None:
-    page = (ROOT / "docs" / "benchmark.md").read_text(encoding="utf-8")
-    script = from_folder("runs", "benchmark")
-    assert script.page(page, ROOT / "docs" / "benchmark") == page
+def test_the_published_rows_are_of_the_published_definitions() -> None:
     rows = [BenchmarkRow.load(path) for path in (ROOT / "docs" / "benchmark").glob("*/*.json")]
     assert len(rows) > 15
     for row in rows:
         assert row.definition_sha256 == VERSION_1[row.task]
         assert row.n_windows == find_definition(row.task).n_windows
-
-
-def test_the_deep_test_is_added_to_a_row_and_nothing_else_of_it_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    script = from_folder("runs", "benchmark_deep")
-    rows = ROOT / "docs" / "benchmark"
-    auc = {"8 s": Estimate(0.75, [0.7, 0.8])}
-    settings = {key: getattr(script.DEEP, key) for key in script.DEEP_SETTINGS}
-    found = {"deep_auc": auc, "deep_windows_sha256": "other", "deep_settings": settings}
-    for path in rows.glob("movies/*.json"):
-        job = script.Job("movies", path.stem, Path("-"), path, None, None, script.DEEP)
-        script.add(job, found, {"8 s": Estimate(0.5)}, tmp_path)
-        before, after = (
-            one.read_text(encoding="utf-8").partition('"deep_auc"')[::2]
-            for one in (path, tmp_path / "movies" / path.name)
-        )
-        assert before[0] == after[0]
-        assert before[1].partition('"trained_on"')[2] == after[1].partition('"trained_on"')[2]
-        row = BenchmarkRow.load(tmp_path / "movies" / path.name)
-        assert row.deep_auc == auc
-        assert row.deep_floor["8 s"].value == 0.5
-    assert "8 s 0.75 (windows generated anew)" in capsys.readouterr().out
-    # Rows that are done, and rows without a set, are not computed; a floor is taken from a row.
-    names = ["gazediffusion, fast", "baseline uniform", *script.PAPER.values()]
-    monkeypatch.setattr(script, "candidates", lambda *given: [(name,) for name in names])
-    monkeypatch.setattr(script.gd.Windows, "load", lambda path: None)
-    (tmp_path / "movies-position.safetensors").touch()
-    given = Namespace(windows=["movies=-"], peers=None, sets=tmp_path, rows=rows, output=tmp_path)
-    assert list(script.jobs_of(given, script.DEEP)) == []
-    assert len(list(script.jobs_of(given, replace(script.DEEP, n_steps=9)))) == 4
-    given.output = tmp_path / "further"
-    stems = [job.stem for job in script.jobs_of(given, script.DEEP)]
-    expected = [*names[:2], "the paper's position recipe"]
-    assert stems == ["floor", *map(script.stem_of, expected)]
-    assert "the-paper-s-velocity-recipe: its set is not there" in capsys.readouterr().out
 
 
 def test_a_row_of_a_peers_file_is_written_without_polars(tmp_path: Path) -> None:

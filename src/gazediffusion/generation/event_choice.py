@@ -4,7 +4,7 @@ A network can give events of a class less often than recordings have them, as pu
 Both windows have the same condition and different noise. The second is taken with the odds
 exp(sum over classes of weight x difference of the numbers of events), so that the distribution of
 everything else changes as little as it can. Weights are fitted so that the mean number of events is
-that of the training participants' windows (runs/event_choice.py).
+that of the training participants' windows.
 """
 
 from __future__ import annotations
