@@ -55,7 +55,7 @@ def main(paths: Sequence[Path] = (), n: int = 100, steps: int = 300, participant
     real, test = windows.train.subsample(n), windows.held_out.subsample(n)
     print(f"recorded: {real}; tested on: {test}")
     model = gd.load("default")
-    synthetic = model.sample(n, task="movies", seed=0, labels=True, candidates=2)
+    synthetic = model.sample(n, task="movies", seed=0, labels=True)
     print(f"synthetic: {synthetic}")
     kinds = [f"{unit} {name}" for unit in ("sample", "event") for name in gd.EVENT_CLASSES]
     print(f"| detector, trained on | {' | '.join(kinds)} |\n|---|{'---:|' * len(kinds)}")

@@ -159,8 +159,6 @@ def steerable_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def labelling_run(steerable_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tiny steerable run, so sure of its labels that they change; with all their tables."""
     from gazediffusion.data.recordings import EVENT_CLASSES
-    from gazediffusion.generation.event_choice import EventChoice
-    from gazediffusion.models import pretrained
     from gazediffusion.models.tensors import load_tensors, save_tensors
 
     folder = tmp_path_factory.mktemp("labelling") / "labelling"
@@ -170,8 +168,6 @@ def labelling_run(steerable_folder: Path, tmp_path_factory: pytest.TempPathFacto
     tensors["head.2.bias"][-len(EVENT_CLASSES) :] = 0
     (folder / "best.safetensors").unlink()
     save_tensors(folder / "best.safetensors", tensors, header)
-    choice = EventChoice("dots", {"saccade": 2.0}, {})
-    choice.save(folder / pretrained.EVENTS)
     return folder
 
 

@@ -21,7 +21,7 @@ from gazediffusion.diffusion.likelihood import Bound
 from gazediffusion.errors import GazeError
 from gazediffusion.files import require_free, require_writable
 from gazediffusion.generation.augmentation import Augmenter
-from gazediffusion.generation.candidates import choosing_by_events, n_by_events, n_candidates
+from gazediffusion.generation.candidates import n_candidates
 from gazediffusion.generation.filling import FillConfig, Filler, filled
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.labelled_sets import RecordingLabeller
@@ -241,13 +241,9 @@ class Model(Shared):
             format=format,
             screen=screen,
         )
-        if (candidates := n_by_events(settings, labels)) > 1:
-            settings = {**settings, "candidates": 1}
         generator = self.generator(n, seed, seconds, **settings)
         if labels:
             config = replace(config, labeller=Labeller.of_generated(generator))
-        if candidates > 1:
-            generator = choosing_by_events(generator, candidates)
         return Sampling(generator, config)
 
     def sample_to(

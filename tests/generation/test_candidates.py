@@ -117,7 +117,7 @@ def test_candidates_that_cannot_be_chosen_are_refused(run: Run, style: Style) ->
     for problem, settings in cases.items():
         with pytest.raises(GazeError, match=problem):
             replace(generator(run, style), **settings)  # type: ignore[arg-type]
-    with pytest.raises(GazeError, match="compared with a recording"):
+    with pytest.raises(GazeError, match="compared with a recording; give `like`"):
         DiffusionGenerator(run, candidates=2)
 
 

@@ -50,7 +50,7 @@ def test_the_card_has_the_metadata_that_the_hub_reads(
     packaged = hub.ModelCard.load(tmp_path / "packaged" / "README.md")
     assert packaged.data.license == "mit"
     assert "Dorr, Martinetz" in packaged.text  # the data's terms go along
-    for name in ("events.json", "losses.json", "scores.json"):
+    for name in ("losses.json", "scores.json"):
         expected = (pretrained_folder() / "joint" / name).read_bytes()
         assert (tmp_path / "packaged" / name).read_bytes() == expected
 

@@ -66,22 +66,6 @@ def classes_of(window: dict[str, Any]) -> list[int]:
     return numbers
 
 
-def test_a_request_chooses_windows_by_their_events_as_the_library_does(
-    labelling: TestClient, labelling_run: Path, labelled: gd.Windows
-) -> None:
-    asked = {"labels": True, "candidates": 2, **DOTS}
-    upload = "/api/generate/upload"
-    found = labelling.post(upload, data={"n": N, **asked}).json()
-    assert found["card"]["sampling"]["choice"] == {"weights": {"saccade": 2.0}}
-    expected = gd.load(labelling_run).sample(N, batch_size=BATCH_CPU, **asked)
-    for window, labels in zip(found["windows"], expected.cut_labels(), strict=True):
-        assert classes_of(window) == labels.tolist()
-    refused = labelling.post(upload, data={"n": N, "candidates": 2, **DOTS})
-    assert "give `like` or `labels`" in error_of(refused, 422)
-    many = labelling.post(upload, data={"n": 8, **asked})
-    assert "are generated as 16" in error_of(many, 422)
-
-
 def test_labels_of_json_are_those_of_the_library_in_as_few_events_as_possible(
     labelling: TestClient, labelled: gd.Windows
 ) -> None:

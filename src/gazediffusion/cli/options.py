@@ -150,8 +150,7 @@ Candidates = Annotated[
     int | None,
     typer.Option(
         help="Number of candidates per window of --like; the ones closest to the recording are "
-        "kept. Default: 8, with a scanpath, targets or waypoints 1. With --labels, 2 give movies "
-        "the recorded number of pursuits.",
+        "kept. Default: 8, with a scanpath, targets or waypoints 1.",
         show_default=False,
     ),
 ]

@@ -29,7 +29,6 @@ from gazediffusion.generation import qualities
 from gazediffusion.generation.candidates import (
     Blocks,
     chosen_pieces,
-    describe_choice,
     require_choice,
 )
 from gazediffusion.generation.constraints import (
@@ -40,7 +39,6 @@ from gazediffusion.generation.constraints import (
     window_starts,
 )
 from gazediffusion.generation.edm_sampling import Guidance, sample_edm, sequences_of, solve_of
-from gazediffusion.generation.event_choice import EventChoice
 from gazediffusion.generation.noise_level import at_noise_level, noise_level
 from gazediffusion.generation.qualities import SamplerName, settings_of
 from gazediffusion.generation.scheduling import Progress, Span, drawn_ahead, in_parts, spans_of
@@ -50,8 +48,7 @@ from gazediffusion.models.representations import Joint
 from gazediffusion.models.unet import UNet
 from gazediffusion.seeds import seed_for
 
-# Names the streams of random numbers of windows after the first of long gaze, and of replicates.
-_CONTINUED, _REPLICATE = 4, 7
+_CONTINUED = 4  # names the random numbers of windows after the first of long gaze
 
 
 @dataclass(frozen=True)
@@ -69,9 +66,7 @@ class DiffusionGenerator:
     constraints: what windows keep to. Summary statistics are then left to the model, and so is
         the resolution where samples are known.
     style: of whom summary statistics are drawn, in the style's task; also beside constraints.
-    candidates: of each window, from which those in the style, or of the `choice` by events, are
-        taken (candidates.py).
-    replicate: which realization of the noise; windows of all have the same conditions.
+    candidates: of each window, from which those in the style are taken (candidates.py).
     """
 
     run: Run
@@ -87,8 +82,6 @@ class DiffusionGenerator:
     is_taskless: bool = False
     style: Style | None = None
     candidates: int = 1
-    choice: EventChoice | None = None
-    replicate: int = 0
 
     def __post_init__(self) -> None:
         config = self.run.config
@@ -156,7 +149,8 @@ class DiffusionGenerator:
                 condition["constraints"] = self.constraints.describe()
             elif self._draws_course:
                 condition["course"] = "targets or positions drawn"
-            condition |= describe_choice(self)
+            if self.style is not None:
+                condition |= {"like": dict(self.style.origin), "candidates": self.candidates}
             return {"sampler": sampler, "steps": steps, "bf16": self.bf16, **condition}
         if sampler == "ancestral":
             return {"sampler": "ancestral", "steps": recipe.diffusion_steps, "eta": 1.0}
@@ -332,7 +326,6 @@ class DiffusionGenerator:
         return quantized(gaze, drawn.steps, drawn.grids, uniforms)
 
     def _noise(self, first: int, stop: int, seed: int) -> WindowNoise:
-        seed = seed_for(seed, _REPLICATE, self.replicate) if self.replicate else seed
         shape = (self.run.config.recipe.gaze_channels, self.run.config.length)
         device = next(self.run.network.parameters()).device
         return WindowNoise(seed, range(first, stop), shape, device)

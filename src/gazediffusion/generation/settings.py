@@ -34,8 +34,7 @@ class SamplingSettings(SteeringSettings, total=False):
     task: of all windows; None draws the training mixture. like: recordings of one participant, 8 s
     or more in a row, in whose style windows are generated; of one task, for which they are taken
     where `task` is given. candidates: number of candidates per window of `like`, of which the
-    closest are kept; 8 by default, 1 with scanpaths, targets and waypoints. Without
-    `like`, 2 take windows with labels by their events; 1 by default.
+    closest are kept; 8 by default, 1 with scanpaths, targets and waypoints.
     quality: fast, default or best. sampler, steps: override the quality's. eta: of DDIM.
     guidance: classifier-free guidance scale of the task. precision: auto, fp32 or bf16.
     batch_size: changes speed, never the windows.

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gazediffusion.models.checkpoint import Run, RunConfig, write_config
-from gazediffusion.models.pretrained import EVENTS, LOSSES, SCORES
+from gazediffusion.models.pretrained import LOSSES, SCORES
 from gazediffusion.models.tensors import save_tensors
 
-BESIDE = (EVENTS, LOSSES, SCORES)
+BESIDE = (LOSSES, SCORES)
 
 
 def copy_run(

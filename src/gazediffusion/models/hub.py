@@ -1,7 +1,7 @@
 """Model folders in the format of the Hugging Face hub: saved, shared and loaded.
 
 A folder has config.json, model.safetensors (the averaged weights in single precision),
-conditioning.safetensors, events.json, losses.json and scores.json where the model has
+conditioning.safetensors, losses.json and scores.json where the model has
 them, and README.md, a model card whose YAML head names licence, tags and library. Nothing in it is
 executed on loading.
 The names of the recordings that a model was trained on are left out.

@@ -144,7 +144,7 @@ class GenerationFields(BaseModel):
 class UploadFields(GenerationFields):
     """The same beside the files of /api/generate/upload.
 
-    candidates: windows generated for each window of `like`, or by their events with `labels`.
+    candidates: windows generated for each window of `like`.
     """
 
     candidates: int | None = None

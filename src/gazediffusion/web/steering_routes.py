@@ -57,7 +57,7 @@ async def generate_upload(
         EMPTY_IS_NONE,
         Form(
             description="Number of candidates per window of `like`; the closest ones are kept; "
-            "default: 8. With `labels` alone, 2 choose windows by their events."
+            "default: 8."
         ),
     ] = None,
     at: Annotated[

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 WEIGHTS = "weights.safetensors"
 LOSSES = "losses.json"  # in the folder of a model: `generation.losses.LossModel`
-EVENTS = "events.json"  # in the folder of a model: `generation.event_choice.EventChoice`
 SCORES = "scores.json"  # in the folder of a model: `scoring.calibration.Calibration`
 HUB_PREFIX = "hf:"  # before the name of a repository of the Hugging Face hub
 DEFAULT = "joint"  # the model taken where none is named
