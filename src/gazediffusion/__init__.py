@@ -53,8 +53,7 @@ if TYPE_CHECKING:
     from gazediffusion.model import Model, load, train
     from gazediffusion.models.listing import list_models
     from gazediffusion.models.recipes import RECIPES, Recipe
-    from gazediffusion.plotting.gallery import plot_windows
-    from gazediffusion.plotting.overview import plot_recording
+    from gazediffusion.plotting.gaze import plot_recording, plot_windows
     from gazediffusion.plugins import Plugin, find_plugins
     from gazediffusion.reproduction.reproduction import reproduce
     from gazediffusion.scoring.scores import Scores
@@ -109,8 +108,8 @@ _HOME = {
     "load": "model",
     "parse_position": "data.scanpaths",
     "parse_waypoint": "data.scanpaths",
-    "plot_recording": "plotting.overview",
-    "plot_windows": "plotting.gallery",
+    "plot_recording": "plotting.gaze",
+    "plot_windows": "plotting.gaze",
     "prepare": "data.preparing",
     "read": "data.reading",
     "read_scanpaths": "data.scanpaths",

@@ -12,6 +12,7 @@ from gazediffusion.data.windows import Windows
 from gazediffusion.plotting.evaluation import (
     FIGURES,
     draw_all,
+    draw_auc,
     draw_curve,
     draw_floor_ratios,
     draw_histogram,
@@ -19,9 +20,8 @@ from gazediffusion.plotting.evaluation import (
     draw_pair,
     set_styles,
 )
-from gazediffusion.plotting.style import house_style
+from gazediffusion.plotting.style import BLUE, house_style
 from tests.conftest import SCREEN
-from tests.plotting.test_deep import deep_results
 
 SETS = ("position", "kinematic-markov")
 QUANTITIES = {
@@ -36,6 +36,17 @@ QUANTITIES = {
     "velocity": "v_x v_y speed log_speed turning_angle path_length",
     "degrees": "fixation_duration_s saccade_amplitude_deg microsaccades_per_s",
 }
+
+
+def deep_results() -> dict[str, Any]:
+    """The AUC of a floor, a planted defect and two sets in two tests."""
+
+    def row(value: float) -> dict[str, Any]:
+        cell = {"value": value, "interval": [value - 0.1, value + 0.05]}
+        return {"auc": {"2 s": cell, "8 s": cell}}
+
+    synthetic = {"position": row(0.7), "kinematic-markov": row(0.95)}
+    return {"floor": row(0.5), "planted": {"jitter $": row(0.9)}, "synthetic": synthetic}
 
 
 def make_results(names: tuple[str, ...] = SETS, with_train: bool = True) -> dict[str, Any]:
@@ -344,6 +355,16 @@ def test_ratios_stand_where_they_belong(axes: Any) -> None:
     assert labels == ["overall", *results["ratios"]["families"]]
     overall = next(line for line in axes.lines if line.get_label() == "position")
     np.testing.assert_allclose(overall.get_xdata()[0], results["ratios"]["overall"]["position"])
+
+
+def test_auc_lies_at_its_value_with_its_interval(axes: Any) -> None:
+    sets = deep_results()["synthetic"]
+    draw_auc({name: one["auc"] for name, one in sets.items()}, {"position": BLUE}, axes)
+    points: list[Any] = list(axes.containers)
+    assert points[0].lines[0].get_ydata().tolist() == pytest.approx([0.7, 0.7])
+    (ends,) = points[0].lines[2]
+    assert ends.get_segments()[0][:, 1].tolist() == pytest.approx([0.6, 0.75])
+    assert [one.get_text() for one in axes.get_xticklabels()] == ["2 s", "8 s"]
 
 
 def test_a_mirrored_and_shifted_copy_is_drawn_on_its_original(axes: Any) -> None:

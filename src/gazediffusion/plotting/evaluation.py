@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.windows import Windows
-from gazediffusion.plotting.deep import deep_figure
-from gazediffusion.plotting.gallery import gallery
+from gazediffusion.plotting.gaze import gallery
 from gazediffusion.plotting.style import (
     BLUE,
     GREEN,
@@ -210,6 +209,28 @@ def draw_pair(pair: Results, colour: str, axes: Axes) -> Axes:
     return axes
 
 
+def draw_auc(sets: Mapping[str, Results], colours: Mapping[str, str], axes: Axes) -> Axes:
+    """AUC with its interval: a place on x for each test, beside each other a point for each set.
+
+    sets: name -> test -> {"value", "interval"}. colours: by name; others are grey.
+    """
+    tests = list(dict.fromkeys(test for cells in sets.values() for test in cells))
+    for place, (name, cells) in enumerate(sets.items()):
+        known = [number for number, test in enumerate(tests) if test in cells]
+        found = [cells[tests[number]] for number in known]
+        x = np.array(known) + (place + 1) / (len(sets) + 1) - 0.5
+        value = np.array([one["value"] for one in found], dtype=float)
+        ends = np.array([one["interval"] for one in found], dtype=float).reshape(-1, 2)
+        colour, marker = colours.get(name, GREY), "o" if name in colours else "s^vD"[place % 4]
+        look: Any = {"fmt": marker, "color": colour, "markersize": 3.5, "label": name}
+        axes.errorbar(x, value, np.abs(ends.T - value), **look)
+    axes.axhline(0.5, color="black", linewidth=0.9)
+    axes.set_xticks(range(len(tests)), tests)
+    axes.set(ylabel="AUC", ylim=(0.2, 1.02), xlim=(-0.5, len(tests) - 0.5))
+    axes.grid(visible=False, axis="x")
+    return axes
+
+
 def _panels(
     results: Results,
     title: str,
@@ -313,9 +334,21 @@ def memorisation(results: Results) -> Figure | None:
 
 
 def deep(results: Results) -> Figure | None:
-    """The deep two-sample test."""
+    """The AUC of the deep two-sample test: floor, planted defect and synthetic sets."""
+    import matplotlib.pyplot as plt
+
+    test = (results.get("tests") or {}).get("deep") or {}
+    if "synthetic" not in test:
+        return None
+    rows = {"floor": test["floor"]} if test.get("floor") else {}
+    rows |= {**test.get("planted", {}), **test["synthetic"]}
+    figure, axes = plt.subplots(figsize=(9.0, 3.2))
     colours = {name: style.colour for name, style in set_styles(results).items()}
-    return deep_figure((results.get("tests") or {}).get("deep") or {}, colours)
+    draw_auc({name: row["auc"] for name, row in rows.items()}, colours, axes)
+    handles, labels = axes.get_legend_handles_labels()
+    shown = [label.replace("$", r"\$") for label in labels]
+    figure.legend(handles, shown, loc="outside lower center", ncols=2)
+    return figure
 
 
 FIGURES: dict[str, Callable[[Results], Figure | None]] = {

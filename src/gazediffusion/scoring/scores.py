@@ -122,7 +122,7 @@ class Scores:
 
     def plot(self, folder: Path | str, *, overwrite: bool = False) -> list[Path]:
         """A picture of each recording: gaze over time, odd stretches shaded."""
-        from gazediffusion.plotting.scores import plot_scored_recording
+        from gazediffusion.plotting.gaze import plot_scored_recording
         from gazediffusion.plotting.style import house_style, save_figure
 
         folder = Path(folder)
