@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from gazediffusion.errors import GazeError, StoppedError
     from gazediffusion.evaluation.benchmark import benchmark
     from gazediffusion.evaluation.benchmark_row import BenchmarkRow
-    from gazediffusion.evaluation.deep_result import DeepConfig, DeepTest
+    from gazediffusion.evaluation.deep_test import DeepConfig, DeepTest
     from gazediffusion.evaluation.evaluation import evaluate
     from gazediffusion.evaluation.loading import evaluate_files
     from gazediffusion.evaluation.recorded_sets import real_windows
@@ -65,8 +65,8 @@ _HOME = {
     "Baseline": "generation.baselines",
     "BenchmarkRow": "evaluation.benchmark_row",
     "CleaningConfig": "data.cleaning",
-    "DeepConfig": "evaluation.deep_result",
-    "DeepTest": "evaluation.deep_result",
+    "DeepConfig": "evaluation.deep_test",
+    "DeepTest": "evaluation.deep_test",
     "EVENT_CLASSES": "data.recordings",
     "Evaluation": "evaluation.result",
     "EvaluationConfig": "evaluation.result",

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -245,27 +243,3 @@ def test_the_published_rows_are_of_the_published_definitions() -> None:
     for row in rows:
         assert row.definition_sha256 == VERSION_1[row.task]
         assert row.n_windows == find_definition(row.task).n_windows
-
-
-def test_a_row_of_a_peers_file_is_written_without_polars(tmp_path: Path) -> None:
-    walk = np.random.default_rng(0).normal(0, 100, (300, 2, 2000)).cumsum(axis=-1)
-    np.savez(
-        tmp_path / "sdg_rules.npz",
-        gaze_int16=walk.clip(-30_000, 30_000).astype(np.int16),
-        scale=np.float32(1 / 30_000),
-        rate_hz=250.0,
-        screen="1680x1050 px, 47.4x29.7 cm at 55 cm",
-    )
-    script = (
-        "import sys; sys.modules.update({'polars': None, 'pymovements': None})\n"
-        f"sys.path.insert(0, {str(ROOT / 'runs')!r}); import benchmark\n"
-        "benchmark.main(sys.argv[1:])"
-    )
-    words = ["reading", "--peers", str(tmp_path), "-o", str(tmp_path / "rows")]
-    done = subprocess.run(
-        [sys.executable, "-c", script, *words], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "| [eye-tracking-sdg, rules](https://" in done.stdout
-    row = BenchmarkRow.load(tmp_path / "rows" / "reading" / "eye-tracking-sdg-rules.json")
-    assert (row.trained_on, row.n_windows) == ("nothing", 300)

@@ -14,7 +14,6 @@ from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.classifier import (
     C2ST,
     c2st_features,
-    c2st_snippets,
     participant_folds,
 )
 
@@ -28,15 +27,6 @@ def participants(n: int) -> NDArray[np.int64]:
 
 def features(n: int, seed: int, shift: float = 0.0) -> Floats:
     return np.random.default_rng(seed).normal(shift, 1.0, (n, 9)) * np.logspace(-3, 2, 9)
-
-
-def walks(n: int, seed: int, memory: float = 0.8) -> NDArray[np.float32]:
-    """Gaze whose steps remember the one before, (n, 2, 400)."""
-    from scipy.signal import lfilter
-
-    steps = np.random.default_rng(seed).normal(0, 0.01, (n, 2, 400))
-    steps = lfilter([np.sqrt(1 - memory**2)], [1.0, -memory], steps, axis=2)
-    return np.cumsum(steps, axis=2).astype(np.float32)
 
 
 # With 600 examples a side an accuracy of 0.5 has an SD of 0.014; four of them are allowed.
@@ -82,29 +72,7 @@ def test_windows_of_the_same_participants_are_not_separated() -> None:
     assert is_near_chance(found)
 
 
-def test_snippets_of_one_law_are_not_separated() -> None:
-    assert is_near_chance(c2st_snippets(walks(300, 0), participants(300), walks(300, 1), seed=0))
-
-
-@pytest.mark.parametrize(
-    ("synthetic", "least"),
-    [
-        pytest.param(walks(300, 1, memory=0.0), 0.98, id="no memory"),
-        pytest.param(walks(300, 1, memory=0.6), 0.75, id="less memory"),
-        pytest.param(2 * walks(300, 1), 0.9, id="twice as fast"),
-        pytest.param(walks(300, 1) * np.array([[1.0], [0.0]]), 0.98, id="no y"),
-        pytest.param(np.zeros((300, 2, 400)), 0.98, id="standing still"),
-    ],
-)
-def test_snippets_of_another_law_are_separated(synthetic: Floats, least: float) -> None:
-    found = c2st_snippets(walks(300, 0), participants(300), synthetic, seed=0)
-    assert found.accuracy > least
-    assert found.interval[0] <= found.accuracy <= found.interval[1]
-
-
 def test_the_same_seed_gives_the_same_result() -> None:
-    inputs = (walks(60, 0), participants(60), walks(60, 1))
-    assert c2st_snippets(*inputs, seed=3) == c2st_snippets(*inputs, seed=3)
     table = (features(60, 0), participants(60), features(60, 1))
     assert c2st_features(*table, seed=3) == c2st_features(*table, seed=3)
 
@@ -147,25 +115,8 @@ def test_what_cannot_be_computed_is_said(
         c2st_features(real, groups, synthetic, seed=0)
 
 
-def test_windows_shorter_than_a_snippet_are_refused() -> None:
-    with pytest.raises(GazeError, match="test on snippets is not computable"):
-        c2st_snippets(walks(60, 0)[:, :, :125], participants(60), walks(60, 1), seed=0)
-
-
 def test_two_participants_in_place_of_synthetic_windows_are_too_few() -> None:
     with pytest.raises(GazeError, match="at least 3 are needed on either side"):
         c2st_features(
             GOOD, participants(100), GOOD, 0, synthetic_groups=participants(100) // 5 + 50
-        )
-
-
-@pytest.mark.parametrize("rate_hz", [60.0, 120.0])
-def test_snippets_last_half_a_second_at_every_rate(rate_hz: float) -> None:
-    n = round(rate_hz / 2)
-    real, synthetic = (walks(60, seed)[:, :, : 4 * n] for seed in (0, 1))
-    found = c2st_snippets(real, participants(60), synthetic, seed=0, rate_hz=rate_hz)
-    assert 0.3 < found.accuracy < 0.7
-    with pytest.raises(GazeError, match=f"windows of {n} samples or fewer"):
-        c2st_snippets(
-            real[:, :, :n], participants(60), synthetic[:, :, :n], seed=0, rate_hz=rate_hz
         )

@@ -358,9 +358,9 @@ def test_beyond_has_ratios_classifiers_and_copies(made: Artefacts, rows: Rows) -
     row = rows.find("beyond", "velocity", "ratio_overall")
     assert is_over_seeds(row, [overall[name] for name in sets])
     c2st = evaluation["tests"]["c2st"]
-    row = rows.find("beyond", "velocity", "snippets_accuracy")
-    assert is_over_seeds(row, [c2st["synthetic"][name]["snippets_accuracy"] for name in sets])
-    assert row.floor == c2st["floor"]["snippets_accuracy"]
+    row = rows.find("beyond", "velocity", "features_accuracy")
+    assert is_over_seeds(row, [c2st["synthetic"][name]["features_accuracy"] for name in sets])
+    assert row.floor == c2st["floor"]["features_accuracy"]
     assert is_over_seeds(rows.find("beyond", "position", "share_of_copies"), [0.0, 0.01, 0.02])
 
 

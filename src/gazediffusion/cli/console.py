@@ -61,7 +61,6 @@ FLAGS = {
     "n_bootstrap": "--bootstrap",
     "n_draws": "--draws",
     "n_participants": "--participants",
-    "n_sample": "--sample",
     "n_steps": "--steps",
     "n_workers": "--workers",
     "rate_hz": "--rate",

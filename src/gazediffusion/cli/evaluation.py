@@ -10,9 +10,6 @@ import typer
 from gazediffusion.cli import progress, tables
 from gazediffusion.cli.console import out, plain
 from gazediffusion.cli.options import (
-    Address,
-    FileEngine,
-    FileWorkers,
     Overwrite,
     reads_recordings,
 )
@@ -102,17 +99,6 @@ def evaluate(
     ] = False,
     bootstrap: Annotated[int, typer.Option(help="Number of bootstrap replicates.")] = 200,
     seed: Annotated[int, typer.Option(help="Seed of subsets and bootstrap replicates.")] = 0,
-    sample: Annotated[
-        int | None,
-        typer.Option(
-            help="Windows drawn of a set in parts for the floor and the tests of whole windows; "
-            "10000 by default. All its windows are counted.",
-            show_default=False,
-        ),
-    ] = None,
-    engine: FileEngine = "local",
-    workers: FileWorkers = None,
-    address: Address = None,
     overwrite: Overwrite = False,
     *,
     reading: dict[str, Any],
@@ -126,9 +112,6 @@ def evaluate(
 
     Example: [bold]gazediffusion evaluate --real windows.safetensors --synthetic ours=gaze.parquet
     theirs=other.csv -o report[/bold]
-
-    A set in parts (generate --engine) is read part by part: [bold]gazediffusion evaluate
-    --synthetic many --workers 8 -o report[/bold]
 
     A model: [bold]gazediffusion evaluate --real windows.safetensors --synthetic joint -n 2500
     --by-task -o report[/bold]
@@ -159,10 +142,6 @@ def evaluate(
             split_seed=split_seed,
             feature_model=feature_model,
             with_membership=membership,
-            n_sample=sample,
-            engine=engine,
-            n_workers=workers,
-            address=address,
             progress=step,
             **reading,
         )

@@ -22,7 +22,7 @@ from gazediffusion.document import Estimate
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.benchmark_definition import VERSION, Definition, find_definition
 from gazediffusion.evaluation.benchmark_row import DEEP_SETTINGS, BenchmarkRow
-from gazediffusion.evaluation.deep_result import DeepConfig
+from gazediffusion.evaluation.deep_test import DeepConfig
 from gazediffusion.evaluation.distances import draw_weights, interval_around
 from gazediffusion.evaluation.gaze_sets import GazeSet, at_rate_of, stream
 from gazediffusion.evaluation.headline import Counted, percentages, ratio, summarised_ratios
@@ -48,7 +48,6 @@ DEEP = DeepConfig(
     n_seeds=3,
     n_steps=400,
     batch_size=128,
-    with_occlusion=False,
 )
 
 
@@ -245,8 +244,7 @@ def with_deep_test(
     chosen, _ = _chosen(definition, windows, row.name)
     one = GazeSet.of(row.name, chosen, True)
     one = replace(one, tasks=(definition.task,) * len(one.tasks))
-    config = replace(config, with_occlusion=False)
-    found = deep_tests(training, held_out, {row.name: one}, config, _SEED, progress, False)
+    found = deep_tests(training, held_out, {row.name: one}, config, _SEED, progress, ())
     return replace(
         row,
         deep_auc=_aucs(found["synthetic"][row.name]),
@@ -266,9 +264,8 @@ def deep_floor(
     """The AUC between two groups of real participants, by test."""
     from gazediffusion.evaluation.deep_test import deep_tests
 
-    config = replace(config, with_occlusion=False)
     sides = _sides(definition, real)
-    return _aucs(deep_tests(*sides, {}, config, _SEED, progress, defects={})["floor"])
+    return _aucs(deep_tests(*sides, {}, config, _SEED, progress, ("floor",))["floor"])
 
 
 def _aucs(found: Mapping[str, Any]) -> dict[str, Estimate]:

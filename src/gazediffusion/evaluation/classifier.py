@@ -3,8 +3,7 @@
 Accuracy is balanced over the two sides and cross-validated so that no participant is in training
 and test at once; 0.5 means indistinguishable, 1 always distinguished (Lopez-Paz & Oquab 2017). It
 falls below 0.5 where the few tested participants resemble the other side more than their own.
-On features the classifier is scikit-learn's HistGradientBoosting, on raw snippets a ridge over
-random convolutions (ROCKET, Dempster et al. 2020). For the floor, training participants stand in
+The classifier is scikit-learn's HistGradientBoosting. For the floor, training participants stand in
 for the synthetic side.
 """
 
@@ -24,11 +23,6 @@ Ints = NDArray[np.integer[Any]]
 Groups = Ints | None
 
 MIN_PARTICIPANTS, MIN_WINDOWS, N_FOLDS = 3, 50, 5
-SNIPPET_S = 0.5  # about a fixation and a saccade
-N_SNIPPETS = 2000  # a side
-# So many kernels for each dilation; nine taps, as in ROCKET, see 9, 17, 33 and 65 steps, of which
-# a snippet at a low rate holds the shorter ones.
-_KERNELS, _TAPS, _DILATIONS = 32, 9, (1, 2, 4, 8)
 
 
 @dataclass(frozen=True)
@@ -65,36 +59,6 @@ def c2st_features(
     # Few small trees over few bins suffice for 1,600 rows of nine features.
     options = {"max_iter": 60, "max_leaf_nodes": 15, "max_bins": 64, "class_weight": "balanced"}
     classifier = HistGradientBoostingClassifier(random_state=seed, **options)
-    return _tested(what, classifier, table, real_groups[rows], others, synthetic_groups)
-
-
-def c2st_snippets(
-    real: Floats,
-    real_groups: Ints,
-    synthetic: Floats,
-    seed: int,
-    synthetic_groups: Groups = None,
-    rate_hz: float = 250.0,
-) -> C2ST:
-    """The test on N_SNIPPETS snippets of 0.5 s a side, at random places of gaze (window, 2, time).
-
-    Groups as in `c2st_features`. The rates must be equal, and gaze on a tracker's grid be
-    dequantized first (`Windows.dequantized`): a coarse grid would identify the real side.
-    """
-    from sklearn.linear_model import RidgeClassifier
-
-    what = "the classifier two-sample test on snippets"
-    _require(what, real, real_groups, synthetic)
-    n_steps = round(SNIPPET_S * rate_hz)
-    if min(real.shape[2], synthetic.shape[2]) <= n_steps or n_steps < _TAPS:
-        few = f"windows of {n_steps} samples or fewer, or a rate below {_TAPS / SNIPPET_S:g} Hz"
-        raise GazeError(f"{what} is not computable: {few}")
-    rng = np.random.default_rng(seed)
-    (real_steps, rows), (synthetic_steps, others) = (
-        _snippets(x, n_steps, rng) for x in (real, synthetic)
-    )
-    table = _random_convolutions(np.concatenate([real_steps, synthetic_steps]), rng)
-    classifier = RidgeClassifier(alpha=100.0, class_weight="balanced")
     return _tested(what, classifier, table, real_groups[rows], others, synthetic_groups)
 
 
@@ -159,37 +123,6 @@ def _resampled(is_hit: NDArray[np.bool_], units: Ints, rng: np.random.Generator)
     drawn = rng.integers(0, len(size), (1000, len(size)))
     hits = np.bincount(unit, weights=is_hit)[drawn].sum(axis=1)
     return np.asarray(hits / size[drawn].sum(axis=1))
-
-
-def _snippets(gaze: Floats, n_steps: int, rng: np.random.Generator) -> tuple[Floats, Ints]:
-    """Steps (snippet, 2, step) at random places of evenly drawn windows, and those windows."""
-    windows = np.sort(np.resize(rng.permutation(len(gaze)), N_SNIPPETS))
-    first = rng.integers(0, gaze.shape[2] - n_steps, N_SNIPPETS)
-    samples = first[:, None] + np.arange(n_steps + 1)
-    return np.diff(gaze[windows[:, None], :, samples], axis=1).transpose(0, 2, 1), windows
-
-
-def _random_convolutions(steps: Floats, rng: np.random.Generator) -> Floats:
-    """Share above a threshold and maximum of random convolutions of steps (snippet, 2, step).
-
-    Channels are x, y and speed, compressed by asinh so that fixations count beside saccades.
-    """
-    series = np.concatenate([steps, np.hypot(steps[:, :1], steps[:, 1:])], axis=1)
-    series = np.arcsinh(series / (np.median(series[:, 2]) or 1.0)).astype(np.float32)
-    features = []
-    for dilation in _DILATIONS:
-        kernels = rng.normal(size=(3, _TAPS, _KERNELS)).astype(np.float32)
-        kernels -= kernels.mean(axis=1, keepdims=True)
-        kernels *= rng.random((3, 1, _KERNELS)) < 2 / 3  # some kernels see one channel only
-        reach = (_TAPS - 1) * dilation + 1
-        if reach > series.shape[2]:
-            break
-        seen = np.lib.stride_tricks.sliding_window_view(series, reach, axis=2)[..., ::dilation]
-        response = np.tensordot(seen, kernels, axes=([1, 3], [0, 1]))
-        # A threshold for each kernel at a random quantile of what it meets on both sides.
-        levels = np.quantile(response[::10], rng.random(_KERNELS), axis=(0, 1))
-        features += [(response > np.diagonal(levels)).mean(axis=1), response.max(axis=1)]
-    return np.concatenate(features, axis=1)
 
 
 def _require(what: str, real: Floats, groups: Ints, synthetic: Floats) -> None:

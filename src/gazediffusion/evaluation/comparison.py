@@ -9,7 +9,7 @@ same number of windows, because histogram distances shrink with n.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,7 +61,6 @@ from gazediffusion.version import __version__
 
 Floats = NDArray[np.float64]
 Results = dict[str, Any]
-OnReal = Callable[[Measured], None]
 
 _PACKAGES = ("numpy", "scipy", "torch", "scikit-learn")
 
@@ -73,13 +72,12 @@ def compare(
     config: EvaluationConfig,
     feature_model: FeatureMap | None = None,
     progress: Progress = lambda name: None,
-    on_real: OnReal = lambda measured: None,
 ) -> Results:
     """Compare synthetic sets with the held-out participants' windows; all as plain values.
 
     train: the training participants' windows; without them the floor is between two halves of the
     real participants' recordings. feature_model: maps windows to features for the Frechet Gaze
-    Distance. progress: called with the name of each part. on_real: with the measured real windows.
+    Distance. progress: called with the name of each part.
     """
     plugins = metrics()
     sets = arrange(real, synthetic, train, config.seed)
@@ -88,7 +86,6 @@ def compare(
         measured = one.measure(config.protocols)
         measured.quantities.update(plugin_quantities(one, plugins))
         sets.measured[one.name] = measured
-    on_real(sets.measured["real"])
     progress("distances")
     work = _Comparison(sets, config, _weights(sets, config))
     described = {

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gazediffusion.data.subsampling import evenly_spaced
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.evaluation.comparison import OnReal, compare
+from gazediffusion.evaluation.comparison import compare
 from gazediffusion.evaluation.gaze_sets import MIN_WINDOWS, at_rate_of, require_comparable
 from gazediffusion.evaluation.recorded_sets import whole_windows
 from gazediffusion.evaluation.result import ALL, Evaluation, EvaluationConfig, Results
@@ -107,11 +107,10 @@ def evaluate_windows(
     config: EvaluationConfig,
     feature_model: FeatureMap | None,
     progress: Progress,
-    on_real: OnReal = lambda measured: None,
 ) -> Results:
-    """The plain results of one part, with its warnings; on_real: as of `compare`."""
+    """The plain results of one part, with its warnings."""
     require_comparable(real, synthetic, reference)
-    results = compare(real, synthetic, reference, config, feature_model, progress, on_real)
+    results = compare(real, synthetic, reference, config, feature_model, progress)
     results["about"]["warnings"] += _few_windows(results)
     if "not_computable" in (deep := results["tests"].get("deep", {})):
         results["about"]["warnings"].append(deep["not_computable"])

@@ -25,16 +25,11 @@ from gazediffusion.evaluation.generated import (
     is_model,
     matched_windows,
 )
-from gazediffusion.evaluation.parted_evaluation import PartedEvaluation
-from gazediffusion.evaluation.parted_sets import Engine
-from gazediffusion.evaluation.quantities import Measured
 from gazediffusion.evaluation.result import ALL, Evaluation, EvaluationConfig
 from gazediffusion.evaluation.set_loading import (
-    known_tasks,
     load_set,
     loaded_model,
     options_of,
-    screen_of,
 )
 from gazediffusion.evaluation.set_names import named_sets
 from gazediffusion.evaluation.set_tests import FeatureMap, Progress
@@ -65,10 +60,6 @@ def evaluate_files(
     split_seed: int | None = None,
     feature_model: Path | str | None = None,
     with_membership: bool = False,
-    n_sample: int | None = None,
-    engine: str = "local",
-    n_workers: int | None = None,
-    address: str | None = None,
     progress: Progress = lambda name: None,
     **settings: Unpack[ReadSettings],
 ) -> Evaluation:
@@ -85,10 +76,6 @@ def evaluate_files(
     split_seed: holds out other participants than the windows file does.
     feature_model: a position model, for the Frechet Gaze Distance.
     with_membership: also attack the models among the sets (`membership`).
-    n_sample: windows of a set in parts (a folder of `generate_dataset`) that are compared with the
-        floor and tested as whole windows; 10,000 by default. All its windows are counted part by
-        part, results under `whole`.
-    engine, n_workers, address: who reads the parts, as of `prepare`; the numbers are the same.
     settings: of recordings, as in `read`; `participant_pattern` is of the real ones, and synthetic
         sets of this package, which state everything themselves, need none of them.
 
@@ -110,20 +97,11 @@ def evaluate_files(
         raise GazeError(f"`n` must be {MIN_WINDOWS} or more for an evaluation, not {n}")
     options = options_of(settings)
 
-    how = Engine(engine, n_workers, address)
-    parted = PartedEvaluation.of(synthetic, config, how, n_sample, progress)
-
-    def read_sets(like: Like, base: Windows | None, task: str = ALL) -> dict[str, Windows]:
+    def read_sets(like: Like, base: Windows | None) -> dict[str, Windows]:
         sets = {}
         for name, path in synthetic.items():
             progress(f"reading {name}")
-            if name in parted.paths:
-                known, screen = known_tasks(Path(path), like), screen_of(like)
-                opened = parted.open(name, like, known, screen)
-                of_task = None if task == ALL else task
-                sets[name] = parted.sample(opened, of_task, real is None and summary is None)
-            else:
-                sets[name] = load_set(path, "synthetic", like, options, n, base, progress)
+            sets[name] = load_set(path, "synthetic", like, options, n, base, progress)
         return sets
 
     if real is None:
@@ -133,12 +111,8 @@ def evaluate_files(
             raise GazeError(
                 "`reference` and `feature_model` need recordings", remedy="give them as `real`"
             )
-        with parted.connected():
-            sets = read_sets(find_summary(summary or DEFAULT), None)
-            evaluation = evaluate(summary, sets, config=config, progress=progress)
-            parted.summarised(evaluation.parts, summary)
-            parted.count(evaluation.parts, is_by_label=summary is None)
-        return evaluation
+        sets = read_sets(find_summary(summary or DEFAULT), None)
+        return evaluate(summary, sets, config=config, progress=progress)
     if summary is not None:
         raise GazeError("`summary` is for comparing without `real`", remedy="give one of them")
     progress(f"reading {urls.shown(real)}")
@@ -147,22 +121,16 @@ def evaluate_files(
     network = _feature_model(feature_model, synthetic, held_out.rate_hz)
     parts: dict[str, Any] = {}
     shown: dict[str, Windows] = {}
-    with parted.connected():
-        for task, (one, base) in _parts(held_out, training, by_task).items():
-            sets = read_sets(one, base, task)
-            if task != ALL:
-                of_task = {name: w.of_task(task) for name, w in sets.items() if task in w.tasks}
-                sets = {name: w for name, w in of_task.items() if len(w) >= MIN_WINDOWS}
-            if sets:
-                # All tasks together: the deep test itself tells tasks apart.
-                of_part = config if task == ALL else replace(config, deep=None)
-                seen: list[Measured] = []
-                results = evaluate_windows(one, sets, base, of_part, network, progress, seen.append)
-                parts[task] = results
-                for measured in seen:
-                    parted.measured(task, results, one, one if base is None else base, measured)
-                shown = shown or shown_windows(one, sets)
-        parted.count(parts, is_by_label=False)
+    for task, (one, base) in _parts(held_out, training, by_task).items():
+        sets = read_sets(one, base)
+        if task != ALL:
+            of_task = {name: w.of_task(task) for name, w in sets.items() if task in w.tasks}
+            sets = {name: w for name, w in of_task.items() if len(w) >= MIN_WINDOWS}
+        if sets:
+            # All tasks together: the deep test itself tells tasks apart.
+            of_part = config if task == ALL else replace(config, deep=None)
+            parts[task] = evaluate_windows(one, sets, base, of_part, network, progress)
+            shown = shown or shown_windows(one, sets)
     if with_membership:
         progress("membership")
         parts[ALL]["tests"]["membership"] = _membership(synthetic, held_out, training)

@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazediffusion.data.cleaning import CleaningConfig
 from gazediffusion.data.recordings import Recording
@@ -25,7 +24,6 @@ from gazediffusion.evaluation.gaze_sets import is_thinned
 from gazediffusion.evaluation.summary import Like
 
 if TYPE_CHECKING:
-    from gazediffusion.data.preparing import PrepareConfig
     from gazediffusion.data.readers import Source
     from gazediffusion.data.reading import Recordings
 
@@ -77,52 +75,35 @@ def synthetic_windows(sources: Sequence[Source], like: Like, rate_hz: float | No
     rate_hz: of the recordings, where it is known. Where the real windows were thinned, synthetic
     recordings are too.
     """
-    from gazediffusion.data.preparing import prepare
+    from gazediffusion.data.preparing import PrepareConfig, prepare
 
     seconds = like.length / like.rate_hz
     own_hz = rate_hz or _rate_of(sources)
     is_slower = is_thinned(like) and own_hz > like.rate_hz
-    config = as_it_is(like.rate_hz if is_slower else own_hz, seconds)
-    n_expected, n_short = 0, 0
-
-    def count(recording: Recording) -> None:
-        nonlocal n_expected, n_short
-        n_whole = expected_windows(recording, seconds)
-        n_expected += max(1, n_whole)
-        n_short += n_whole == 0
-
-    windows = prepare(sources, config, count)
-    return _with_left_out(windows, left_out_of(n_expected, len(windows), n_short, seconds))
-
-
-def as_it_is(rate_hz: float, seconds: float) -> PrepareConfig:
-    """How synthetic recordings are cut: nothing is removed but missing samples."""
-    from gazediffusion.data.preparing import PrepareConfig
-
     config = PrepareConfig(
-        rate_hz=rate_hz,
+        rate_hz=like.rate_hz if is_slower else own_hz,
         seconds=seconds,
         validation_fraction=0.0,
         cleaning=_AS_IT_IS,
         off_screen_share=math.inf,
     )
-    return replace(config, stride=config.length)
+    n_expected, n_short = 0, 0
 
+    def count(recording: Recording) -> None:
+        nonlocal n_expected, n_short
+        step_ms = float(np.median(np.diff(recording.time_ms))) if len(recording) > 1 else 0.0
+        duration_s = float(recording.time_ms[-1] - recording.time_ms[0] + step_ms) / 1000
+        n_whole = int(duration_s / seconds + 0.01)
+        n_expected += max(1, n_whole)
+        n_short += n_whole == 0
 
-def expected_windows(recording: Recording, seconds: float) -> int:
-    """How many windows a synthetic recording has, were no sample missing."""
-    step_ms = float(np.median(np.diff(recording.time_ms))) if len(recording) > 1 else 0.0
-    duration_s = float(recording.time_ms[-1] - recording.time_ms[0] + step_ms) / 1000
-    return int(duration_s / seconds + 0.01)
-
-
-def left_out_of(
-    n_expected: int, n_windows: int, n_short: int, seconds: float
-) -> dict[str, Any] | None:
-    """Which windows of synthetic recordings were left out; None where none was."""
-    n_missing = n_expected - n_short - n_windows
-    reasons = {"with missing samples": n_missing, f"shorter than {seconds:g} s": n_short}
-    return _left_out(n_expected - n_windows, n_expected, reasons)
+    windows = prepare(sources, replace(config, stride=config.length), count)
+    n_left_out = n_expected - len(windows)
+    reasons = {
+        "with missing samples": n_left_out - n_short,
+        f"shorter than {seconds:g} s": n_short,
+    }
+    return _with_left_out(windows, _left_out(n_left_out, n_expected, reasons))
 
 
 def whole_windows(windows: Windows) -> Windows:
@@ -159,29 +140,20 @@ def _rate_of(sources: Sequence[Source]) -> float:
 def in_one_order(windows: Windows) -> Windows:
     """The tasks evenly mixed, the windows of each by their number: so in every format.
 
-    Some formats keep windows in one file for each task, numbered anew in every file.
+    Some formats keep windows in one file for each task, numbered anew in every file. Windows of a
+    task in which a number is missing or not the only one keep their order.
     """
     trials = np.array(windows.segment_trial, dtype=object)[windows.segment_of_window]
-    number = [int(one) if one.isdecimal() else -1 for one in trials]
-    return windows.select(mixed_order(windows.task, windows.tasks, np.array(number)))
-
-
-def mixed_order(
-    task: NDArray[np.integer[Any]], names: Sequence[str], number: NDArray[np.integer[Any]]
-) -> NDArray[np.int64]:
-    """That order of windows, (window,): task, an index into names, and number of each.
-
-    Windows of a task in which a number is missing (-1) or not the only one keep their order.
-    """
-    rank_of_name = np.argsort(np.argsort(np.array(names, dtype=str), kind="stable"))
-    rank, place = rank_of_name[task], np.zeros(len(task))
+    number = np.array([int(one) if one.isdecimal() else -1 for one in trials])
+    rank_of_name = np.argsort(np.argsort(np.array(windows.tasks, dtype=str), kind="stable"))
+    rank, place = rank_of_name[windows.task], np.zeros(len(windows))
     for one in np.unique(rank):
         of_task = np.flatnonzero(rank == one)
         numbers = number[of_task]
         if (numbers >= 0).all() and len(np.unique(numbers)) == len(numbers):
             of_task = of_task[np.argsort(numbers)]
         place[of_task] = (np.arange(len(of_task)) + 0.5) / len(of_task)
-    return np.asarray(np.lexsort((rank, place)))
+    return windows.select(np.lexsort((rank, place)))
 
 
 def _left_out(n: int, n_expected: int, reasons: dict[str, int]) -> dict[str, Any] | None:

@@ -123,7 +123,6 @@ def headline_text(parts: Parts) -> str:
         lines += [
             "  ".join(map(str.ljust, row, widths)).rstrip() for row in zip(*columns, strict=True)
         ]
-        lines += [_whole_text(*one) for one in _whole_sets(results)]
         if "settings" in (deep := (results.get("tests") or {}).get("deep") or {}):
             lines += deep_text(deep)
     return "\n".join(lines)
@@ -155,8 +154,6 @@ def _sections(results: Results) -> Sections:
         sections[title] = list(_family(results, name, about))
     for name, test in (results.get("tests") or {}).items():
         sections[TESTS.get(name, name)] = list(_test(name, test))
-    if "whole" in results:
-        sections["All windows"] = list(_whole(results["whole"]))
     sections["Differences between generators"] = list(_differences(results))
     sections["Real and synthetic windows"] = [Picture("gallery", "The first windows of each set.")]
     sections["Settings"] = list(_about(results))
@@ -300,52 +297,6 @@ def _flat(found: Results | None, before: str = "") -> dict[str, Cell]:
         elif key != "pairs":
             row[before + key] = ("no", "yes")[value] if isinstance(value, bool) else value
     return row
-
-
-def _whole_sets(results: Results) -> list[tuple[str, Results]]:
-    """The sets in parts, by name."""
-    return list(((results.get("whole") or {}).get("synthetic") or {}).items())
-
-
-def _whole_text(name: str, found: Results) -> str:
-    """What all windows of a set in parts come to, in one line."""
-    one = Headline.of(found["headline"])
-    return (
-        f"{name}, all {found['n_windows']:,} windows: median ratio {as_text(one.ratio)}, "
-        f"{as_text(one.n_above)} of {one.n_distances} above {LIMIT:g}, as the mean of "
-        f"{found['n_blocks']:,} block{'s' * (found['n_blocks'] != 1)} of {found['n_block']:,} "
-        f"windows; saccades "
-        f"{as_text(one.saccade_count_percent)} %, path length "
-        f"{as_text(one.path_length_percent)} %; sample of {found['sample']['n']:,} windows, seed "
-        f"{found['sample']['seed']}"
-    )
-
-
-def _whole(whole: Results) -> Iterator[Block]:
-    """Distances of all windows of the sets in parts."""
-    yield str(whole["about"])
-    head = ["quantity", "values", "mean", "deviation", "JS", "KS", "W1", "JS in blocks", "ratio"]
-    for name, found in whole["synthetic"].items():
-        yield _whole_text(name, found)
-        rows: list[list[Cell]] = []
-        for one in found["quantities"]:
-            cells = [one["n_values"], *map(one.get, ("mean", "deviation", "js"))]
-            errors = [_with_error(one, kind) for kind in ("ks", "w1")]
-            rows.append([_named(one), *cells, *errors, *_block(one["block"])])
-        yield Table(f"{name}, all windows", head, rows)
-        of_curves = [[_named(one), one["l1"], *_block(one["block"])] for one in found["scalars"]]
-        curves = ["curve", "distance", "distance in blocks", "ratio"]
-        yield Table(f"{name}, mean curves of all windows", curves, of_curves)
-
-
-def _with_error(one: Results, kind: str) -> str:
-    """A distance and, where its cells leave some, its largest error."""
-    error = one.get(f"{kind}_error")
-    return as_text(one[kind]) + (f" (error up to {error:.1g})" if error else "")
-
-
-def _block(block: Results) -> list[Cell]:
-    return [f"{as_text(block['mean'])} ({as_text(block['deviation'])})", block["ratio"]]
 
 
 def _differences(results: Results) -> Iterator[Block]:

@@ -22,7 +22,7 @@ from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation import report
 from gazediffusion.evaluation.deep_report import deep_sets
-from gazediffusion.evaluation.deep_result import DeepConfig, DeepTest
+from gazediffusion.evaluation.deep_test import DeepConfig, DeepTest
 from gazediffusion.evaluation.headline import Headline, ratio_entries
 from gazediffusion.evaluation.quantities import Protocol
 from gazediffusion.files import written_whole
@@ -160,7 +160,7 @@ class Evaluation:
 
     @property
     def deep(self) -> dict[str, DeepTest]:
-        """The deep two-sample test of the floor, the planted defects and each synthetic set.
+        """The deep two-sample test of the floor, the planted defect and each synthetic set.
 
         With several parts those of all tasks together; empty where it was not computed.
         """

@@ -7,15 +7,18 @@ said to be. How recordings of either side become windows: recorded_sets.py.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from gazediffusion.data.export.card import read_card
 from gazediffusion.data.export.npz import read_npz
+from gazediffusion.data.subsampling import evenly_spaced
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.evaluation.gaze_sets import at_rate_of
+from gazediffusion.evaluation.gaze_sets import MAX_WINDOWS, at_rate_of
 from gazediffusion.evaluation.generated import fitted_windows, generated_windows, is_model
 from gazediffusion.evaluation.recorded_sets import (
     RATE_HZ,
@@ -32,7 +35,7 @@ from gazediffusion.geometry import Screen
 from gazediffusion.models.pretrained import load_model
 
 if TYPE_CHECKING:
-    from gazediffusion.data.readers import ReadOptions
+    from gazediffusion.data.readers import ReadOptions, Source
     from gazediffusion.data.reading import ReadSettings
     from gazediffusion.models.checkpoint import Run
 
@@ -100,7 +103,21 @@ def _synthetic_recordings(path: Path, like: Like, read_options: ReadOptions | No
     # A set of ours states columns, unit and screen itself: the settings are of the other files.
     options = ReadOptions() if card else replace(options, participant_pattern=None)
     options = replace(options, screen=None, override_screen=False, fallback_screen=fallback)
-    return synthetic_windows(find_sources([path], options), like, (card or {}).get("rate_hz"))
+    sources = find_sources([path], options)
+    chosen = _sample(sources, (card or {}).get("n_windows", 0))
+    found = synthetic_windows(chosen, like, (card or {}).get("rate_hz"))
+    if len(chosen) == len(sources):
+        return found
+    warning = f"{len(chosen)} of the {len(sources)} parts of the set were read, evenly spaced"
+    return replace(found, provenance={**found.provenance, "warnings": [warning]})
+
+
+def _sample(sources: Sequence[Source], n_windows: int) -> Sequence[Source]:
+    """As many parts of a set as hold MAX_WINDOWS windows; a set that is not in parts whole."""
+    if n_windows <= MAX_WINDOWS or not all(one.path.match("part-*.parquet") for one in sources):
+        return sources
+    n_parts = math.ceil(len(sources) * MAX_WINDOWS / n_windows)
+    return [sources[k] for k in evenly_spaced(len(sources), n_parts)]
 
 
 def known_tasks(path: Path, like: Like) -> list[str]:

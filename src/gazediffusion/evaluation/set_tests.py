@@ -10,14 +10,12 @@ from numpy.typing import NDArray
 
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation import downstream, memorisation
-from gazediffusion.evaluation.classifier import c2st_features, c2st_snippets
-from gazediffusion.evaluation.deep_result import ABOUT, DeepConfig
-from gazediffusion.evaluation.deep_test import deep_tests
+from gazediffusion.evaluation.classifier import c2st_features
+from gazediffusion.evaluation.deep_test import ABOUT, WHAT, DeepConfig, deep_tests
 from gazediffusion.evaluation.distances import Distance, drawn_windows
 from gazediffusion.evaluation.gaze_sets import GazeSet, GazeSets
 from gazediffusion.evaluation.metrics import density_coverage, frechet_of
 from gazediffusion.evaluation.result import EvaluationConfig
-from gazediffusion.evaluation.trials import WHAT
 
 Progress = Callable[[str], None]
 FeatureMap = Callable[[NDArray[np.float32]], NDArray[np.floating[Any]]]
@@ -93,17 +91,8 @@ def _c2st(sets: GazeSets, seed: int) -> Found:
     def of(one: GazeSet) -> dict[str, Any]:
         groups = one.group if one is sets.train else None
         real, other = (sets.measured[name].features for name in ("real", one.name))
-        found = {
-            "features": c2st_features(real, group, other, seed, groups),
-            "snippets": c2st_snippets(
-                sets.real.gaze, group, one.gaze, seed, groups, sets.real.rate_hz
-            ),
-        }
-        cells: dict[str, Any] = {}
-        for name, test in found.items():
-            cells[f"{name}_accuracy"] = test.accuracy
-            cells[f"{name}_interval"] = list(test.interval)
-        return cells
+        found = c2st_features(real, group, other, seed, groups)
+        return {"features_accuracy": found.accuracy, "features_interval": list(found.interval)}
 
     return of
 

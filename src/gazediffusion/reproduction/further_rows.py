@@ -16,7 +16,6 @@ from gazediffusion.reproduction.table_rows import BASELINE_LABELS, EIGHT
 FAMILIES = ("features", "events", "directions", "velocity", "temporal", "degrees")
 TESTS = {
     "features_accuracy": "c2st",
-    "snippets_accuracy": "c2st",
     "share_of_copies": "memorisation",
 }
 KINDS = ("ks", "js")

@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from scipy.signal import butter, sosfiltfilt
 
-from gazediffusion.evaluation.snippet_network import (
+from gazediffusion.evaluation.deep_network import (
     Fitting,
     SnippetNetwork,
     crop_starts,
     drawn_snippets,
     fit,
-    input_gradients,
+    low_passed,
     n_crops_of,
     scores,
 )
@@ -82,9 +83,11 @@ def test_scored_snippets_are_evenly_spaced(n_samples: int, length: int, starts: 
     assert crop_starts(n_samples, length, n_crops_of(n_samples, length)) == starts
 
 
-def test_gradients_are_largest_where_the_output_depends_on_the_input() -> None:
-    network = trained(8.0)
-    found = input_gradients(network, waves(7, 9, 8.0))
-    assert found.shape == (7, 64)
-    assert (found >= 0).all()
-    assert found.mean() > 0
+def test_the_low_pass_equals_scipys_forwards_and_backwards_filter() -> None:
+    gaze = np.cumsum(np.random.default_rng(0).normal(size=(2, 2, 1000)), axis=-1)
+    found = low_passed(torch.from_numpy(gaze), 30.0, 250.0).numpy()
+    expected = sosfiltfilt(butter(4, 30.0, fs=250.0, output="sos"), gaze, axis=-1)
+    # The digital filter's frequencies are warped, and its ends are padded otherwise.
+    inner = slice(100, -100)
+    assert np.abs(found - expected)[..., inner].max() < 0.02 * gaze.std()
+    assert np.abs(gaze - expected)[..., inner].max() > 0.05 * gaze.std()

@@ -3,7 +3,8 @@
 Position and asinh velocity in (`representations: Joint`), one logit out, positive for the second
 set. Snippets are cut at random places of windows on the device. A few participants have overlapping
 windows, which a network soon knows by heart: snippets are mirrored, displaced and shortened at
-random. The averaged weights with the lowest loss on windows that are not trained on are kept.
+random. The averaged weights with the lowest loss on windows that are not trained on are kept. The
+test itself is deep_test.py.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ Pair = tuple[Tensor, Tensor]
 _SEPARATED = 0.01
 # Lengths of snippets that are trained on.
 _N_LENGTHS = 9
+_ORDER = 4  # of the low-pass filter
 # Scored at once; a network of this size fills a GPU with fewer.
 _SCORED = 512
 
@@ -102,6 +104,20 @@ class SnippetNetwork(nn.Module):
         pooled = torch.cat([found.mean(dim=-1), found.amax(dim=-1)], dim=1)
         logits: Tensor = self.head(self.dropout(pooled))[:, 0]
         return logits
+
+
+def low_passed(gaze: Tensor, cutoff_hz: float, rate_hz: float) -> Tensor:
+    """Gaze (window, 2, time) below a frequency.
+
+    A zero-phase Butterworth filter of fourth order, forwards and backwards, of each window
+    mirrored at its ends.
+    """
+    n = gaze.shape[-1]
+    mirrored = torch.cat([gaze, gaze.flip(-1)], dim=-1).double()
+    hz = torch.fft.rfftfreq(2 * n, 1.0 / rate_hz, dtype=torch.float64, device=gaze.device)
+    spectrum = torch.fft.rfft(mirrored) / (1.0 + (hz / cutoff_hz) ** (2 * _ORDER))
+    found: Tensor = torch.fft.irfft(spectrum, 2 * n)[..., :n].to(gaze)
+    return found
 
 
 def precision(device: torch.device) -> Any:
@@ -262,14 +278,3 @@ def scores(network: SnippetNetwork, windows: Tensor, length: int, n_crops: int) 
             ]
         columns.append(torch.cat(parts).float())
     return torch.stack(columns, dim=1)
-
-
-def input_gradients(network: SnippetNetwork, windows: Tensor) -> Tensor:
-    """Norm over channels of the gradient of the logit, (window, time)."""
-    network.eval()
-    found = []
-    for part in torch.split(windows, _SCORED):
-        given = part.detach().requires_grad_()
-        (gradient,) = torch.autograd.grad(network(given).sum(), given)
-        found.append(gradient.norm(dim=1))
-    return torch.cat(found)
