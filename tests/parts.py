@@ -10,8 +10,8 @@ import numpy as np
 from gazediffusion.data.export.card import screen_fields
 from gazediffusion.data.export.windows import write_part
 from gazediffusion.data.windows import Windows
-from gazediffusion.files import write_json
 from gazediffusion.generation.journal import FORMAT, MANIFEST
+from gazediffusion.storage import write_json
 
 
 def write_parts(

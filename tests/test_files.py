@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gazediffusion import files
+from gazediffusion import storage
 from gazediffusion.errors import GazeError
-from gazediffusion.files import (
+from gazediffusion.storage import (
     decode_text,
     open_unpacked,
     put_in_place,
@@ -166,7 +166,7 @@ def test_gzip_is_unpacked_whatever_the_file_is_called(tmp_path: Path) -> None:
 def test_gzip_unpacks_no_further_than_the_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    monkeypatch.setattr(files, "MAX_UNPACKED_BYTES", 1000)
+    monkeypatch.setattr(storage, "MAX_UNPACKED_BYTES", 1000)
     path = tmp_path / "a.csv.gz"
     path.write_bytes(gzip.compress(b"0" * 1000))
     assert read_bytes(path) == b"0" * 1000

@@ -16,11 +16,19 @@ from fsspec.implementations.memory import MemoryFileSystem
 import gazediffusion as gd
 from gazediffusion import storage
 from gazediffusion.cli.console import kept_place
-from gazediffusion.errors import GazeError
-from gazediffusion.files import put_in_place, read_json, require_free, sha256_of, write_json
-from gazediffusion.files import require_writable as writable
+from gazediffusion.errors import GazeError, shown
 from gazediffusion.generation import sets
-from gazediffusion.urls import is_remote, origin_of, shown
+from gazediffusion.generation.journal import read_objects, write_object
+from gazediffusion.storage import (
+    is_remote,
+    origin_of,
+    put_in_place,
+    read_json,
+    require_free,
+    sha256_of,
+    write_json,
+)
+from gazediffusion.storage import require_writable as writable
 from tests.conftest import RunCommand
 from tests.runs import TINY, saved_windows
 
@@ -49,7 +57,7 @@ def test_a_local_path_is_left_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "gaze.csv"
     assert storage.fetched(path) == path
     assert storage.work_place(path) == tmp_path
-    with storage.working_copy(tmp_path) as (folder, _):
+    with storage.working_copy(tmp_path) as folder:
         assert folder == tmp_path
     assert (shown(path), origin_of(path), kept_place(path)) == (str(path), {}, f"beside {path}")
     assert not is_remote("pymovements:Name")
@@ -57,9 +65,9 @@ def test_a_local_path_is_left_as_it_is(tmp_path: Path) -> None:
 
 
 def test_no_storage_is_imported_before_a_url_is_used() -> None:
-    script = "import gazediffusion.cli, gazediffusion.files, sys; print(*sys.modules)"
+    script = "import gazediffusion.cli, gazediffusion.storage, sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
-    assert not {b"s3fs", b"fsspec"} & set(done.stdout.split())
+    assert not {b"s3fs", b"fsspec", b"upath"} & set(done.stdout.split())
 
 
 def test_a_folder_is_replaced_whole_and_read_back(tmp_path: Path) -> None:
@@ -67,13 +75,13 @@ def test_a_folder_is_replaced_whole_and_read_back(tmp_path: Path) -> None:
     for name, text in {"a.txt": "1", "deep/b.txt": "2"}.items():
         (tmp_path / "new" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "new" / name).write_text(text)
-    storage.write_object(url / "old.txt", b"0")
+    write_object(url / "old.txt", b"0")
     put_in_place(tmp_path / "new", url)
     assert names() == ["/study/a.txt", "/study/deep/b.txt"]
     copy = storage.fetched(url)
     assert (copy / "deep" / "b.txt").read_text() == "2"
     assert shown(copy / "a.txt") == "memory://study/a.txt"
-    storage.write_object(url / "a.txt", b"33")
+    write_object(url / "a.txt", b"33")
     storage.remove(url / "deep" / "b.txt")
     assert [one.name for one in storage.fetched(url).rglob("*.txt")] == ["a.txt"]
     assert (copy / "a.txt").read_text() == "33"
@@ -96,7 +104,7 @@ def test_a_folder_whose_upload_was_cut_is_not_read_and_may_be_written_again(
         with pytest.raises(GazeError, match=r"^memory://report/b.txt: the storage failed \(Conn"):
             storage.put(tmp_path, url)
     assert "/report/a.txt" in names()
-    with pytest.raises(GazeError, match=r"^memory://report: the upload of this folder has not"):
+    with pytest.raises(GazeError, match=r"^memory://report: this folder is not complete"):
         storage.fetched(url)
     require_free(url, known_by="results.json")
     storage.put(tmp_path, url)
@@ -121,7 +129,7 @@ def short(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_short_download_or_upload_is_refused(
     tmp_path: Path, memory: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    storage.write_object(Path("memory://a/gaze.csv"), b"0123456789")
+    write_object(Path("memory://a/gaze.csv"), b"0123456789")
     with monkeypatch.context() as patch:
         short(memory, patch)
         with pytest.raises(GazeError, match=r"^memory://a/gaze.csv: 5 of 10 bytes were received"):
@@ -150,7 +158,7 @@ def test_what_fails_is_one_line(
         raise error
 
     fs = fsspec.filesystem("memory")
-    monkeypatch.setattr("fsspec.core.url_to_fs", lambda url, **more: (fs, url))
+    monkeypatch.setattr("upath.implementations.cloud.S3Path.fs", fs)
     monkeypatch.setattr(MemoryFileSystem, "info", failing)
     with pytest.raises(GazeError, match=rf"^s3://bucket/study: {line}"):
         gd.read("s3://bucket/study")
@@ -176,7 +184,7 @@ def test_credentials_in_a_url_are_refused_and_not_repeated(run: RunCommand) -> N
 
 
 def test_a_name_that_leads_out_of_the_copies_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    storage.write_object(Path("memory://study/a.csv"), b"x")
+    write_object(Path("memory://study/a.csv"), b"x")
     name = "/study/../../../evil.csv"
     found = {"name": name, "size": 1, "type": "file"}
     with monkeypatch.context() as patch:
@@ -261,15 +269,15 @@ def test_a_set_in_parts_resumes_from_the_objects_that_are_there(
     parts = ["part-000000.parquet", "part-000001.parquet"]
     assert storage.names_in(url) == [*notes, *parts]
     # A note without its part, a part without its note, and half a part.
-    storage.write_object(url / ".journal" / "part-000002.json", b"{")
-    storage.write_object(url / "part-000002.parquet", b"PAR1")
-    storage.write_object(url / parts[1], b"PAR1")
+    write_object(url / ".journal" / "part-000002.json", b"{")
+    write_object(url / "part-000002.parquet", b"PAR1")
+    write_object(url / parts[1], b"PAR1")
     said: list[str] = []
     gd.generate_dataset(model, url, 6, say=said.append, **how)
     assert said == ["resuming memory://gaze: 2 of 6 windows are there"]
     gd.generate_dataset(model, tmp_path / "gaze", 6, **how)
     local = {path.name: path.read_bytes() for path in (tmp_path / "gaze").iterdir()}
-    assert storage.read_objects(url, "*") == local
+    assert read_objects(url, "*") == local
 
 
 def test_files_at_urls_are_evaluated() -> None:
@@ -306,10 +314,10 @@ def test_recordings_are_labelled_scored_and_described_at_urls(steerable_folder: 
 def test_a_run_at_a_url_is_calibrated_there(steerable_folder: Path) -> None:
     url = Path("memory://run")
     storage.put(steerable_folder, url)
-    before = storage.read_objects(url, "*")
+    before = read_objects(url, "*")
     model = gd.load(url, device="cpu").calibrate(n=4, rounds=1)
     assert model.is_calibrated
-    changed = {name for name, one in storage.read_objects(url, "*").items() if one != before[name]}
+    changed = {name for name, one in read_objects(url, "*").items() if one != before[name]}
     assert changed == {"conditioning.safetensors", "config.json"}  # the prior, and the solver
 
 

@@ -16,9 +16,9 @@ import pytest
 import gazediffusion as gd
 from gazediffusion import storage
 from gazediffusion.errors import GazeError
-from gazediffusion.files import sha256_of
-from gazediffusion.generation.journal import MANIFEST, OBJECTS
+from gazediffusion.generation.journal import MANIFEST, OBJECTS, read_objects, write_object
 from gazediffusion.generation.partitions import Plan
+from gazediffusion.storage import sha256_of
 from tests.conftest import RunCommand
 from tests.runs import saved_windows
 from tests.s3_server import KEYS, Proxy, s3_server
@@ -61,7 +61,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory, model: gd.Model) -> dict[
 
 
 def objects(url: str) -> dict[str, bytes]:
-    return storage.read_objects(Path(url), "*")
+    return read_objects(Path(url), "*")
 
 
 def generated(model: gd.Model, url: str, monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -91,7 +91,7 @@ def test_a_set_in_parts_has_the_bytes_of_a_local_one_and_damaged_parts_are_writt
     assert generated(model, url, monkeypatch) == []
     # Half of an object, as a storage without whole uploads would leave it; and one that is gone.
     half = expected["part-000001.parquet"]
-    storage.write_object(Path(url) / "part-000001.parquet", half[: len(half) // 2])
+    write_object(Path(url) / "part-000001.parquet", half[: len(half) // 2])
     storage.remove(Path(url) / "part-000002.parquet")
     assert generated(model, url, monkeypatch) == [1, 2]
     assert objects(url) == expected

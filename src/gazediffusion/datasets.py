@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
-from gazediffusion.errors import GazeError
+from gazediffusion.errors import GazeError, shown
 from gazediffusion.generation.cluster import Cluster, connected
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.journal import Part
@@ -16,7 +16,6 @@ from gazediffusion.generation.scheduling import Progress
 from gazediffusion.generation.settings import SamplingSettings
 from gazediffusion.geometry import Screen
 from gazediffusion.model import Model, load
-from gazediffusion.urls import shown
 
 ENGINES = ("local", "ray")
 

@@ -16,7 +16,7 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 
-from gazediffusion.files import sha256_source
+from gazediffusion.storage import sha256_source
 
 TIMES, NOTHING = "\u00d7", "\u2013"
 

@@ -6,9 +6,35 @@ and exits with 2. Any other exception is a bug in the package.
 
 from __future__ import annotations
 
-from pathlib import Path
+import re
+from pathlib import Path, PurePath
 
-from gazediffusion.urls import shown
+# A path that is a URL of object storage; `Path` writes `s3://bucket/key` as `s3:/bucket/key`.
+URL = re.compile(r"^(s3|gs|memory):/{1,2}(?=[^/])")
+# The folder of fetched copies, SCHEME/BUCKET/KEY in it; `storage` names it when it makes one.
+shown_copies: list[str] = []
+
+
+def shown(path: object) -> str:
+    """A path as messages and provenance name it: a URL, also of its fetched copy, or the path.
+
+    >>> shown(Path("s3://key:secret@bucket/gaze")), shown(Path("gaze"))
+    ('s3://***@bucket/gaze', 'gaze')
+    """
+    if not isinstance(path, str | PurePath):
+        return str(path)
+    text = path_text(path)
+    for folder in shown_copies:
+        if text.startswith(f"{folder}/"):
+            text = text.removeprefix(f"{folder}/").replace("/", ":/", 1)
+    if URL.match(text) is None:
+        return str(path)
+    return re.sub(r"^(\w+://)[^/@]*@", r"\1***@", URL.sub(r"\1://", text).rstrip("/"))
+
+
+def path_text(path: str | PurePath) -> str:
+    """A path with slashes."""
+    return path.as_posix() if isinstance(path, PurePath) else path
 
 
 class GazeError(Exception):

@@ -19,7 +19,6 @@ from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
 from gazediffusion.diffusion.likelihood import Bound
 from gazediffusion.errors import GazeError
-from gazediffusion.files import require_free, require_writable
 from gazediffusion.generation.augmentation import Augmenter
 from gazediffusion.generation.candidates import n_candidates
 from gazediffusion.generation.filling import FillConfig, Filler, filled
@@ -43,10 +42,10 @@ from gazediffusion.models.hub import Shared
 from gazediffusion.models.pretrained import load_model, pretrained_folder
 from gazediffusion.models.recipes import Recipe
 from gazediffusion.models.unet import n_parameters
-from gazediffusion.storage import upload_changes, working_copy
+from gazediffusion.storage import require_free, require_writable, upload_changes, working_copy
 from gazediffusion.training import calibration
 from gazediffusion.training.distributed import is_first, wait_for_all
-from gazediffusion.training.loop import held_out_bound
+from gazediffusion.training.loop import Epoch, held_out_bound
 from gazediffusion.training.settings import TrainingSettings
 from gazediffusion.training.training import train as train_run
 
@@ -90,8 +89,14 @@ def train(
     Model(position-tiny: 0.4 M parameters, 250 Hz, tasks: none)
     """
     run = None if initial is None else initial.run
-    with working_copy(folder, is_first()) as (local, uploading):
-        settings["on_epoch"] = uploading(settings.get("on_epoch"))
+    show = settings.pop("on_epoch", lambda epoch: None)
+    with working_copy(folder, is_first()) as local:
+
+        def on_epoch(epoch: Epoch) -> None:
+            upload_changes(local)
+            show(epoch)
+
+        settings["on_epoch"] = on_epoch
         train_run(windows, local, recipe, initial=run, **settings)
     wait_for_all()  # until the first process has uploaded the folder
     return load(folder, device=settings.get("device", "auto"))

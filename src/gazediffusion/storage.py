@@ -1,38 +1,394 @@
-"""Object storage behind paths: `s3://`, `gs://` and `memory://` through fsspec.
+"""Local paths and URLs alike: read, write whole, fetch, hash.
 
-An object appears when its upload is complete, and never changes in part. So inputs are fetched
-whole into a temporary folder, which readers then read, and outputs are written to a local file and
-uploaded whole. A folder is many objects: a mark stands in it while it is uploaded, and a folder
-with the mark is not read. Nothing here is imported, and no server asked, before a URL is used.
+A local path is `pathlib`'s. A URL (`s3://bucket/key`, `gs://`, `memory://`) is handed on as a
+`Path` too, which writes it `s3:/bucket/key`; universal-pathlib serves it, imported when the first
+one is used. Output goes to a temporary name and is renamed, or uploaded, when it is complete, so
+that nothing is half-written. A folder at a URL is many objects: a mark stands in it while it is
+uploaded, and a folder with the mark is not read. Inputs are fetched whole into a temporary folder.
 """
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import fnmatch
 import glob
+import gzip
 import hashlib
+import json
 import os
+import re
+import secrets
 import shutil
 import tempfile
-import threading
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO, Any, cast
 
-from gazediffusion.errors import GazeError
-from gazediffusion.urls import is_remote, keep_copies_in, shown, url_of
+from gazediffusion.errors import URL, GazeError, path_text, shown, shown_copies
 
-INCOMPLETE = ".incomplete"  # in a folder whose upload has begun and not ended
-_PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "memory": "fsspec"}
+INCOMPLETE = ".incomplete"  # in a folder that is being written
+MAX_UNPACKED_BYTES = 2 << 30
 _N_TRANSFERS = 8
+_PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "memory": "fsspec"}
 _CREDENTIALS = {"s3": "AWS_ACCESS_KEY_ID or AWS_PROFILE", "gs": "GOOGLE_APPLICATION_CREDENTIALS"}
+_NUMBERS = re.compile(r"\[\n[\s\d.,eE+-]+\]")  # a list of numbers, in indented JSON
 
-_lock = threading.RLock()
-_folder: list[tempfile.TemporaryDirectory[str]] = []
 # Copies that were fetched: what the storage said of the object, and the copy's time of change.
 _fetched: dict[Path, tuple[str, int]] = {}
+_folder: list[tempfile.TemporaryDirectory[str]] = []
+
+
+def is_remote(path: Path | str) -> bool:
+    """Whether a path is a URL.
+
+    >>> is_remote("s3://bucket/gaze"), is_remote(Path("s3://bucket/gaze")), is_remote("s3/gaze")
+    (True, True, False)
+    """
+    return URL.match(path_text(path)) is not None
+
+
+def url_of(path: Path | str) -> str:
+    """The URL of a path that is one.
+
+    >>> url_of(Path("s3://bucket/study") / "P01.asc")
+    's3://bucket/study/P01.asc'
+    """
+    return URL.sub(r"\1://", path_text(path)).rstrip("/")
+
+
+def origin_of(path: Path) -> dict[str, str]:
+    """`url` of a fetched copy, for provenance; nothing for a local file."""
+    return {"url": shown(path)} if is_remote(shown(path)) else {}
+
+
+@contextlib.contextmanager
+def reached(path: Path | str, *passed: type[Exception]) -> Iterator[Any]:
+    """A local path, or the `UPath` of a URL, whose failures become one line.
+
+    passed: errors that are not the storage's.
+    """
+    if not is_remote(path):
+        yield Path(path)
+        return
+    url = url_of(path)
+    scheme, _, rest = url.partition("://")
+    if "@" in rest.partition("/")[0]:
+        remedy = f"set {_CREDENTIALS.get(scheme)}"
+        raise GazeError("credentials do not belong in a URL", path=path, remedy=remedy)
+    try:
+        from upath import UPath
+
+        place = UPath(url, use_listings_cache=False)
+        _ = place.fs
+    except ImportError as error:
+        problem = f"{scheme}:// needs {_PACKAGES[scheme]}"
+        remedy = "pip install 'gazediffusion[cloud]'"
+        raise GazeError(problem, path=path, remedy=remedy) from error
+    try:
+        yield place
+    except Exception as error:  # fsspec, botocore, aiohttp and gcsfs have no common class
+        if isinstance(error, (GazeError, *passed)):
+            raise
+        raise _failure(error, path, scheme, rest) from error
+
+
+def _failure(error: Exception, path: Path | str, scheme: str, rest: str) -> GazeError:
+    """One line for what went wrong at SCHEME://REST; it never has credentials in it."""
+    account = _CREDENTIALS.get(scheme, "the credentials")
+    if isinstance(error, FileNotFoundError):
+        is_bucket = "bucket" in str(error).lower() or "/" not in rest
+        what = "bucket" if is_bucket and scheme != "memory" else "file or folder"
+        return GazeError(f"there is no such {what}", path=path)
+    if isinstance(error, PermissionError):
+        remedy = f"check {account} and the rights of the account"
+        return GazeError("access is denied", path=path, remedy=remedy)
+    if "Credentials" in type(error).__name__:
+        return GazeError("there are no credentials", path=path, remedy=f"set {account}")
+    reason = " ".join(str(error).split())[:200] or type(error).__name__
+    remedy = "check the connection and try again"
+    return GazeError(f"the storage failed ({reason})", path=path, remedy=remedy)
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is a file, or an object."""
+    with reached(path) as place:
+        if isinstance(place, Path):
+            return place.is_file()
+        try:
+            return bool(place.fs.info(place.path)["type"] == "file")
+        except FileNotFoundError:
+            return False
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file or object."""
+    with reached(path) as place:
+        return int(place.stat().st_size)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or object, if it is there."""
+    with reached(path) as place, contextlib.suppress(FileNotFoundError):
+        place.unlink()
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """A file or object, to read bytes from; of an object only what is read is transferred."""
+    with reached(path, ValueError) as place, place.open("rb") as stream:
+        yield stream
+
+
+def names_in(folder: Path, pattern: str = "*") -> list[str]:
+    """Names of the files of a folder, or of all objects below a URL, that fit a pattern.
+
+    Of objects the names are relative to the folder, as `figures/gaze.png`.
+    """
+    if not is_remote(folder):
+        return sorted(path.name for path in folder.glob(pattern))
+    with reached(folder) as place:
+        found = sorted(_objects(place))
+    anywhere = pattern.removeprefix("**/")
+    patterns = (anywhere,) if anywhere == pattern else (anywhere, f"*/{anywhere}")
+    return [one for one in found if any(fnmatch.fnmatchcase(one, fit) for fit in patterns)]
+
+
+def _objects(place: Any, depth: int | None = None) -> dict[str, Any]:
+    """What the storage says of the objects below a folder, by their relative name."""
+    folder, found = place.path.strip("/"), place.fs.find(place.path, maxdepth=depth, detail=True)
+    below = {
+        name.lstrip("/").removeprefix(folder).lstrip("/"): info
+        for name, info in found.items()
+        if info["type"] == "file" and not name.endswith("/")
+    }
+    return {name: info for name, info in below.items() if name}
+
+
+def fetched(path: Path | str, beside: Sequence[str] = ()) -> Path:
+    """A local copy of a URL, kept until this process ends; a local path as it is.
+
+    beside: patterns of files in the same folder that are fetched too, as sidecars. The copies keep
+    the names of their folders, which readers need; fsspec's `filecache` does not.
+    """
+    if not is_remote(path):
+        return Path(path)
+    path = Path(path)
+    with reached(path) as place:
+        info = place.fs.info(place.path)
+        if info["type"] == "file":
+            copy = _copied(place.fs, info, path)
+            for other, about in _objects(place.parent, 1).items() if beside else ():
+                if any(fnmatch.fnmatchcase(other, pattern) for pattern in beside):
+                    _copied(place.fs, about, path.parent / other)
+            return copy
+        objects = _objects(place)
+        if INCOMPLETE in objects:
+            raise GazeError(
+                "this folder is not complete",
+                path=path,
+                remedy="give the command that wrote it again",
+            )
+        seen = {one: about for one, about in objects.items() if not _is_hidden(one)}
+        if not seen:
+            raise FileNotFoundError(place.path)
+        _each(lambda one: _copied(place.fs, seen[one], path / one), list(seen))
+    folder = _copy_of(path)
+    for old in [one for one in folder.rglob("*") if one.is_file()]:
+        if old.relative_to(folder).as_posix() not in seen:
+            old.unlink()
+            _fetched.pop(old, None)
+    return folder
+
+
+def fetched_matches(pattern: str, beside: Callable[[str], Sequence[str]]) -> list[Path]:
+    """Local copies of what a URL names: an object, a folder, or all that fit its wildcards.
+
+    beside: the sidecars of an object by its name, as for `fetched`.
+    """
+    if not glob.has_magic(pattern):
+        return [fetched(pattern, beside(PurePosixPath(pattern).name))]
+    with reached(pattern) as place:
+        found = sorted(place.fs.glob(place.path))
+        scheme = url_of(pattern).partition("://")[0]
+    if not found:
+        raise GazeError("nothing matches this pattern", path=pattern)
+    urls = [f"{scheme}://{one.lstrip('/')}" for one in found]
+    return [fetched(url, beside(PurePosixPath(url).name)) for url in urls]
+
+
+def _copied(fs: Any, info: Mapping[str, Any], path: Path) -> Path:
+    """The copy of an object, fetched again where the object has changed since."""
+    stated = {"size", "ETag", "etag", "created", "generation"} & {*info}
+    copy, known = _copy_of(path), str(sorted((key, str(info[key])) for key in stated))
+    if copy.is_file() and _fetched.get(copy) == (known, copy.stat().st_mtime_ns):
+        return copy
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    part = copy.with_name(f".{copy.name}.part")
+    fs.get_file(info["name"], str(part))
+    n_bytes = part.stat().st_size
+    if n_bytes != info["size"]:
+        part.unlink()
+        raise GazeError(f"{n_bytes} of {info['size']} bytes were received", path=path)
+    os.replace(part, copy)
+    _fetched[copy] = known, copy.stat().st_mtime_ns
+    return copy
+
+
+def _copy_of(path: Path) -> Path:
+    """Where the copy of a URL is; names that lead out of the folder of copies are refused."""
+    scheme, _, name = url_of(path).partition("://")
+    parts = name.split("/")
+    if {"", ".", ".."} & {*parts} or any("\\" in part for part in parts):
+        raise GazeError("this name cannot be a local file's", path=path)
+    if not _folder:
+        _folder.append(tempfile.TemporaryDirectory(prefix="gazediffusion-"))
+        shown_copies.append(Path(_folder[0].name).as_posix())
+    return Path(_folder[0].name, scheme, *parts)
+
+
+def _each(do: Callable[[str], Any], names: Sequence[str]) -> None:
+    """Do it for each name, several at a time; the first failure is raised."""
+    with ThreadPoolExecutor(_N_TRANSFERS) as workers:
+        for _ in workers.map(do, names):
+            pass
+
+
+def _is_hidden(name: str) -> bool:
+    return any(part.startswith(".") for part in PurePosixPath(name).parts)
+
+
+def unpacked(path: Path) -> Path:
+    """The path without the ending `.gz`: what a file would be called if it were not compressed."""
+    return path.with_suffix("") if path.suffix.lower() == ".gz" else path
+
+
+class _Gzip(gzip.GzipFile):
+    """A gzip file that may not unpack to more than `MAX_UNPACKED_BYTES`."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        is_whole = size is None or size < 0
+        content = super().read(MAX_UNPACKED_BYTES + 1 if is_whole else size)
+        if self.tell() > MAX_UNPACKED_BYTES:
+            limit = f"{MAX_UNPACKED_BYTES / 2**30:g} GiB"
+            raise GazeError(f"unpacks to more than {limit}", path=self.name, remedy="unpack it")
+        return content
+
+
+@contextlib.contextmanager
+def open_unpacked(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file to read its bytes, unpacked where they are gzip, whatever the file is called."""
+    try:
+        with open(fetched(path), "rb") as stream:
+            is_gzip = stream.peek(2).startswith(b"\x1f\x8b")
+            yield cast("IO[bytes]", _Gzip(str(path), fileobj=stream) if is_gzip else stream)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise GazeError(f"the gzip file is damaged ({error})", path=path) from error
+    except OSError as error:
+        raise GazeError(f"cannot be read ({error.strerror})", path=path) from error
+
+
+def read_bytes(path: Path) -> bytes:
+    """The whole content of a file, unpacked; an empty or unreadable one is a `GazeError`."""
+    with open_unpacked(path) as stream:
+        content = stream.read()
+    if not content.strip():
+        raise GazeError("the file is empty", path=path, remedy="check the export or the download")
+    return content
+
+
+def decode_text(content: bytes, path: Path) -> str:
+    """Text of a file that is UTF-8 (with or without mark), UTF-16 with a mark, or Latin-1.
+
+    Eye-tracker software on Windows writes all of these. NUL bytes mean it is not text at all.
+    """
+    if is_utf_16(content):
+        encoding = "utf-16"
+    elif b"\x00" in content:
+        raise GazeError("this is a binary file, not text", path=path)
+    else:
+        encoding = "utf-8-sig"
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError as error:
+        if encoding == "utf-16":
+            raise GazeError("the UTF-16 text is damaged", path=path) from error
+        return content.decode("latin-1")
+
+
+def is_utf_16(content: bytes) -> bool:
+    """Whether bytes begin with the mark of UTF-16."""
+    return content.startswith((b"\xff\xfe", b"\xfe\xff"))
+
+
+def read_json(path: Path) -> Any:
+    """What a JSON file holds."""
+    try:
+        return json.loads(read_bytes(path))
+    except ValueError as error:
+        raise GazeError(f"the file is damaged ({error})", path=path) from error
+
+
+@contextlib.contextmanager
+def table_of(path: Path, format: str, damage: str) -> Iterator[Any]:
+    """The values of a JSON file of this format; `damage` is said where they cannot be used."""
+    try:
+        values = read_json(path)
+        if values["format"] != format:
+            raise ValueError("another format")
+        yield values
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise GazeError(f"{damage} ({error})", path=path) from error
+
+
+def read_safetensors(
+    path: Path, framework: str, problem: str, remedy: str | None = None
+) -> tuple[dict[str, Any], Any]:
+    """Tensors and our JSON header (None where there is none) of a safetensors file.
+
+    framework: "np" or "pt". problem and remedy: what is said of a file that is none.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework=framework) as stream:
+            header = json.loads((stream.metadata() or {}).get("gazediffusion", "null"))
+            names = list(stream.keys())
+            return {name: stream.get_tensor(name) for name in names}, header
+    except (SafetensorError, ValueError, TypeError, OSError, RecursionError) as error:
+        read_bytes(path)  # an empty or unreadable file has a clearer line of its own
+        raise GazeError(problem, path=path, remedy=remedy) from error
+
+
+def read_parquet_header(path: Path) -> dict[str, Any] | None:
+    """Our JSON in the metadata of a Parquet file; None where there is none."""
+    from pyarrow import ArrowException, parquet
+
+    try:
+        with opened(path) as stream:
+            metadata = parquet.read_metadata(stream).metadata or {}
+        header = json.loads(metadata.get(b"gazediffusion", b"null"))
+    except (ArrowException, ValueError, OSError, RecursionError):
+        return None
+    return header if isinstance(header, dict) else None
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file's content, as hexadecimal digits."""
+    try:
+        with opened(path) as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]
+    except OSError:
+        read_bytes(path)  # says in one line what is wrong with it
+        raise
+
+
+def sha256_source(text: str) -> str:
+    """The SHA-256 of an inline style or script, as a content security policy names it."""
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
 
 
 def cache_dir() -> Path:
@@ -49,68 +405,105 @@ def work_place(output: Path) -> Path:
     return cache_dir() / "outputs" / digest[:16]
 
 
-def is_file(path: Path) -> bool:
-    """Whether there is a file, or an object."""
-    if not is_remote(path):
-        return path.is_file()
-    with _named(path) as (fs, name):
-        try:
-            return bool(fs.info(name)["type"] == "file")
-        except FileNotFoundError:
-            return False
+def ending_of(path: Path) -> str:
+    """The ending of a name in small letters without its dot; "" for none and for a number.
 
-
-def size_of(path: Path) -> int:
-    """Bytes of a file or object."""
-    if not is_remote(path):
-        return path.stat().st_size
-    with _named(path) as (fs, name):
-        return int(fs.info(name)["size"])
-
-
-def names_in(folder: Path, pattern: str = "*") -> list[str]:
-    """Names of the files of a folder, or of all objects below a URL, that fit a pattern.
-
-    Of objects the names are relative to the folder, as `figures/gaze.png`.
+    >>> ending_of(Path("gaze.CSV")), ending_of(Path("gaze")), ending_of(Path("noise-0.5"))
+    ('csv', '', '')
     """
-    if not is_remote(folder):
-        return sorted(path.name for path in folder.glob(pattern))
-    with _named(folder) as (fs, name):
-        found = sorted(_objects(fs, name))
-    return [one for one in found if _fits(one, pattern)]
-
-
-def remove(path: Path) -> None:
-    """Remove a file or object, if it is there."""
-    if not is_remote(path):
-        path.unlink(missing_ok=True)
-        return
-    with _named(path) as (fs, name), contextlib.suppress(FileNotFoundError):
-        fs.rm_file(name)
+    ending = path.suffix[1:].lower()
+    return "" if ending.isdigit() else ending
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
-    """A file or object, to read bytes from; of an object only what is read is transferred."""
+def naming_failure(path: Path) -> Iterator[None]:
+    """Turn a failure of the system into one line that names the output."""
+    try:
+        yield
+    except OSError as error:
+        raise GazeError(f"cannot be written ({error.strerror or error})", path=path) from error
+
+
+def require_free(path: Path, overwrite: bool = False, known_by: str | None = None) -> None:
+    """Refuse to replace what is at `path`, unless `overwrite` says so.
+
+    known_by: for a folder, a pattern of a file in it; a folder without such a file is another's and
+    is never replaced. None: a file is written.
+    """
+    if known_by is not None and ending_of(path):
+        remedy = f"name it without an ending, as {path.stem}"
+        raise GazeError("a folder is written", path=path, remedy=remedy)
+    replacing = "or give `overwrite` to replace it"
+    with naming_failure(path):
+        in_folder = _names_in(path)
+        if in_folder is not None:
+            is_ours = known_by is not None and bool(names_in(path, known_by))
+            if in_folder and not (overwrite and is_ours):
+                remedy = f"name a new one, {replacing}" if is_ours else "name a new one"
+                raise GazeError("this folder is not empty", path=path, remedy=remedy)
+        elif not (is_file(path) if is_remote(path) else path.exists()):
+            return
+        elif known_by is not None:
+            raise GazeError("this is a file", path=path, remedy="name a folder")
+        elif not overwrite:
+            problem = "this file exists already"
+            raise GazeError(problem, path=path, remedy=f"name another, {replacing}")
+
+
+def _names_in(path: Path) -> list[str] | None:
+    """What is in a folder; None where there is none. An upload that was cut is as good as none."""
     if not is_remote(path):
-        with open(path, "rb") as stream:
-            yield stream
+        return os.listdir(path) if path.is_dir() else None
+    names = names_in(path)
+    return names if names and INCOMPLETE not in names else None
+
+
+@contextlib.contextmanager
+def written_whole(
+    path: Path, overwrite: bool = True, known_by: str | None = None
+) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; put it into place when the block succeeds.
+
+    Works for a file and for a folder (make the folder at the yielded path). What must not be
+    replaced is an error before anything is written; see `require_free`.
+    """
+    path = Path(path)
+    # Machines that share a folder may have processes of the same number.
+    writer = f"{os.getpid()}-{secrets.token_hex(4)}"
+    temporary = work_place(path) / f".{path.name}.{writer}.part"
+    try:
+        require_free(path, overwrite, known_by)
+        with naming_failure(path):
+            temporary.parent.mkdir(parents=True, exist_ok=True)
+            yield temporary
+            put_in_place(temporary, path)
+    finally:
+        if temporary.is_dir():
+            shutil.rmtree(temporary, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+
+
+def put_in_place(source: Path, target: Path) -> None:
+    """Rename a file or folder; what is at the target is replaced, and kept where that fails.
+
+    To a URL it is uploaded, and the source stays.
+    """
+    if is_remote(target):
+        put(source, target)
         return
-    with _named(path, ValueError) as (fs, name), fs.open(name, "rb") as stream:
-        yield stream
-
-
-def read_objects(folder: Path, pattern: str) -> dict[str, bytes]:
-    """The content of small objects of a URL by name."""
-    names = names_in(folder, pattern)
-    with _named(folder) as (fs, name):
-        return dict(zip(names, _all(lambda one: fs.cat_file(f"{name}/{one}"), names), strict=True))
-
-
-def write_object(path: Path, content: bytes) -> None:
-    """Write a small object."""
-    with _named(path) as (fs, name):
-        fs.pipe_file(name, content)
+    if not source.is_dir() or not target.is_dir() or target.is_symlink():
+        os.replace(source, target)
+        return
+    old = target.with_name(f".{target.name}.{os.getpid()}.old")
+    os.replace(target, old)
+    try:
+        os.replace(source, target)
+    except OSError:
+        os.replace(old, target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def put(source: Path, target: Path) -> None:
@@ -120,115 +513,66 @@ def put(source: Path, target: Path) -> None:
         return
     files = sorted(path for path in source.rglob("*") if path.is_file())
     new = [path.relative_to(source).as_posix() for path in files]
-    write_object(target / INCOMPLETE, b"This folder is being uploaded.\n")
+    write_mark(target, "This folder is being uploaded.\n")
     old = set(names_in(target)) - {*new, INCOMPLETE}
-    _all(lambda name: _put_file(source / name, target / name), new)
-    _all(lambda name: remove(target / name), sorted(old))
+    _each(lambda name: _put_file(source / name, target / name), new)
+    _each(lambda name: remove(target / name), sorted(old))
     remove(target / INCOMPLETE)
 
 
+def write_mark(folder: Path, text: str) -> None:
+    """Mark a folder as incomplete."""
+    with reached(folder / INCOMPLETE) as place:
+        place.write_bytes(text.encode())
+
+
 def _put_file(source: Path, target: Path) -> None:
-    with _named(target) as (fs, name):
-        fs.put_file(str(source), name)
-        n_bytes = fs.info(name)["size"]
-    if n_bytes != source.stat().st_size:
-        raise GazeError(
-            f"the upload is incomplete: {n_bytes} of {source.stat().st_size} bytes", path=target
-        )
+    with reached(target) as place:
+        place.fs.put_file(str(source), place.path)
+        n_bytes, size = place.fs.info(place.path)["size"], source.stat().st_size
+    if n_bytes != size:
+        raise GazeError(f"the upload is incomplete: {n_bytes} of {size} bytes", path=target)
 
 
-def fetched(path: Path | str, beside: Sequence[str] = ()) -> Path:
-    """A local copy of a URL, kept until this process ends; a local path as it is.
-
-    beside: patterns of files in the same folder that are fetched too, as sidecars.
-    """
-    if not is_remote(path):
-        return Path(path)
-    path = Path(path)
-    with _named(path) as (fs, name):
-        info = fs.info(name)
-        if info["type"] == "file":
-            copy = _copied(fs, name, info, path)
-            for other, about in _objects(fs, name.rpartition("/")[0], 1).items() if beside else ():
-                if any(fnmatch.fnmatchcase(other, pattern) for pattern in beside):
-                    _copied(fs, about["name"], about, path.parent / other)
-            return copy
-        objects = _objects(fs, name)
-        if INCOMPLETE in objects:
-            raise GazeError(
-                "the upload of this folder has not ended",
-                path=path,
-                remedy="give the command that wrote it again",
-            )
-        seen = {one: about for one, about in objects.items() if not _is_hidden(one)}
-        if not seen:
-            raise FileNotFoundError(name)
-        _all(lambda one: _copied(fs, seen[one]["name"], seen[one], path / one), list(seen))
-        folder = _copy_of(path)
-        for old in [one for one in folder.rglob("*") if one.is_file()]:
-            if old.relative_to(folder).as_posix() not in seen:
-                old.unlink()
-                _fetched.pop(old, None)
-        return folder
+def require_writable(path: Path) -> None:
+    """Fail before the long work, not after it, when `path` cannot be written."""
+    probe = path.with_name(f".{path.name}.{os.getpid()}.probe")
+    with written_whole(probe) as temporary:
+        temporary.touch()
+    remove(probe)
 
 
-def fetched_matches(pattern: str, beside: Callable[[str], Sequence[str]]) -> list[Path]:
-    """Local copies of what a URL names: an object, a folder, or all that fit its wildcards.
-
-    beside: the sidecars of an object by its name, as for `fetched`.
-    """
-    if not glob.has_magic(pattern):
-        return [fetched(pattern, beside(PurePosixPath(pattern).name))]
-    path = Path(pattern)
-    with _named(path) as (fs, name):
-        found = sorted(fs.glob(name))
-        start = url_of(path).partition("://")[0]
-    if not found:
-        raise GazeError("nothing matches this pattern", path=path)
-    urls = [f"{start}://{one.lstrip('/')}" for one in found]
-    return [fetched(url, beside(PurePosixPath(url).name)) for url in urls]
+def write_json(path: Path, values: Mapping[str, Any]) -> None:
+    """Write a JSON file whole; a list of numbers takes one line."""
+    text = _NUMBERS.sub(lambda found: " ".join(found[0].split()), json.dumps(values, indent=2))
+    with written_whole(path) as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")
 
 
 @contextlib.contextmanager
-def working_copy(
-    folder: Path | str, is_writer: bool = True
-) -> Iterator[tuple[Path, Callable[[Callable[..., None] | None], Callable[..., None]]]]:
-    """A local folder to work in, and what makes a callback upload what has changed in it.
+def working_copy(folder: Path | str, is_writer: bool = True) -> Iterator[Path]:
+    """A local folder to work in; changes in the copy of a URL are uploaded at the end.
 
-    Changes are uploaded at the end too, whatever happens. A local folder is worked in itself.
-    is_writer: False for processes beside the one that writes, which have an empty folder.
+    `upload_changes` uploads them meanwhile. is_writer: False for processes beside the one that
+    writes, which have an empty folder.
     """
     path = Path(folder)
     if not is_remote(path):
-        yield path, _as_it_is
-        return
-    if not is_writer:
+        yield path
+    elif not is_writer:
         with tempfile.TemporaryDirectory() as empty:
-            yield Path(empty), _as_it_is
-        return
-    copy = _copy_of(path)
-    if names_in(path):
-        fetched(path)
+            yield Path(empty)
     else:
-        shutil.rmtree(copy, ignore_errors=True)
-        copy.mkdir(parents=True)
-
-    def uploading(callback: Callable[..., None] | None) -> Callable[..., None]:
-        def called(*given: Any) -> None:
+        copy = _copy_of(path)
+        if names_in(path):
+            fetched(path)
+        else:
+            shutil.rmtree(copy, ignore_errors=True)
+            copy.mkdir(parents=True)
+        try:
+            yield copy
+        finally:
             upload_changes(copy)
-            if callback is not None:
-                callback(*given)
-
-        return called
-
-    try:
-        yield copy, uploading
-    finally:
-        upload_changes(copy)
-
-
-def _as_it_is(callback: Callable[..., None] | None) -> Callable[..., None]:
-    return callback or (lambda *given: None)
 
 
 def place_of(folder: Path) -> Path:
@@ -250,113 +594,3 @@ def upload_changes(copy: Path) -> None:
     for path in [one for one in _fetched if copy in one.parents and one not in times]:
         remove(url / path.relative_to(copy).as_posix())
         del _fetched[path]
-
-
-def _copied(fs: Any, name: str, info: Mapping[str, Any], path: Path) -> Path:
-    """The copy of an object, fetched again where the object has changed since."""
-    copy, known = _copy_of(path), str(sorted((key, str(info[key])) for key in _STATED & {*info}))
-    if copy.is_file() and _fetched.get(copy) == (known, copy.stat().st_mtime_ns):
-        return copy
-    copy.parent.mkdir(parents=True, exist_ok=True)
-    temporary = copy.with_name(f".{copy.name}.part")
-    fs.get_file(name, str(temporary))
-    n_bytes = temporary.stat().st_size
-    if n_bytes != info["size"]:
-        temporary.unlink()
-        raise GazeError(f"{n_bytes} of {info['size']} bytes were received", path=path)
-    os.replace(temporary, copy)
-    _fetched[copy] = known, copy.stat().st_mtime_ns
-    return copy
-
-
-_STATED = {"size", "ETag", "etag", "created", "generation"}
-
-
-def _copy_of(path: Path) -> Path:
-    """Where the copy of a URL is; names that lead out of the folder of copies are refused."""
-    scheme, _, name = url_of(path).partition("://")
-    parts = name.split("/")
-    if {"", ".", ".."} & {*parts} or any("\\" in part for part in parts):
-        raise GazeError("this name cannot be a local file's", path=path)
-    with _lock:
-        if not _folder:
-            _folder.append(tempfile.TemporaryDirectory(prefix="gazediffusion-"))
-            keep_copies_in(Path(_folder[0].name))
-        return Path(_folder[0].name, scheme, *parts)
-
-
-def _objects(fs: Any, folder: str, depth: int | None = None) -> dict[str, Any]:
-    """What the storage says of the objects below a folder, by their relative name."""
-    found = fs.find(folder, maxdepth=depth, detail=True)
-    below = {
-        name.lstrip("/").removeprefix(folder.lstrip("/")).lstrip("/"): info
-        for name, info in found.items()
-        if info["type"] == "file" and not name.endswith("/")
-    }
-    return {name: info for name, info in below.items() if name}
-
-
-def _all(do: Callable[[str], Any], names: Sequence[str]) -> list[Any]:
-    """What `do` gives for each name, several at a time; the first failure is raised."""
-    if len(names) < 2:
-        return [do(name) for name in names]
-    with ThreadPoolExecutor(_N_TRANSFERS) as workers:
-        return list(workers.map(do, names))
-
-
-def _fits(name: str, pattern: str) -> bool:
-    """Whether a relative name fits a pattern; `**/` is any number of folders."""
-    anywhere = pattern.removeprefix("**/")
-    return fnmatch.fnmatchcase(name, anywhere) or (
-        anywhere != pattern and fnmatch.fnmatchcase(name, f"*/{anywhere}")
-    )
-
-
-def _is_hidden(name: str) -> bool:
-    return any(part.startswith(".") for part in PurePosixPath(name).parts)
-
-
-@contextlib.contextmanager
-def _named(path: Path, *passed: type[Exception]) -> Iterator[tuple[Any, str]]:
-    """The file system of a URL and the name in it; a failure becomes one line with the URL.
-
-    passed: errors that are not the storage's.
-    """
-    url = url_of(path)
-    scheme, _, rest = url.partition("://")
-    if "@" in rest.partition("/")[0]:
-        remedy = f"set {_CREDENTIALS.get(scheme)}"
-        raise GazeError("credentials do not belong in a URL", path=path, remedy=remedy)
-    try:
-        from fsspec.core import url_to_fs
-
-        fs, name = url_to_fs(url, use_listings_cache=False)
-    except ImportError as error:
-        raise GazeError(
-            f"{scheme}:// needs {_PACKAGES[scheme]}",
-            path=path,
-            remedy="pip install 'gazediffusion[cloud]'",
-        ) from error
-    try:
-        yield fs, name
-    except Exception as error:  # fsspec, botocore, aiohttp and gcsfs have no common class
-        if isinstance(error, (GazeError, *passed)):
-            raise
-        raise _failure(error, path, scheme, rest) from error
-
-
-def _failure(error: Exception, path: Path, scheme: str, rest: str) -> GazeError:
-    """One line for what went wrong at a URL, SCHEME://REST; it never has credentials in it."""
-    account = _CREDENTIALS.get(scheme, "the credentials")
-    if isinstance(error, FileNotFoundError):
-        is_bucket = "bucket" in str(error).lower() or "/" not in rest
-        what = "bucket" if is_bucket and scheme != "memory" else "file or folder"
-        return GazeError(f"there is no such {what}", path=path)
-    if isinstance(error, PermissionError):
-        remedy = f"check {account} and the rights of the account"
-        return GazeError("access is denied", path=path, remedy=remedy)
-    if "Credentials" in type(error).__name__:
-        return GazeError("there are no credentials", path=path, remedy=f"set {account}")
-    reason = " ".join(str(error).split())[:200] or type(error).__name__
-    remedy = "check the connection and try again"
-    return GazeError(f"the storage failed ({reason})", path=path, remedy=remedy)

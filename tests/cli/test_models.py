@@ -12,7 +12,7 @@ import pytest
 
 from gazediffusion import load, read
 from gazediffusion.data.simulation import SimulationConfig, write_simulation
-from gazediffusion.files import sha256_of
+from gazediffusion.storage import sha256_of
 from tests.conftest import RunCommand
 
 

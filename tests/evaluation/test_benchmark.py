@@ -32,7 +32,7 @@ from gazediffusion.evaluation.benchmark_row import (
 )
 from gazediffusion.evaluation.gaze_sets import GazeSet
 from gazediffusion.evaluation.quantities import GroupMeans, Measured
-from gazediffusion.files import read_json
+from gazediffusion.storage import read_json
 from tests.conftest import SCREEN, RunCommand
 from tests.gaze import as_synthetic, simulated_windows, with_noise
 from tests.test_documents import ROOT

@@ -28,7 +28,7 @@ from gazediffusion.evaluation.summary import (
     summaries_folder,
     summary_of_task,
 )
-from gazediffusion.files import read_json
+from gazediffusion.storage import read_json
 from tests.conftest import RunCommand
 from tests.gaze import as_synthetic, simulated_windows, with_noise
 

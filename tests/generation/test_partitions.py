@@ -13,9 +13,9 @@ import torch
 
 import gazediffusion as gd
 from gazediffusion.errors import GazeError
-from gazediffusion.files import read_parquet_header, sha256_of
 from gazediffusion.generation.journal import JOURNAL, MANIFEST, Part
 from gazediffusion.generation.partitions import PartFolder, Plan
+from gazediffusion.storage import read_parquet_header, sha256_of
 
 N, PART = 7, 3
 

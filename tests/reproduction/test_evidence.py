@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from gazediffusion.files import read_json
 from gazediffusion.reproduction.building import SET_SEED, Builder, Silent
 from gazediffusion.reproduction.evidence import PACKAGED, disagreements, features_of_first
 from gazediffusion.reproduction.plan import PAPER
 from gazediffusion.reproduction.rows import Row
+from gazediffusion.storage import read_json
 from tests.gaze import simulated_windows
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "results" / "evidence.json"

@@ -10,7 +10,7 @@ import typer
 from gazediffusion.cli import progress, tables
 from gazediffusion.cli.console import in_flags, out, plain, warn
 from gazediffusion.cli.options import Overwrite, reads_recordings
-from gazediffusion.files import require_free, require_writable
+from gazediffusion.storage import require_free, require_writable
 
 
 @reads_recordings

@@ -12,7 +12,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from gazediffusion.urls import is_remote, shown
+from gazediffusion.errors import shown
+from gazediffusion.storage import is_remote
 
 # A pipe has no width of its own, and a table must not be squeezed into 80 columns for it.
 out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 200)

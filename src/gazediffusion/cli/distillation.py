@@ -10,7 +10,7 @@ import typer
 from gazediffusion.cli import progress
 from gazediffusion.cli.options import Compiled, Device, SaveEvery, TrainingPrecision
 from gazediffusion.errors import GazeError
-from gazediffusion.urls import is_remote
+from gazediffusion.storage import is_remote
 
 
 def distill(

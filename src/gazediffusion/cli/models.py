@@ -38,8 +38,8 @@ from gazediffusion.cli.options import (
     screen_of,
     windows_or_recordings,
 )
+from gazediffusion.errors import shown
 from gazediffusion.storage import place_of
-from gazediffusion.urls import shown
 
 if TYPE_CHECKING:
     from gazediffusion.training.loop import Epoch

@@ -29,8 +29,7 @@ from gazediffusion.cli.options import (
     reads_recordings,
 )
 from gazediffusion.errors import GazeError
-from gazediffusion.files import require_free, require_writable
-from gazediffusion.storage import size_of
+from gazediffusion.storage import require_free, require_writable, size_of
 
 
 def simulate(

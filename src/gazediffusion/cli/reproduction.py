@@ -17,7 +17,7 @@ from gazediffusion.cli.options import (
     screen_options,
 )
 from gazediffusion.errors import StoppedError
-from gazediffusion.files import require_writable
+from gazediffusion.storage import require_writable
 
 
 @reads_recordings

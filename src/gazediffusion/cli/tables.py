@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from gazediffusion.cli.console import in_flags, out, plain, warn
-from gazediffusion.urls import is_remote
+from gazediffusion.storage import is_remote
 
 if TYPE_CHECKING:
     from gazediffusion.data.inspection import TaskSummary

@@ -11,8 +11,7 @@ import typer
 from gazediffusion.cli.console import out, plain
 from gazediffusion.cli.options import reads_recordings
 from gazediffusion.errors import GazeError
-from gazediffusion.storage import fetched
-from gazediffusion.urls import is_remote
+from gazediffusion.storage import fetched, is_remote
 
 _NEEDED = ("fastapi", "uvicorn", "plotly", "python_multipart")
 

@@ -30,7 +30,7 @@ from gazediffusion.data.targets import RecordedTargets
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.parallel import in_order, is_in_this_process
-from gazediffusion.urls import origin_of
+from gazediffusion.storage import origin_of
 
 __all__ = [
     "OFF_SCREEN_BEYOND",

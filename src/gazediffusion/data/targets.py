@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
-from gazediffusion.files import sha256_of
 from gazediffusion.geometry import Origin, Screen, Unit
-from gazediffusion.storage import fetched
-from gazediffusion.urls import origin_of
+from gazediffusion.storage import fetched, origin_of, sha256_of
 
 if TYPE_CHECKING:
     from gazediffusion.data.readers.positions import Positions

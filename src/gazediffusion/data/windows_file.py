@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from gazediffusion.data.recordings import EVENT_CLASSES
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.files import read_safetensors, written_whole
 from gazediffusion.geometry import Screen
-from gazediffusion.storage import fetched
+from gazediffusion.storage import fetched, read_safetensors, written_whole
 
 FORMAT = "gazediffusion-windows"
 # Version 2 adds `run_screen` and `run_step`; files of one screen without steps stay version 1.

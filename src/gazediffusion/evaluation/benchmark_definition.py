@@ -26,7 +26,7 @@ from gazediffusion.evaluation.feature_balls import Balls
 from gazediffusion.evaluation.metrics import histogram_counts, js_from_counts
 from gazediffusion.evaluation.quantities import Measured
 from gazediffusion.evaluation.summary import Summary
-from gazediffusion.files import decode_text, read_bytes
+from gazediffusion.storage import decode_text, read_bytes
 
 Floats = NDArray[np.float64]
 

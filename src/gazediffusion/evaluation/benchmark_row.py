@@ -13,7 +13,7 @@ from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.benchmark_definition import Definition, find_definition
 from gazediffusion.evaluation.headline import NOT_COMPUTED
 from gazediffusion.evaluation.result import plain_values
-from gazediffusion.files import read_json, written_whole
+from gazediffusion.storage import read_json, written_whole
 
 ROW_FORMAT = "gazediffusion-benchmark"
 TRAINING = "real, training participants"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from gazediffusion import urls
+from gazediffusion import errors
 from gazediffusion.data.splits import split_participants
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
@@ -38,7 +38,7 @@ from gazediffusion.evaluation.summary import (
     Like,
     find_summary,
 )
-from gazediffusion.storage import fetched
+from gazediffusion.storage import fetched, is_remote
 
 if TYPE_CHECKING:
     from gazediffusion.data.readers import ReadOptions
@@ -115,7 +115,7 @@ def evaluate_files(
         return evaluate(summary, sets, config=config, progress=progress)
     if summary is not None:
         raise GazeError("`summary` is for comparing without `real`", remedy="give one of them")
-    progress(f"reading {urls.shown(real)}")
+    progress(f"reading {errors.shown(real)}")
     held_out, training = _real_sides(real, reference, split_seed, options)
     require_windows("the real windows", held_out)
     network = _feature_model(feature_model, synthetic, held_out.rate_hz)
@@ -253,4 +253,4 @@ def _feature_model(
 
 def _local_copy(path: Path | str) -> Path | str:
     """A local copy of a URL, with the card beside it; anything else as it is."""
-    return fetched(path, (f"{Path(path).stem}.json",)) if urls.is_remote(path) else path
+    return fetched(path, (f"{Path(path).stem}.json",)) if is_remote(path) else path

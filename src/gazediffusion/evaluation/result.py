@@ -25,7 +25,7 @@ from gazediffusion.evaluation.deep_report import deep_sets
 from gazediffusion.evaluation.deep_test import DeepConfig, DeepTest
 from gazediffusion.evaluation.headline import Headline, ratio_entries
 from gazediffusion.evaluation.quantities import Protocol
-from gazediffusion.files import written_whole
+from gazediffusion.storage import written_whole
 
 if TYPE_CHECKING:
     import polars as pl

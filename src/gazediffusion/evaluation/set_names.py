@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from gazediffusion import urls
 from gazediffusion.errors import GazeError
+from gazediffusion.storage import is_remote
 
 
 def named_sets(given: Sequence[Path | str]) -> dict[str, Path | str]:
@@ -22,6 +22,6 @@ def named_sets(given: Sequence[Path | str]) -> dict[str, Path | str]:
 def name_of(given: str) -> tuple[str, str]:
     """(name, path) of `NAME=PATH`, or of a path, which is named by its file or folder."""
     name, equals, path = given.partition("=")
-    if equals and name and not urls.is_remote(given) and not Path(given).exists():
+    if equals and name and not is_remote(given) and not Path(given).exists():
         return name, path
     return Path(given).stem or Path(given).name, given

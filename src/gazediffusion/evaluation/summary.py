@@ -41,8 +41,8 @@ from gazediffusion.evaluation.plugin_metrics import metrics
 from gazediffusion.evaluation.quantities import SCALARS, Measured
 from gazediffusion.evaluation.result import ALL, EvaluationConfig
 from gazediffusion.evaluation.set_tests import TESTS, Progress
-from gazediffusion.files import read_json
 from gazediffusion.geometry import Screen
+from gazediffusion.storage import read_json
 
 Floats = NDArray[np.float64]
 Numbers = dict[str, dict[str, float]]

@@ -19,7 +19,6 @@ from gazediffusion.data.export.labelled import plain
 from gazediffusion.data.export.windows import describe_bids, put_set_in_place, require_free_set
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.files import require_writable, write_json, written_whole
 from gazediffusion.generation.augmentation import Augmenter, Batch, synthetic_name
 from gazediffusion.generation.labelling import Labeller
 from gazediffusion.generation.model_grid import OTHER_ANGLE
@@ -35,6 +34,7 @@ from gazediffusion.generation.recording_sets import (
 from gazediffusion.generation.scheduling import Progress, after
 from gazediffusion.generation.sets import store_pieces, stored_labels, stored_window
 from gazediffusion.generation.study import OnRecording, Original, Study
+from gazediffusion.storage import require_writable, write_json, written_whole
 from gazediffusion.version import __version__
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from gazediffusion.errors import GazeError
 from gazediffusion.generation.journal import Part
 from gazediffusion.generation.partitions import PartFolder, Plan, require_plan
 from gazediffusion.parallel import ray_connection
-from gazediffusion.urls import is_remote, url_of
+from gazediffusion.storage import is_remote, url_of
 from gazediffusion.version import __version__
 
 DEVICES = ("auto", "cpu", "cuda")

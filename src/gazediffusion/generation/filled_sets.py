@@ -19,7 +19,6 @@ from gazediffusion.data.export import Labelled
 from gazediffusion.data.export.card import screen_fields
 from gazediffusion.data.export.windows import put_set_in_place, require_free_set
 from gazediffusion.errors import GazeError
-from gazediffusion.files import ending_of, require_writable, write_json, written_whole
 from gazediffusion.generation.filling import Filler, filled
 from gazediffusion.generation.gaps import GapCounts, Marks
 from gazediffusion.generation.model_grid import OTHER_ANGLE
@@ -34,6 +33,7 @@ from gazediffusion.generation.recording_sets import (
 )
 from gazediffusion.generation.scheduling import Progress, after
 from gazediffusion.geometry import Screen
+from gazediffusion.storage import ending_of, require_writable, write_json, written_whole
 from gazediffusion.version import __version__
 
 if TYPE_CHECKING:

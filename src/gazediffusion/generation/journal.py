@@ -14,9 +14,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from gazediffusion.files import naming_failure, written_whole
-from gazediffusion.storage import names_in, read_objects, remove, write_object
-from gazediffusion.urls import is_remote
+from gazediffusion.storage import (
+    is_remote,
+    names_in,
+    naming_failure,
+    reached,
+    remove,
+    written_whole,
+)
 
 # Of a set in parts: its format, and the file that says it is whole.
 FORMAT = "gazediffusion-parts"
@@ -128,3 +133,15 @@ def _note(part: Part) -> str:
 
 def _line(fields: dict[str, Any]) -> str:
     return json.dumps(fields) + "\n"
+
+
+def write_object(path: Path, content: bytes) -> None:
+    """Write a small object."""
+    with reached(path) as place:
+        place.write_bytes(content)
+
+
+def read_objects(folder: Path, pattern: str) -> dict[str, bytes]:
+    """The content of small objects of a URL by name."""
+    with reached(folder) as place:
+        return {name: (place / name).read_bytes() for name in names_in(folder, pattern)}

@@ -22,7 +22,6 @@ from gazediffusion.data.export.windows import put_set_in_place, require_free_set
 from gazediffusion.data.recordings import EVENT_CLASSES, Recording
 from gazediffusion.data.resampling import read_clock
 from gazediffusion.errors import GazeError
-from gazediffusion.files import require_writable, write_json, written_whole
 from gazediffusion.generation.gaps import FEWEST_SAMPLES, Gaps, find_gaps
 from gazediffusion.generation.labelling import NOISE, Labeller, Labels, Progress
 from gazediffusion.generation.model_grid import (
@@ -42,6 +41,7 @@ from gazediffusion.generation.recording_sets import (
 )
 from gazediffusion.generation.scheduling import after
 from gazediffusion.geometry import Screen
+from gazediffusion.storage import require_writable, write_json, written_whole
 from gazediffusion.version import __version__
 
 if TYPE_CHECKING:

@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 from gazediffusion.data.losses import AFTER_MS, BEFORE_MS, STEP_MS, Loss, Losses
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError, suggestion
-from gazediffusion.files import table_of, written_whole
 from gazediffusion.geometry import Screen
 from gazediffusion.models.pretrained import LOSSES
 from gazediffusion.seeds import seed_for
+from gazediffusion.storage import table_of, written_whole
 
 Floats = NDArray[np.float64]
 

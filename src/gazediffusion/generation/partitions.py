@@ -24,20 +24,23 @@ import torch
 from gazediffusion.data.export.card import readme_of
 from gazediffusion.data.export.windows import projected, write_part
 from gazediffusion.errors import GazeError
-from gazediffusion.files import (
-    naming_failure,
-    read_json,
-    read_parquet_header,
-    require_free,
-    require_writable,
-    sha256_of,
-    write_json,
-    written_whole,
-)
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.journal import FORMAT, MANIFEST, Part, journal_of
 from gazediffusion.generation.sets import SetConfig, make_card
-from gazediffusion.storage import is_file, names_in, remove, work_place
+from gazediffusion.storage import (
+    is_file,
+    names_in,
+    naming_failure,
+    read_json,
+    read_parquet_header,
+    remove,
+    require_free,
+    require_writable,
+    sha256_of,
+    work_place,
+    write_json,
+    written_whole,
+)
 
 Progress = Callable[[float], None]
 _PARTS = "part-*.parquet"

@@ -21,10 +21,9 @@ from gazediffusion.data.export.labelled import checked
 from gazediffusion.data.export.table import write_parquet
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
-from gazediffusion.files import ending_of, unpacked
 from gazediffusion.generation.scheduling import Progress
 from gazediffusion.geometry import Screen
-from gazediffusion.storage import work_place
+from gazediffusion.storage import ending_of, unpacked, work_place
 
 if TYPE_CHECKING:
     from gazediffusion.data.reading import Recordings

@@ -30,14 +30,12 @@ from gazediffusion.data.export.windows import (
 )
 from gazediffusion.data.resampling import windows_at
 from gazediffusion.data.windows import Windows
-from gazediffusion.errors import GazeError
-from gazediffusion.files import require_writable, written_whole
+from gazediffusion.errors import GazeError, shown
 from gazediffusion.generation.labelling import Labeller, Labels, with_lost_labels
 from gazediffusion.generation.losses import LossModel
 from gazediffusion.generation.scheduling import spans_of
 from gazediffusion.geometry import Screen
-from gazediffusion.storage import work_place
-from gazediffusion.urls import shown
+from gazediffusion.storage import require_writable, work_place, written_whole
 from gazediffusion.version import __version__
 
 __all__ = [

@@ -28,13 +28,13 @@ from gazediffusion.conditioning.statistics import STATISTICS
 from gazediffusion.data.windows import Windows
 from gazediffusion.diffusion.olss import LinearSolver
 from gazediffusion.errors import GazeError
-from gazediffusion.files import read_bytes, sha256_of, write_json
 from gazediffusion.geometry import Screen
 from gazediffusion.models.distilled import Distilled, load_distilled
 from gazediffusion.models.recipes import Recipe
 from gazediffusion.models.representations import Joint, Position, Velocity
 from gazediffusion.models.tensors import load_tensors, save_tensors
 from gazediffusion.models.unet import UNet
+from gazediffusion.storage import read_bytes, sha256_of, write_json
 from gazediffusion.version import __version__
 
 FORMAT = "gazediffusion-run"

@@ -19,11 +19,11 @@ from gazediffusion.conditioning import Conditioning
 from gazediffusion.conditioning.calibration import calibration_of, with_calibration
 from gazediffusion.diffusion.olss import LinearSolver
 from gazediffusion.errors import GazeError
-from gazediffusion.files import sha256_of
 from gazediffusion.models.compact import save_compact, unpacked
 from gazediffusion.models.low_rank import changed
 from gazediffusion.models.tensors import load_tensors, save_tensors
 from gazediffusion.models.unet import UNet
+from gazediffusion.storage import sha256_of
 
 DISTILLED = "distilled.safetensors"
 

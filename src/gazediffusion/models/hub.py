@@ -19,7 +19,6 @@ from typing import Any, Self
 from gazediffusion.data.adapters.required import required
 from gazediffusion.device import choose_device
 from gazediffusion.errors import GazeError
-from gazediffusion.files import written_whole
 from gazediffusion.models.checkpoint import (
     CONFIG,
     HUB_WEIGHTS,
@@ -35,6 +34,7 @@ from gazediffusion.models.pretrained import (
     pretrained_folder,
 )
 from gazediffusion.models.unet import n_parameters
+from gazediffusion.storage import written_whole
 from gazediffusion.version import __version__
 
 README = "README.md"

@@ -12,9 +12,9 @@ from typing import Any
 
 from gazediffusion.data.scanpaths import MOST_SECONDS
 from gazediffusion.errors import GazeError
-from gazediffusion.files import read_json
 from gazediffusion.geometry import Screen
 from gazediffusion.models.pretrained import DEFAULT, LOSSES, find_model, pretrained_models
+from gazediffusion.storage import read_json
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from gazediffusion.errors import GazeError
-from gazediffusion.files import read_safetensors, written_whole
+from gazediffusion.storage import read_safetensors, written_whole
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> None:

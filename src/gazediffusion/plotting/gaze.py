@@ -18,7 +18,6 @@ from gazediffusion.data.resampling import read_clock
 from gazediffusion.data.segments import clean_segments
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.files import require_free
 from gazediffusion.geometry import Screen
 from gazediffusion.plotting.style import (
     BLUE,
@@ -29,6 +28,7 @@ from gazediffusion.plotting.style import (
     house_style,
     save_figure,
 )
+from gazediffusion.storage import require_free
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gazediffusion.errors import GazeError
-from gazediffusion.files import written_whole
+from gazediffusion.storage import written_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -35,7 +35,6 @@ from gazediffusion.evaluation.gaze_sets import GazeSet
 from gazediffusion.evaluation.generated import bottleneck_features
 from gazediffusion.evaluation.metrics import frechet_of
 from gazediffusion.evaluation.result import EvaluationConfig, plain_values
-from gazediffusion.files import read_json, write_json, written_whole
 from gazediffusion.generation.baselines import fit_baseline
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.qualities import default_batch_size
@@ -46,6 +45,7 @@ from gazediffusion.reproduction.artefacts import Artefacts, Required
 from gazediffusion.reproduction.binning import other_bins
 from gazediffusion.reproduction.evidence import PACKAGED, described_run, packaged_history
 from gazediffusion.reproduction.plan import BASELINES, Plan
+from gazediffusion.storage import read_json, write_json, written_whole
 from gazediffusion.training import calibration
 from gazediffusion.training.concurrent import Job, train_concurrently
 from gazediffusion.training.loop import held_out_bound

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError, suggestion
-from gazediffusion.files import read_json, write_json, written_whole
 from gazediffusion.reproduction.building import SET_SEED, Builder, Silent, Watcher
 from gazediffusion.reproduction.evidence import PACKAGED, disagreements, features_of_first
 from gazediffusion.reproduction.page import FIGURES, render
 from gazediffusion.reproduction.plan import PAPER, TINY, Plan
 from gazediffusion.reproduction.tables import TABLES, make_results, requirements
-from gazediffusion.storage import working_copy
-from gazediffusion.urls import is_remote
+from gazediffusion.storage import is_remote, read_json, working_copy, write_json, written_whole
 from gazediffusion.version import __version__
 
 if TYPE_CHECKING:
@@ -64,7 +62,7 @@ def reproduce(
     folder, plan = Path(folder), TINY if tiny else PAPER
     watcher = watcher or Silent()
     if is_remote(folder):
-        with working_copy(folder) as (local, _):
+        with working_copy(folder) as local:
             written = reproduce(**{**given, "folder": local})
         return None if written is None else folder / written.relative_to(local)
     _require_known(only, until)

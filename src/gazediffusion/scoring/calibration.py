@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.files import read_json, write_json
 from gazediffusion.models.checkpoint import Run
 from gazediffusion.models.pretrained import SCORES
 from gazediffusion.scoring.scorer import (
@@ -33,6 +32,7 @@ from gazediffusion.scoring.scorer import (
     ScoreConfig,
     Scorer,
 )
+from gazediffusion.storage import read_json, write_json
 from gazediffusion.version import __version__
 
 FORMAT = "gazediffusion-scores"

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.files import ending_of, require_free, write_json, written_whole
 from gazediffusion.models.checkpoint import Run
 from gazediffusion.scoring.calibration import Calibration
 from gazediffusion.scoring.scorer import CONTRASTS, Floats, RawScores, ScoreConfig
+from gazediffusion.storage import ending_of, require_free, write_json, written_whole
 from gazediffusion.version import __version__
 
 if TYPE_CHECKING:

@@ -13,13 +13,12 @@ from gazediffusion.data.cleaning import CleaningConfig
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.files import require_free
 from gazediffusion.model import Model, load
 from gazediffusion.models.pretrained import SCORES, pretrained_folder
 from gazediffusion.scoring.calibration import MOST_WINDOWS, Calibration, n_to_score
 from gazediffusion.scoring.scorer import Floats, Progress, ScoreConfig, Scorer
 from gazediffusion.scoring.scores import PICTURES, Coverage, Scores, require_scores_path, tabulated
-from gazediffusion.storage import upload_changes
+from gazediffusion.storage import require_free, upload_changes
 
 if TYPE_CHECKING:
     from gazediffusion.data.reading import Recordings

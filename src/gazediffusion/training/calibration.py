@@ -25,14 +25,13 @@ from gazediffusion.conditioning import Conditioning
 from gazediffusion.conditioning.course import Course
 from gazediffusion.conditioning.targets import response_gain
 from gazediffusion.diffusion.olss import LinearSolver
-from gazediffusion.errors import GazeError, StoppedError
+from gazediffusion.errors import GazeError, StoppedError, shown
 from gazediffusion.generation.constraints import Constraints
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.qualities import SamplerName
 from gazediffusion.models.checkpoint import Run, RunConfig, load_run, write_config
 from gazediffusion.models.tensors import load_tensors, save_tensors
 from gazediffusion.training.fitted_solver import distilled_solvers, fitted_solver
-from gazediffusion.urls import shown
 
 WINDOWS = 128  # of each task and round
 ROUNDS = 4

@@ -19,18 +19,17 @@ from torch import Tensor
 
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
-from gazediffusion.errors import GazeError, StoppedError
-from gazediffusion.files import read_json, write_json
+from gazediffusion.errors import GazeError, StoppedError, shown
 from gazediffusion.models.checkpoint import Run, load_run
 from gazediffusion.models.copying import copy_run
 from gazediffusion.models.distilled import DISTILLED, Distilled
 from gazediffusion.models.pretrained import pretrained_folder
 from gazediffusion.models.tensors import load_tensors, save_tensors
+from gazediffusion.storage import read_json, write_json
 from gazediffusion.training import calibration
 from gazediffusion.training.fine_tuning import initial_change
 from gazediffusion.training.learner import average_weight_at, choose_precision
 from gazediffusion.training.student import Distillation, Student
-from gazediffusion.urls import shown
 
 WEIGHTS = "best.safetensors"
 SETTINGS, STATE, LOG = "distillation.json", "distillation.safetensors", "distillation.jsonl"

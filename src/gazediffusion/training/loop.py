@@ -22,7 +22,6 @@ from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
 from gazediffusion.diffusion.likelihood import Bound, variational_bound
 from gazediffusion.errors import GazeError
-from gazediffusion.files import written_whole
 from gazediffusion.models.checkpoint import (
     CONFIG,
     Run,
@@ -36,6 +35,7 @@ from gazediffusion.models.checkpoint import (
 from gazediffusion.models.recipes import Recipe
 from gazediffusion.models.representations import Joint
 from gazediffusion.models.tensors import load_tensors, save_tensors
+from gazediffusion.storage import written_whole
 from gazediffusion.training.batches import Batch, Batches, fixed_validation, some_held_out
 from gazediffusion.training.distributed import Processes, by_first
 from gazediffusion.training.fine_tuning import initial_weights, initialised_config

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
-from gazediffusion.errors import GazeError, StoppedError
+from gazediffusion.errors import GazeError, StoppedError, shown
 from gazediffusion.models.checkpoint import CONFIG, Run, load_run, read_config, read_metrics
 from gazediffusion.models.recipes import Recipe, find_recipe
 from gazediffusion.training import calibration
@@ -22,7 +22,6 @@ from gazediffusion.training.distilling import distill
 from gazediffusion.training.distributed import by_first, joined
 from gazediffusion.training.loop import Epoch, train_epochs
 from gazediffusion.training.student import Distillation
-from gazediffusion.urls import shown
 
 # The learning rate of fine-tuning, as a share of the recipe's.
 FINE_TUNING_RATE = 0.5

@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 
 import gazediffusion as gd
 from gazediffusion.errors import GazeError
-from gazediffusion.files import sha256_source
+from gazediffusion.storage import sha256_source
 from gazediffusion.web import (
     comparison_routes,
     generation_routes,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 
-from gazediffusion.files import sha256_source
+from gazediffusion.storage import sha256_source
 
 if TYPE_CHECKING:
     from gazediffusion.web.playground import Playground

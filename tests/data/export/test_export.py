@@ -21,8 +21,8 @@ from gazediffusion.data.export import FORMATS, Event, Labelled, write_into
 from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.data.simulation import SimulationConfig, simulate, write_simulation
 from gazediffusion.errors import GazeError
-from gazediffusion.files import written_whole
 from gazediffusion.geometry import Screen
+from gazediffusion.storage import written_whole
 
 SCREEN = Screen(1280, 720, 40.0, 22.5, 45.0)
 EYES: dict[str, tuple[Eye, ...]] = {"monocular": ("right",), "binocular": ("left", "right")}

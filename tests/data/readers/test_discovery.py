@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gazediffusion import files
+from gazediffusion import storage
 from gazediffusion.data.readers import FORMATS, ReadOptions, find_sources, read_recordings
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
@@ -137,7 +137,7 @@ def test_damaged_and_oversized_gzip_is_refused_in_one_line(
     with pytest.raises(GazeError, match=r"a\.csv\.gz: the gzip file is damaged"):
         list(find_sources([path])[0].read())
     path.write_bytes(content)
-    monkeypatch.setattr(files, "MAX_UNPACKED_BYTES", 100_000)
+    monkeypatch.setattr(storage, "MAX_UNPACKED_BYTES", 100_000)
     with pytest.raises(GazeError, match=r"a\.csv\.gz: unpacks to more than"):
         list(find_sources([path])[0].read())
 

@@ -40,7 +40,7 @@ from gazediffusion.data.recordings import (
     label_segments,
 )
 from gazediffusion.errors import GazeError
-from gazediffusion.files import write_json
+from gazediffusion.storage import write_json
 
 # Pupil size is not part of a recording; tools want the column. Arbitrary camera units.
 _PUPIL_AREA = 1000.0

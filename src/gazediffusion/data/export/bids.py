@@ -26,7 +26,7 @@ from gazediffusion.data.export.labelled import (
 )
 from gazediffusion.data.recordings import SAMPLE_LABELS, Eye, Recording
 from gazediffusion.errors import GazeError
-from gazediffusion.files import write_json
+from gazediffusion.storage import write_json
 
 if TYPE_CHECKING:
     import polars as pl

@@ -13,8 +13,8 @@ import numpy as np
 from gazediffusion.data.recordings import EVENT_CLASSES
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.files import read_parquet_header
 from gazediffusion.geometry import Screen
+from gazediffusion.storage import read_parquet_header
 from gazediffusion.version import __version__
 
 CARD_KEY = "GazediffusionCard"

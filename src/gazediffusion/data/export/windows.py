@@ -26,17 +26,17 @@ from gazediffusion.data.export.table import OtherUnit, write_csv, write_parquet,
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError, suggestion
-from gazediffusion.files import (
+from gazediffusion.geometry import Screen
+from gazediffusion.storage import (
     ending_of,
     naming_failure,
     put_in_place,
     read_json,
     require_free,
+    work_place,
     write_json,
     written_whole,
 )
-from gazediffusion.geometry import Screen
-from gazediffusion.storage import work_place
 
 FORMATS = ("parquet", "csv", "npz", "bids", "asc")
 _SINGLE = {"parquet": "recordings.parquet", "csv": "recordings.csv", "npz": "windows.npz"}

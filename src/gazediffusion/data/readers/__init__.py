@@ -31,10 +31,16 @@ from gazediffusion.data.readers.identity import identities_by_folder
 from gazediffusion.data.readers.options import ReadOptions
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError, suggestion
-from gazediffusion.files import decode_text, open_unpacked, sha256_of, unpacked
 from gazediffusion.plugins import Plugin, find_plugins
-from gazediffusion.storage import fetched_matches
-from gazediffusion.urls import is_remote, origin_of
+from gazediffusion.storage import (
+    decode_text,
+    fetched_matches,
+    is_remote,
+    open_unpacked,
+    origin_of,
+    sha256_of,
+    unpacked,
+)
 
 __all__ = ["FORMATS", "ReadOptions", "Source", "find_sources", "formats", "read_recordings"]
 

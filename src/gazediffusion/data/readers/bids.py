@@ -27,7 +27,7 @@ from gazediffusion.data.readers.samples import recordings
 from gazediffusion.data.readers.tabular import Table, open_table
 from gazediffusion.data.recordings import EVENT_CLASSES, SAMPLE_LABELS, Eye, Recording
 from gazediffusion.errors import GazeError
-from gazediffusion.files import unpacked
+from gazediffusion.storage import unpacked
 
 NAME = "bids"
 

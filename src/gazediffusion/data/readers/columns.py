@@ -23,8 +23,8 @@ from gazediffusion.data.readers.tabular import to_lines, to_numbers
 from gazediffusion.data.readers.text import blocks_of
 from gazediffusion.data.recordings import Eye, Recording, require_forward_time, split_at_jumps
 from gazediffusion.errors import GazeError
-from gazediffusion.files import decode_text, read_bytes
 from gazediffusion.geometry import Screen
+from gazediffusion.storage import decode_text, read_bytes
 
 NAME = "columns"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from gazediffusion.errors import GazeError
-from gazediffusion.files import decode_text, read_bytes
 from gazediffusion.geometry import Origin, Screen
+from gazediffusion.storage import decode_text, read_bytes
 
 ORIGINS: dict[str | None, Origin] = {
     "center": "center",

@@ -36,8 +36,8 @@ from gazediffusion.data.recordings import (
     require_forward_time,
 )
 from gazediffusion.errors import GazeError
-from gazediffusion.files import decode_text, read_bytes
 from gazediffusion.geometry import Screen
+from gazediffusion.storage import decode_text, read_bytes
 
 if TYPE_CHECKING:
     import polars as pl

@@ -10,9 +10,8 @@ from itertools import zip_longest
 from pathlib import Path
 
 from gazediffusion.data.recordings import UNKNOWN_TASK
-from gazediffusion.errors import GazeError
-from gazediffusion.files import unpacked
-from gazediffusion.urls import shown
+from gazediffusion.errors import GazeError, shown
+from gazediffusion.storage import unpacked
 
 BY_NAME, BY_FOLDER, BY_BIDS, BY_PATTERN = "file name", "folder", "BIDS name", "given pattern"
 

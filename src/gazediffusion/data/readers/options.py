@@ -13,8 +13,8 @@ from typing import Any, get_args
 from gazediffusion.data.readers.identity import Identity, identity_of
 from gazediffusion.data.recordings import Fact
 from gazediffusion.errors import GazeError
-from gazediffusion.files import decode_text, read_bytes, read_parquet_header, unpacked
 from gazediffusion.geometry import Origin, Screen, Unit
+from gazediffusion.storage import decode_text, read_bytes, read_parquet_header, unpacked
 
 # Where something known about a recording comes from.
 ASSUMED, GIVEN, STATED = "assumed", "given", "stated by the file"

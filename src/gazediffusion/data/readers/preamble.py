@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from gazediffusion.data.readers.tabular import header_of
-from gazediffusion.files import decode_text, read_bytes
+from gazediffusion.storage import decode_text, read_bytes
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 

@@ -21,7 +21,7 @@ import polars as pl
 
 from gazediffusion.data.readers.scanning import scan_batches
 from gazediffusion.errors import GazeError
-from gazediffusion.files import decode_text, is_utf_16, open_unpacked
+from gazediffusion.storage import decode_text, is_utf_16, open_unpacked
 
 MISSING = ["", ".", "-", "nan", "na", "n/a", "null", "none"]
 

@@ -33,8 +33,8 @@ from gazediffusion.data.simulation.movements import (
 )
 from gazediffusion.data.simulation.tracker import covered, drift, lid_artefact, losses, one_eye
 from gazediffusion.errors import GazeError
-from gazediffusion.files import written_whole
 from gazediffusion.geometry import Screen
+from gazediffusion.storage import written_whole
 from gazediffusion.version import __version__
 
 __all__ = [

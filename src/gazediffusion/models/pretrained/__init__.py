@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gazediffusion.errors import GazeError, suggestion
-from gazediffusion.files import read_json, sha256_of
-from gazediffusion.storage import fetched
-from gazediffusion.urls import is_remote
+from gazediffusion.storage import fetched, is_remote, read_json, sha256_of
 
 if TYPE_CHECKING:
     import torch
