@@ -205,7 +205,7 @@ def trained(recipe: str) -> Case:
     def case(folder: Path) -> Any:
         import gazediffusion as gd
 
-        of = {"epochs": 1, "device": "cpu", "batch_size": 32}
+        of: dict[str, Any] = {"epochs": 1, "device": "cpu", "batch_size": 32}
         straight = gd.train(windows(), folder / "straight", recipe, **of)
         steps = 0
 

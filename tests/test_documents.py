@@ -285,18 +285,10 @@ WORDS = re.compile("|".join(rf"(?<![a-z])(?:{word})(?![a-z])" for word in REPLAC
 # Verbatim names: options, keys of files that older versions wrote, arguments of other libraries.
 VERBATIM = (
     "--same-person",
-    "same_person",
-    '"manners"',
     '"fewest_people"',
     "observer person reader",
     "'people', 'participants'",
     "few_people",
-    '"missed"',
-    '"begun_from"',
-    '"is_told_manner"',
-    '"knee_share"',
-    '"knee"',
-    '"emphasis"',
 )
 # What one file may say: an old name in the log or the list of changes, a definition.
 ALLOWED: dict[str, tuple[str, ...]] = {

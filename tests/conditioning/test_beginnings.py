@@ -38,11 +38,6 @@ def test_positions_are_those_at_the_beginning() -> None:
     assert Beginning.from_json(found.to_json()) == found
 
 
-def test_a_beginning_of_an_earlier_version_is_the_first_time_alone() -> None:
-    found = Beginning.from_json({"x": [0.0, 0.0], "y": [0.5, 0.5]})
-    assert found.draw(0) == [(0.0, 0.5)]
-
-
 def test_later_windows_and_few_participants_say_nothing() -> None:
     assert Beginning.fit([windows(elapsed_s=1.5)], "reading") is None
     assert Beginning.fit([windows(n_participants=4)], "reading") is None

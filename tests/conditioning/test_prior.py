@@ -10,7 +10,7 @@ import torch
 from scipy.special import ndtr
 
 from gazediffusion.conditioning.prior import Component, Prior
-from gazediffusion.conditioning.statistics import FORMER, STATISTICS, measure
+from gazediffusion.conditioning.statistics import STATISTICS, measure
 from gazediffusion.data.windows import Windows
 from gazediffusion.seeds import sobol_points
 from tests.conditioning.test_statistics import RATE, walk
@@ -111,27 +111,6 @@ def test_one_window_is_enough() -> None:
     windows = of_two_groups().select(np.array([0]))
     prior = Prior.fit([windows], windows.tasks)
     assert bool(torch.isfinite(drawn(prior, 1)).all())
-
-
-def test_the_prior_of_an_earlier_version_is_read() -> None:
-    """It was JSON, under other names, and its statistics had none."""
-    prior = Prior.fit([of_two_groups()], ["both"], FORMER)
-    (component,) = prior.components[0]
-    old = {
-        "share": float(component.weight), "step": component.step.tolist(),
-        "grid": component.grid.tolist(), "shares": component.weights.tolist(),
-        "means": component.means.tolist(), "factors": component.factors.tolist(),
-        "drawn": component.drawn.tolist(), "real": component.real.tolist(),
-        "missed": (component.deviation + 0.25).tolist(),
-    }  # fmt: skip
-    values = {"mean": prior.mean.tolist(), "std": prior.std.tolist(), "tasks": [[old]]}
-    read = Prior.from_legacy(values)
-    assert read.names == FORMER
-    assert read.is_calibrated
-    none = np.zeros((0, 0))
-    before = prior.with_components([[replace(component, between=none, within=none)]])
-    assert same(read.uncalibrated(), before)
-    assert torch.equal(drawn(read, 9), drawn(prior, 9))
 
 
 def test_equal_values_get_the_normal_of_their_mean_rank() -> None:

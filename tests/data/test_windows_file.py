@@ -77,13 +77,6 @@ def test_screens_and_steps_of_a_mixture_are_kept(tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded.cut(), windows.cut())
 
 
-def test_settings_of_older_files_have_their_present_names(tmp_path: Path) -> None:
-    settings: dict[str, Any] = {"recipe": "position", "same_person": [["a", "b"]], "seconds": 8.0}
-    replace(make_windows(), provenance={"config": settings}).save(tmp_path / "w.safetensors")
-    loaded = Windows.load(tmp_path / "w.safetensors").provenance["config"]
-    assert loaded == {"protocol": "position", "same_participant": [["a", "b"]], "seconds": 8.0}
-
-
 def labelled_windows() -> Windows:
     """Labels that change every 10 samples, and targets that jump, vanish and come back."""
     targets = np.full((2, 750), np.nan, np.float32)

@@ -3,18 +3,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
 
-import gazediffusion as gd
-from gazediffusion.conditioning.statistics import FORMER
 from gazediffusion.errors import GazeError
 from gazediffusion.models.checkpoint import RunConfig, load_run, read_config, read_metrics
 from gazediffusion.models.tensors import load_tensors, save_tensors
-from tests.runs import TINY, TINY_VELOCITY, saved_windows, short_windows, trained_run
-from tests.training.test_joint import JOINT
+from tests.runs import TINY, TINY_VELOCITY, short_windows, trained_run
 
 
 @pytest.fixture(scope="module")
@@ -103,68 +99,3 @@ def test_weights_that_are_not_there_yet_are_said_to_be_so(run_folder: Path, tmp_
     (tmp_path / "config.json").write_bytes((run_folder / "config.json").read_bytes())
     with pytest.raises(GazeError, match="no best weights yet"):
         load_run(tmp_path)
-
-
-def as_former_version(folder: Path) -> None:
-    """Rewrite a run folder as the version before the conditioning object wrote it."""
-    config = json.loads((folder / "config.json").read_text())
-    conditioning = read_config(folder).conditioning
-    prior = conditioning.prior
-    assert prior is not None
-    recipe = config["recipe"]
-    for group, names in (
-        (recipe, {"asinh_scale": "knee_share", "has_statistics": "is_told_manner"}),
-        (recipe["network"], {"condition_width": "conditions", "attention_blocks": "attentions"}),
-        (recipe["edm"], {"amplitude_weighting": "emphasis"}),
-        (config["joint"], {"asinh_scale": "knee"}),
-        (config, {"initialised_from": "begun_from"}),
-    ):
-        for new, old in names.items():
-            group[old] = group.pop(new)
-    del config["conditioning"]
-    former = {"weight": "share", "weights": "shares", "deviation": "missed"}
-    config |= {
-        "tasks": list(conditioning.tasks),
-        "task_shares": list(conditioning.task_shares),
-        "task_screens": [vars(screen) for screen in conditioning.task_screens],
-        "manners": {
-            "mean": prior.mean.tolist(),
-            "std": prior.std.tolist(),
-            "tasks": [
-                [{former.get(k, k): v.tolist() for k, v in vars(one).items()} for one in task]
-                for task in prior.components
-            ],
-        },
-    }
-    (folder / "config.json").write_text(json.dumps(config))
-    (folder / "conditioning.safetensors").unlink()
-    for name in ("best", "last", "state"):
-        tensors, header = load_tensors(folder / f"{name}.safetensors")
-        renamed = {
-            key.replace("attention_blocks.", "looks.").replace(".qk_scale", ".sharpness"): tensor
-            for key, tensor in tensors.items()
-        }
-        save_tensors(folder / f"{name}.safetensors", renamed, header)
-
-
-@pytest.mark.usefixtures("small_calibration")
-def test_a_run_folder_of_the_former_version_loads_resumes_and_samples(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It has fewer statistics; the same command goes on with these."""
-    monkeypatch.setattr("gazediffusion.training.loop.STATISTICS", FORMER)
-    windows = saved_windows(tmp_path / "w.safetensors")
-    asked: list[bool] = []
-    for folder in ("new", "old"):
-        with pytest.raises(gd.StoppedError):
-            gd.train(
-                windows, tmp_path / folder, JOINT, device="cpu",
-                on_epoch=lambda _: asked.append(True), should_stop=lambda: bool(asked),
-            )  # fmt: skip
-        asked.clear()
-    monkeypatch.undo()
-    as_former_version(tmp_path / "old")
-    new, old = (gd.train(windows, tmp_path / name, JOINT, device="cpu") for name in ("new", "old"))
-    np.testing.assert_array_equal(new.sample(5).cut(), old.sample(5).cut())
-    as_former_version(tmp_path / "new")
-    np.testing.assert_array_equal(gd.load(tmp_path / "new").sample(5).cut(), old.sample(5).cut())

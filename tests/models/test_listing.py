@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -32,22 +31,6 @@ def without_hash(folder: Path) -> dict[str, object]:
     values: dict[str, object] = json.loads((folder / CONFIG).read_text())
     values.pop("weights_sha256")
     return values
-
-
-def test_a_configuration_of_an_earlier_version_is_described(tmp_path: Path) -> None:
-    values = without_hash(find_model("joint"))
-    expected = list_models()["joint"]
-    conditioning = values.pop("conditioning")
-    assert isinstance(conditioning, dict)
-    former = {"tasks": list(expected.tasks), "task_screens": conditioning["task_screens"]}
-    (tmp_path / CONFIG).write_text(json.dumps({**values, **former}))
-    found = list_models([tmp_path])[tmp_path.name]
-    # Models of that version were not steerable.
-    same = replace(found, source="joint", has_losses=True, has_labels=True, is_steerable=True)
-    assert same == expected
-    assert not found.is_steerable
-    assert not found.has_labels
-    assert found.source == str(tmp_path.resolve())
 
 
 def test_a_folder_without_a_configuration_is_refused(tmp_path: Path) -> None:

@@ -69,9 +69,5 @@ class Beginning:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Beginning:
-        """Read what `to_json` wrote, of an earlier version as well, which had the first time."""
-        found = {
-            name: tuple(map(tuple, one)) if isinstance(one[0], list) else (tuple(one),)
-            for name, one in values.items()
-        }
-        return cls(**found)
+        """Read what `to_json` wrote."""
+        return cls(**{name: tuple(map(tuple, one)) for name, one in values.items()})

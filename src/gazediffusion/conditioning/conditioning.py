@@ -31,7 +31,7 @@ from gazediffusion.conditioning.course import Course
 from gazediffusion.conditioning.draws import Condition, Draw
 from gazediffusion.conditioning.prior import Prior
 from gazediffusion.conditioning.sequences import SEQUENCES
-from gazediffusion.conditioning.statistics import FORMER, flipped, measure
+from gazediffusion.conditioning.statistics import flipped, measure
 from gazediffusion.conditioning.style import Style
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError, suggestion
@@ -44,6 +44,7 @@ _STEERED_DROPOUT = 0.5
 _ELAPSED_DROPOUT = 0.5  # windows of 8 s are generated without it
 # Names the stream of random numbers that statistics are drawn from.
 _DRAWS = 3
+_PLAIN_WIDTH = 25  # Sobol dimensions of windows without statistics
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,8 +263,7 @@ class Conditioning:
         """The Sobol points of windows first..stop-1 of a seed, (window, dimension)."""
         if not self.tasks:
             return np.empty((stop - first, 0))
-        # A model without statistics keeps the width it had when all models had twenty-five.
-        width = len(FORMER) if self.prior is None else len(self.prior.names)
+        width = _PLAIN_WIDTH if self.prior is None else len(self.prior.names)
         return sobol_points(seed_for(seed, _DRAWS), first, stop, 2 + width)
 
     def draw_by(

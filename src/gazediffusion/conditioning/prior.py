@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gazediffusion.conditioning.effects import fit_effects
-from gazediffusion.conditioning.statistics import FORMER, STATISTICS, measure
+from gazediffusion.conditioning.statistics import STATISTICS, measure
 from gazediffusion.data.quantization import recorded_steps
 from gazediffusion.data.subsampling import not_overlapping
 from gazediffusion.data.windows import Windows
@@ -279,30 +278,6 @@ class Prior:
                 tuple(Component(**components[t][c]) for c in sorted(components[t]))
                 for t in sorted(components)
             ),
-        )
-
-    @classmethod
-    def from_legacy(cls, values: Mapping[str, Any]) -> Prior:
-        """Read the tables of a config.json written before priors had a file of their own.
-
-        Its statistics have no names; twenty-five are the first of today's.
-        """
-        n = len(values["mean"])
-        names = FORMER if n == len(FORMER) else tuple(f"statistic_{k}" for k in range(n))
-        old = {"weight": "share", "weights": "shares", "deviation": "missed"}
-
-        def component(one: Mapping[str, Any]) -> Component:
-            names_of = [f.name for f in fields(Component) if f.name not in ("between", "within")]
-            tables = {name: one.get(old.get(name, name)) for name in names_of}
-            if tables["deviation"] is None:
-                tables["deviation"] = np.zeros((n, 2))
-            return Component(**{key: np.array(v, dtype=float) for key, v in tables.items()})
-
-        return cls(
-            names=names,
-            mean=np.array(values["mean"], dtype=float),
-            std=np.array(values["std"], dtype=float),
-            components=tuple(tuple(map(component, task)) for task in values["tasks"]),
         )
 
 

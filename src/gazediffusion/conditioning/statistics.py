@@ -65,8 +65,6 @@ STATISTICS = (
     "drift_speed",
     "overshoot",
 )
-# Those that models had before they were conditioned on fixations.
-FORMER = STATISTICS[: STATISTICS.index("moderate_saccades")]
 # Medians take discrete values where gaze is in coarse steps.
 MEDIANS = STATISTICS[:2]
 # Of the recording rather than of the gaze: calibrated in their mean only.

@@ -38,8 +38,6 @@ _TENSORS = {
     "run_onset_ms": "segment_onset_ms",
 }
 _INT16_MAX = np.iinfo(np.int16).max
-# How `prepare` named its settings before -> now.
-_RENAMED = {"recipe": "protocol", "same_person": "same_participant"}
 
 
 def save_windows(windows: Windows, path: Path, overwrite: bool = False) -> None:
@@ -221,7 +219,6 @@ def _assembled(tensors: Mapping[str, NDArray[Any]], header: Mapping[str, Any]) -
     """The windows, with gaze as it is stored."""
     n_segments = len(tensors["run_starts"])
     steps = tensors.get("run_step", np.zeros((0, 2)))
-    provenance = _in_present_names(header["provenance"])
     return Windows(
         gaze=tensors["gaze"],
         **{field: tensors[name] for name, field in _TENSORS.items()},
@@ -237,20 +234,11 @@ def _assembled(tensors: Mapping[str, NDArray[Any]], header: Mapping[str, Any]) -
         grid_px=header["grid_px"],
         segment_step=steps if len(steps) else None,
         velocity_scale=header["velocity_scale"],
-        provenance={**provenance, "data_sha256": header["data_sha256"]},
+        provenance={**header["provenance"], "data_sha256": header["data_sha256"]},
         labels=tensors.get("labels"),
         targets=_targets(tensors),
         segment_elapsed_ms=tensors.get("run_elapsed_ms"),
     )
-
-
-def _in_present_names(provenance: Mapping[str, Any]) -> dict[str, Any]:
-    """Provenance of any version with the settings of `prepare` under their present names."""
-    settings = provenance.get("config")
-    if not isinstance(settings, dict):
-        return dict(provenance)
-    renamed = {_RENAMED.get(name, name): value for name, value in settings.items()}
-    return {**provenance, "config": renamed}
 
 
 def _stored_gaze(windows: Windows) -> NDArray[np.int16] | NDArray[np.float32]:

@@ -226,8 +226,12 @@ def split_again(windows: Windows, seed: int) -> Windows:
     pairs = set(zip(windows.participant.tolist(), windows.task.tolist(), strict=True))
     for participant, task in pairs:
         tasks_of.setdefault(windows.participants[participant], set()).add(windows.tasks[task])
-    # Files of the first version call it same_person.
-    same = config.get("same_participant", config.get("same_person", ()))
+    if "same_participant" not in config:  # whoever is in the file twice would be on both sides
+        raise GazeError(
+            "the windows do not say which names are one participant",
+            remedy="prepare them again with gazediffusion prepare",
+        )
+    same = config["same_participant"]
     kept = split_participants(tasks_of, config["validation_fraction"], seed, same)
     provenance = {**windows.provenance, "config": {**config, "split_seed": seed}}
     return replace(windows, validation=frozenset(kept), provenance=provenance)

@@ -23,7 +23,6 @@ import torch
 from torch import Tensor
 
 from gazediffusion.conditioning import Conditioning
-from gazediffusion.conditioning.legacy import legacy_conditioning
 from gazediffusion.conditioning.statistics import STATISTICS
 from gazediffusion.data.windows import Windows
 from gazediffusion.diffusion.olss import LinearSolver
@@ -79,17 +78,13 @@ class RunConfig:
         seed: int,
         precision: str,
         device: str,
-        statistics: Sequence[str] = STATISTICS,
     ) -> RunConfig:
-        """The configuration of training `recipe` on the windows files `parts`.
-
-        statistics: that a recipe with summary statistics is conditioned on.
-        """
+        """The configuration of training `recipe` on the windows files `parts`."""
         first = parts[0]
         conditioning = Conditioning()
         if recipe.is_conditioned:
             conditioning = Conditioning.fit(
-                parts, statistics if recipe.has_statistics else (), recipe.is_steerable
+                parts, STATISTICS if recipe.has_statistics else (), recipe.is_steerable
             )
         is_joint = recipe.representation == "joint"
         return cls(
@@ -137,20 +132,14 @@ class RunConfig:
     def from_json(
         cls, values: Mapping[str, Any], tables: Mapping[str, Tensor] | None = None
     ) -> RunConfig:
-        """Read what `to_json` wrote, in this or an earlier version; tables: of the prior."""
+        """Read what `to_json` wrote; tables: of the prior."""
         others = ("format", "weights_sha256")  # the hash is a packaged model's
         plain = {key: value for key, value in values.items() if key not in others}
         plain["recipe"] = Recipe.from_json(plain["recipe"])
         plain["screen"] = Screen(**plain["screen"])
         plain["solver"] = LinearSolver.from_json(plain["solver"]) if plain.get("solver") else None
         plain["joint"] = Joint.from_json(plain["joint"]) if plain.get("joint") else None
-        if "conditioning" in plain:
-            plain["conditioning"] = Conditioning.from_json(plain["conditioning"], tables)
-        else:
-            plain["conditioning"] = legacy_conditioning(plain)
-            plain["initialised_from"] = plain.pop("begun_from", None)
-            for key in ("tasks", "task_shares", "task_screens", "manners"):
-                plain.pop(key, None)
+        plain["conditioning"] = Conditioning.from_json(plain["conditioning"], tables)
         return cls(**plain)
 
 
@@ -223,6 +212,12 @@ def read_config(folder: Path) -> RunConfig:
         values = json.loads(read_bytes(path))
         if values.get("format") != FORMAT:
             raise GazeError("this is no configuration of a gazediffusion run", path=path)
+        if "conditioning" not in values:
+            raise GazeError(
+                "the run is of a development version, which is no longer read",
+                path=path,
+                remedy="train it again with gazediffusion train",
+            )
         return config_from(values, Path(folder))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise GazeError(f"the configuration is damaged ({error})", path=path) from error
@@ -322,20 +317,9 @@ def run_of(
     )
 
 
-def present_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Tensors of any version under the present names of the network's parts."""
-    former = {"looks.": "attention_blocks.", ".sharpness": ".qk_scale"}
-    renamed = {}
-    for name, tensor in tensors.items():
-        for old, new in former.items():
-            name = name.replace(old, new)
-        renamed[name] = tensor
-    return renamed
-
-
 def load_weights(network: UNet, tensors: Mapping[str, Tensor], path: Path) -> None:
     """Put tensors into a network; names and shapes must be the network's own."""
-    own, tensors = network.state_dict(), present_names(tensors)
+    own = network.state_dict()
     foreign = sorted(set(tensors) ^ set(own))
     if foreign:
         raise GazeError(f"the weights are of another network ({foreign[0]})", path=path)

@@ -1,6 +1,6 @@
 """A list of models, read from their config.json without torch, which takes seconds to load.
 
-The file is that of `checkpoint.RunConfig`, in this or an earlier version.
+The file is that of `checkpoint.RunConfig`.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ def _described(source: str, folder: Path) -> ModelDescription:
         )
     config = read_json(path)
     try:
-        conditioning = config.get("conditioning", config)
-        tasks = tuple(conditioning.get("schema", {}).get("task", config.get("tasks", [])))
-        screens = [Screen(**one) for one in conditioning.get("task_screens", [])]
+        conditioning = config["conditioning"]
+        tasks = tuple(conditioning["schema"].get("task", ()))
+        screens = [Screen(**one) for one in conditioning["task_screens"]]
         is_steerable = bool(conditioning.get("sequences"))
         return ModelDescription(
             source=source,

@@ -24,10 +24,6 @@ from gazediffusion.models.representations import ASINH_SCALE
 from gazediffusion.models.unet import UNetConfig
 
 RepresentationName = Literal["position", "velocity", "joint"]
-# Settings that had other names in earlier versions: new name -> old name.
-_FORMER_NAMES = {"asinh_scale": "knee_share", "has_statistics": "is_told_manner"}
-_FORMER_NETWORK = {"condition_width": "conditions", "attention_blocks": "attentions"}
-_FORMER_EDM = {"amplitude_weighting": "emphasis"}
 
 
 @dataclass(frozen=True)
@@ -143,23 +139,15 @@ class Recipe:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Recipe:
         """Read what `to_json` wrote."""
-        network = _renamed(values["network"], _FORMER_NETWORK)
-        network["widths"] = tuple(network["widths"])
-        known = {key: value for key, value in values.items() if key != "levels"}  # of 0.1
+        network = {**values["network"], "widths": tuple(values["network"]["widths"])}
         return cls(
             **{
-                **_renamed(known, _FORMER_NAMES),
+                **values,
                 "network": UNetConfig(**network),
-                "edm": Edm(**_renamed(values.get("edm", {}), _FORMER_EDM)),
+                "edm": Edm(**values["edm"]),
                 "seeds": tuple(values["seeds"]),
             }
         )
-
-
-def _renamed(values: Mapping[str, Any], former: Mapping[str, str]) -> dict[str, Any]:
-    """Settings of any version under their present names."""
-    now = {old: new for new, old in former.items()}
-    return {now.get(key, key): value for key, value in values.items()}
 
 
 POSITION = Recipe(name="position", representation="position")

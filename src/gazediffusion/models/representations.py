@@ -155,12 +155,8 @@ class Joint:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Joint:
         """Read what `to_json` wrote."""
-        plain = dict(values)
-        if "knee" in plain:  # its name in earlier versions
-            plain["asinh_scale"] = plain.pop("knee")
-        for key in ("position_std", "velocity_std"):
-            plain[key] = tuple(plain[key])
-        return cls(**plain)
+        stds = {key: tuple(values[key]) for key in ("position_std", "velocity_std")}
+        return cls(**{**values, **stds})
 
     @classmethod
     def fit(cls, parts: Sequence[Windows], asinh_scale: float = ASINH_SCALE) -> Joint:

@@ -107,7 +107,6 @@ def calibrate(
     if has_model:
         effort = _Effort(n, rounds, progress, should_stop, say, 0, total)
         state = _calibrated(replace(run, distilled=None), "its solver", _own_solver, effort)
-        # The configuration too: that of an earlier version had the tables in it.
         solver = state.solvers[0] if state.solvers else None
         config = replace(run.config, conditioning=state.conditioning, solver=solver)
         run = replace(run, config=config)

@@ -17,7 +17,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gazediffusion.conditioning.statistics import STATISTICS
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
 from gazediffusion.diffusion.likelihood import Bound, variational_bound
@@ -27,7 +26,6 @@ from gazediffusion.models.checkpoint import (
     Run,
     RunConfig,
     changed_settings,
-    present_names,
     read_config,
     with_prefix,
     write_config,
@@ -93,8 +91,7 @@ def train_epochs(
     folder = Path(folder)
     on = choose_device(device)
     parts = [windows] if isinstance(windows, Windows) else list(windows)
-    statistics = by_first(processes, lambda: _statistics_of(folder))
-    given = (seed, choose_precision(precision, recipe, on), on, statistics)
+    given = (seed, choose_precision(precision, recipe, on), on)
     config = _checked_config(parts, recipe, *given)
     weights = None
     if initial is not None:
@@ -270,13 +267,13 @@ class _Loop:
             return
         tensors, header = saved
         try:
-            self.learner.load(present_names(tensors))
+            self.learner.load(tensors)
             self.step, self.best = int(header["step"]), dict(header["best"])
             self.losses.copy_(tensors["losses"])
         except (KeyError, RuntimeError) as error:
             raise GazeError(f"the training state is damaged ({error})", path=path) from error
         if self.best["epoch"] >= 0 and self.is_writer:
-            weights = present_names(load_tensors(self.folder / "best.safetensors")[0])
+            weights, _ = load_tensors(self.folder / "best.safetensors")
             self.best_weights = {
                 name: tensor.to(self.batches.device) for name, tensor in weights.items()
             }
@@ -311,7 +308,6 @@ def _checked_config(
     seed: int,
     precision: Precision,
     device: torch.device,
-    statistics: Sequence[str],
 ) -> RunConfig:
     """The run's configuration; windows it cannot be trained on are refused."""
     if len(parts) > 1 and recipe.representation != "joint":
@@ -325,7 +321,7 @@ def _checked_config(
                 "the windows files differ in length or rate",
                 remedy="prepare them with the same `rate_hz` and `seconds`",
             )
-    return RunConfig.of(parts, recipe, seed, precision, str(device.type), statistics)
+    return RunConfig.of(parts, recipe, seed, precision, str(device.type))
 
 
 def _shared_config(processes: Processes, config: RunConfig) -> RunConfig:
@@ -337,12 +333,6 @@ def _shared_config(processes: Processes, config: RunConfig) -> RunConfig:
             f"process {processes.rank} has other settings than the first: {'; '.join(changed)}"
         )
     return first
-
-
-def _statistics_of(folder: Path) -> tuple[str, ...]:
-    """The statistics of the run in a folder, which an earlier version may have begun, or all."""
-    prior = read_config(folder).conditioning.prior if (folder / CONFIG).is_file() else None
-    return STATISTICS if prior is None else prior.names
 
 
 def _require_fit(windows: Windows, recipe: Recipe) -> None:
