@@ -1,0 +1,271 @@
+"""An option is stated once: a field of a dataclass becomes flag, web field, keyword and check.
+
+`Options` checks bounds and choices, whoever gives the values. `command` makes a function with
+such a dataclass among its parameters a command of the command line, `schema` makes the model of a
+web request of it. typer and pydantic are imported by these two alone.
+
+    @dataclass(frozen=True)
+    class Sampling(Options):
+        seconds: float | None = option(None, "Length of every window.", ge=1, le=3600)
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields, replace
+from inspect import Parameter, Signature, signature
+from numbers import Real
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args, get_origin
+
+from gazediffusion.errors import GazeError, suggestion
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+# Bounds by their names in pydantic, with the words of the error.
+_BOUNDS: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
+    "ge": (operator.ge, "{} or more"),
+    "gt": (operator.gt, "more than {}"),
+    "le": (operator.le, "at most {}"),
+    "lt": (operator.lt, "less than {}"),
+}
+
+
+def option(
+    default: Any,
+    help: str,
+    *,
+    flag: str | None = None,
+    panel: str | None = None,
+    kind: Any = None,
+    parse: Callable[[Any], Any] | None = None,
+    rare: bool = False,
+    **bounds: float,
+) -> Any:
+    """A field that is an option.
+
+    flag: where it is not the name with dashes; several are separated by blanks. panel: of `--help`,
+    where it is not that of the class. kind: the type on the command line and the web, where it is
+    not that of the field. parse: makes the value of what is given, a text or the value itself.
+    rare: has no flag of its own. bounds: ge, gt, le, lt.
+    """
+    stated = {"help": help, "flag": flag, "panel": panel, "kind": kind, "parse": parse}
+    metadata = {**stated, "rare": rare, "bounds": bounds}
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class Options:
+    """Base of dataclasses of options."""
+
+    PANEL: ClassVar[str | None] = None  # of the command line's help
+    RARE: ClassVar[str] = "--set {}"  # how the command line states a rare option
+
+    def __post_init__(self) -> None:
+        for one in declared(type(self)):
+            value = getattr(self, one.name)
+            if value is not None and (parse := one.metadata["parse"]) is not None:
+                value = parse(value)
+                object.__setattr__(self, one.name, value)
+            if value is not None:
+                _require(one, value, hint_of(type(self), one))
+
+    @classmethod
+    def of(cls, options: Self | None, given: Mapping[str, Any]) -> Self:
+        """Options, or the defaults, with what is given by name in their place."""
+        known = [one.name for one in fields(cls)]
+        for name in given:
+            if name not in known:
+                raise GazeError(f"there is no option `{name}`", remedy=suggestion(name, known))
+        return cls(**given) if options is None else replace(options, **given)
+
+
+def declared(group: type[Options]) -> list[Field[Any]]:
+    """The fields of a group that are options; others are given in Python alone."""
+    return [one for one in fields(group) if "help" in one.metadata]
+
+
+def hint_of(group: type[Options], one: Field[Any]) -> Any:
+    """The type of a field; of those whose names are imported for type checkers only, object."""
+    try:
+        return eval(str(one.type), {**vars(sys.modules[owner_of(group, one).__module__])})
+    except NameError:
+        return object
+
+
+def owner_of(group: type[Options], one: Field[Any]) -> type[Options]:
+    """The class that declares an option of a group."""
+    return next(base for base in group.__mro__ if one.name in vars(base).get("__annotations__", ()))
+
+
+def choices_of(hint: Any) -> tuple[Any, ...]:
+    """The choices of a Literal, or of a Literal beside None."""
+    if get_origin(hint) is Literal:
+        return get_args(hint)
+    is_union = isinstance(hint, UnionType)
+    return next((get_args(one) for one in get_args(hint) if is_union and choices_of(one)), ())
+
+
+def _require(one: Field[Any], value: Any, hint: Any) -> None:
+    """Refuse a value out of bounds, or one that is no choice."""
+    choices, bounds = choices_of(hint), one.metadata["bounds"]
+    if choices and value not in choices:
+        listed = ", ".join(map(str, choices[:-1]))
+        raise GazeError(f"`{one.name}` must be {listed} or {choices[-1]}, not {value!r}")
+    is_number = isinstance(value, Real) and math.isfinite(value)
+    if bounds and not (is_number and all(_BOUNDS[name][0](value, bounds[name]) for name in bounds)):
+        raise GazeError(f"`{one.name}` must be {bounds_in_words(bounds)}, not {value}")
+
+
+def bounds_in_words(bounds: Mapping[str, float]) -> str:
+    """As `from 1 to 3600`, `1 or more`, or `a positive number`."""
+    if bounds.keys() == {"ge", "le"}:
+        return f"from {bounds['ge']:g} to {bounds['le']:g}"
+    if bounds == {"gt": 0}:
+        return "a positive number"
+    return " and ".join(_BOUNDS[name][1].format(f"{bound:g}") for name, bound in bounds.items())
+
+
+def flag_of(one: Field[Any]) -> str:
+    """The long flag of an option."""
+    flag: str | None = one.metadata["flag"]
+    return flag.split()[-1] if flag else f"--{one.name.replace('_', '-')}"
+
+
+# The command line
+
+
+def flags(*groups: type[Options]) -> dict[str, str]:
+    """How the command line states each option of some groups."""
+    return {
+        one.name: group.RARE.format(one.name) if one.metadata["rare"] else flag_of(one)
+        for group in groups
+        for one in declared(group)
+    }
+
+
+def command(run: Callable[..., None]) -> Callable[..., None]:
+    """A command for typer: each parameter that is a group of options becomes their flags.
+
+    Rare options are given by `--set NAME=VALUE`.
+    """
+    own = signature(run, eval_str=True).parameters
+    groups: dict[str, type[Options]] = {
+        name: one.annotation
+        for name, one in own.items()
+        if isinstance(one.annotation, type) and issubclass(one.annotation, Options)
+    }
+    options = {}
+    for group in groups.values():
+        for one in declared(group):
+            if one.name in own or one.name in options:
+                raise TypeError(f"{run.__name__}: two options are called {one.name}")
+            options[one.name] = (group, one)
+    rare = {name: one for name, one in options.items() if flags(one[0])[name] == f"--set {name}"}
+    shown = [
+        parameter
+        for name, one in own.items()
+        for parameter in (
+            [_flag(groups[name], option) for option in declared(groups[name])]
+            if name in groups
+            else [one.replace(kind=Parameter.KEYWORD_ONLY)]
+        )
+        if parameter is not None
+    ]
+
+    def call(**given: Any) -> None:
+        for text in given.pop("rarely", None) or ():
+            name, _, value = text.partition("=")
+            if name not in rare:
+                raise GazeError(f"there is no `set` {name!r}", remedy=suggestion(name, list(rare)))
+            given[name] = _value_of(*rare[name], value)
+        made = {
+            name: group(**{k: given.pop(k) for k in flags(group) if given.get(k) not in (None, [])})
+            for name, group in groups.items()
+        }
+        run(**{name: value for name, value in given.items() if name in own}, **made)
+
+    call.__name__, call.__doc__ = run.__name__, run.__doc__
+    call.__signature__ = Signature([*shown, *_rarely(rare)])  # type: ignore[attr-defined]
+    return call
+
+
+def _rarely(rare: Mapping[str, Any]) -> list[Parameter]:
+    """The option that gives rare ones; none without any."""
+    import typer
+
+    about = f"A rarer option, NAME=VALUE; repeatable: {', '.join(sorted(rare))}."
+    stated = typer.Option("--set", help=about, rich_help_panel="Rare", show_default=False)
+    kind = Annotated[list[str] | None, stated]
+    named = Parameter("rarely", Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+    return [named] if rare else []
+
+
+def _flag(group: type[Options], one: Field[Any]) -> Parameter | None:
+    """An option as a parameter that typer understands; None of a rare one."""
+    import typer
+
+    if one.metadata["rare"]:
+        return None
+    kind, is_list = _kind_of(group, one)
+    names = (one.metadata["flag"] or flag_of(one)).split()
+    default = one.default
+    if kind is bool and default is not False:
+        names = [f"{names[-1]}/--no-{names[-1][2:]}"]
+    stated = typer.Option(
+        *names,
+        help=one.metadata["help"],
+        rich_help_panel=one.metadata["panel"] or owner_of(group, one).PANEL,
+        show_default=default not in (None, False, ""),
+    )
+    many = list[kind] | None if is_list else kind | None  # type: ignore[valid-type]
+    return Parameter(
+        one.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[many, stated]
+    )
+
+
+def _kind_of(group: type[Options], one: Field[Any]) -> tuple[type, bool]:
+    """The type of an option's values on the command line, and whether it takes several."""
+    hint = one.metadata["kind"] or hint_of(group, one)
+    first = get_args(hint)[0] if isinstance(hint, UnionType) else hint
+    if choices_of(first):
+        return str, False
+    if get_origin(first) in (tuple, list):
+        return get_args(first)[0], True
+    return first, False
+
+
+def _value_of(group: type[Options], one: Field[Any], text: str) -> Any:
+    """The value of a rare option that is given as text."""
+    kind, is_list = _kind_of(group, one)
+    try:
+        if kind is bool:
+            return {"true": True, "yes": True, "false": False, "no": False}[text.lower()]
+        return tuple(map(kind, text.split(","))) if is_list else kind(text)
+    except (ValueError, KeyError) as error:
+        raise GazeError(f"`{one.name}` must be of type {kind.__name__}, not {text!r}") from error
+
+
+# The web
+
+
+def schema(name: str, *groups: type[Options], without: Sequence[str] = ()) -> type[BaseModel]:
+    """The model of a request with the options of some groups; it refuses what they refuse."""
+    import pydantic
+
+    found: dict[str, Any] = {}
+    for group in groups:
+        for one in declared(group):
+            if one.name in found:
+                raise TypeError(f"{name}: two options are called {one.name}")
+            if one.name in without:
+                continue
+            kind = one.metadata["kind"] or hint_of(group, one)
+            about = one.metadata["bounds"] | {"description": one.metadata["help"]}
+            stated = pydantic.Field(one.default, **about)
+            found[one.name] = (kind if one.default is not None else kind | None, stated)
+    return pydantic.create_model(name, __config__=pydantic.ConfigDict(extra="forbid"), **found)
