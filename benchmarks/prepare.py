@@ -29,7 +29,8 @@ def write_table(path: Path, n_samples: int) -> None:
     """Simulated trials repeated under new names until the table is large enough."""
     import polars as pl
 
-    from gazediffusion.data.simulation import SimulationConfig, simulate
+    from gazediffusion.data.simulation import simulate
+    from gazediffusion.settings import SimulationConfig
 
     config = SimulationConfig(
         n_participants=6, minutes=10, rate_hz=250, trial_seconds=60, binocular=False

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from gazediffusion.data.preparing import PrepareConfig, prepare
+from gazediffusion.data.preparing import prepare
 from gazediffusion.data.readers import ReadOptions, Source
-from gazediffusion.data.simulation import SimulationConfig, simulate
+from gazediffusion.data.simulation import simulate
 from gazediffusion.data.windows import Windows
+from gazediffusion.settings import PrepareConfig, SimulationConfig
 from tests.conftest import SCREEN
 from tests.data.test_preparing import Given
 
@@ -24,7 +25,7 @@ def simulated_windows(n_participants: int = 10, minutes: float = 2.0, seed: int 
     )  # fmt: skip
     recordings = [one.recording for one in simulate(config)]
     source = Source(Path(__file__), Given(recordings), ReadOptions())
-    return prepare([source], PrepareConfig(seconds=2.0, stride=250, validation_fraction=0.3))
+    return prepare([source], PrepareConfig(seconds=2.0, stride_s=1, validation_fraction=0.3))
 
 
 def as_synthetic(windows: Windows, seed: int = 0) -> Windows:

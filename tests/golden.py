@@ -115,7 +115,7 @@ def windows() -> Any:
     """Windows of the simulated study, for training and evaluation; short, to be fast."""
     import gazediffusion as gd
 
-    config = gd.PrepareConfig(seconds=1.024, stride=64)
+    config = gd.PrepareConfig(seconds=1.024, stride_s=0.256)
     folder = Path(tempfile.mkdtemp(prefix="golden-"))
     gd.prepare(gd.read(study()), config).save(folder / "windows.safetensors")
     return gd.Windows.load(folder / "windows.safetensors")
@@ -182,7 +182,7 @@ def evaluated(folder: Path) -> Any:
 
     other = gd.simulate(gd.SimulationConfig(n_participants=3, minutes=0.4, rate_hz=250, seed=7))
     recordings = gd.Recordings.of(one.recording for one in other)
-    synthetic = gd.prepare(recordings, gd.PrepareConfig(seconds=1.024, stride=64))
+    synthetic = gd.prepare(recordings, gd.PrepareConfig(seconds=1.024, stride_s=0.256))
     config = gd.EvaluationConfig(n_bootstrap=20)
     return numbers(
         json.loads(gd.evaluate(windows(), {"other": synthetic}, config=config).to_json())
@@ -233,7 +233,7 @@ def prepared(format: str) -> Case:
     def case(folder: Path) -> Any:
         import gazediffusion as gd
 
-        config = gd.PrepareConfig(seconds=4, stride=250)
+        config = gd.PrepareConfig(seconds=4, stride_s=1)
         return of_windows(gd.prepare(gd.read(simulated(format)), config))
 
     return case

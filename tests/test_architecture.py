@@ -21,6 +21,8 @@ ORDER = [
     "storage",
     "files",
     "geometry",
+    "options",
+    "settings",
     "seeds",
     "device",
     "document",

@@ -178,7 +178,8 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import numpy as np
 
     import gazediffusion as gd
-    from gazediffusion.data.simulation import SimulationConfig, write_simulation
+    from gazediffusion.data.simulation import write_simulation
+    from gazediffusion.settings import SimulationConfig
 
     folder = tmp_path_factory.mktemp("documents")
     screen = gd.Screen(1280, 720, 40, 22.5, 45)

@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from gazediffusion.data.adapters.mne import from_mne
     from gazediffusion.data.adapters.pymovements import from_pymovements
     from gazediffusion.data.adapters.torch import from_torch
-    from gazediffusion.data.cleaning import CleaningConfig
     from gazediffusion.data.inspection import inspect
-    from gazediffusion.data.preparing import PrepareConfig, prepare, style_windows
+    from gazediffusion.data.preparing import prepare, style_windows
     from gazediffusion.data.reading import Recordings, read
     from gazediffusion.data.recordings import EVENT_CLASSES, Recording
     from gazediffusion.data.scanpaths import (
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
         parse_waypoint,
         read_scanpaths,
     )
-    from gazediffusion.data.simulation import SimulationConfig, simulate, write_simulation
+    from gazediffusion.data.simulation import simulate, write_simulation
     from gazediffusion.data.targets import Targets, read_targets
     from gazediffusion.data.windows import Windows
     from gazediffusion.datasets import generate_dataset
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
     from gazediffusion.evaluation.evaluation import evaluate
     from gazediffusion.evaluation.loading import evaluate_files
     from gazediffusion.evaluation.recorded_sets import real_windows
-    from gazediffusion.evaluation.result import Evaluation, EvaluationConfig
+    from gazediffusion.evaluation.result import Evaluation
     from gazediffusion.generation.baselines import Baseline, fit_baseline
     from gazediffusion.geometry import Screen
     from gazediffusion.model import Model, load, train
@@ -58,22 +57,28 @@ if TYPE_CHECKING:
     from gazediffusion.reproduction.reproduction import reproduce
     from gazediffusion.scoring.scores import Scores
     from gazediffusion.scoring.scoring import calibrate_scores, score
+    from gazediffusion.settings import (
+        CleaningConfig,
+        EvaluationConfig,
+        PrepareConfig,
+        SimulationConfig,
+    )
     from gazediffusion.studies import augment, fill, label
     from gazediffusion.synthesizer import Synthesizer
 
 _HOME = {
     "Baseline": "generation.baselines",
     "BenchmarkRow": "evaluation.benchmark_row",
-    "CleaningConfig": "data.cleaning",
+    "CleaningConfig": "settings",
     "DeepConfig": "evaluation.deep_test",
     "DeepTest": "evaluation.deep_test",
     "EVENT_CLASSES": "data.recordings",
     "Evaluation": "evaluation.result",
-    "EvaluationConfig": "evaluation.result",
+    "EvaluationConfig": "settings",
     "GazeError": "errors",
     "Model": "model",
     "Plugin": "plugins",
-    "PrepareConfig": "data.preparing",
+    "PrepareConfig": "settings",
     "RECIPES": "models.recipes",
     "Recipe": "models.recipes",
     "Recording": "data.recordings",
@@ -81,7 +86,7 @@ _HOME = {
     "Scanpath": "data.scanpaths",
     "Scores": "scoring.scores",
     "Screen": "geometry",
-    "SimulationConfig": "data.simulation",
+    "SimulationConfig": "settings",
     "StoppedError": "errors",
     "Synthesizer": "synthesizer",
     "Targets": "data.targets",

@@ -11,17 +11,15 @@ import numpy as np
 import torch
 
 from gazediffusion.conditioning.style import style_of
-from gazediffusion.data.cleaning import CleaningConfig
 from gazediffusion.data.export.windows import format_of
 from gazediffusion.data.recordings import Recording
-from gazediffusion.data.scanpaths import MOST_SECONDS
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
 from gazediffusion.diffusion.likelihood import Bound
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.augmentation import Augmenter
 from gazediffusion.generation.candidates import n_candidates
-from gazediffusion.generation.filling import FillConfig, Filler, filled
+from gazediffusion.generation.filling import Filler, filled
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.labelled_sets import RecordingLabeller
 from gazediffusion.generation.labelling import Labeller
@@ -35,13 +33,13 @@ from gazediffusion.generation.settings import (
     SteeringSettings,
 )
 from gazediffusion.generation.steering import Steering
-from gazediffusion.generation.study import AugmentConfig
 from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import RunConfig, WeightsName
 from gazediffusion.models.hub import Shared
 from gazediffusion.models.pretrained import load_model, pretrained_folder
 from gazediffusion.models.recipes import Recipe
 from gazediffusion.models.unet import n_parameters
+from gazediffusion.settings import MOST_SECONDS, Augmenting, CleaningConfig, Filling
 from gazediffusion.storage import require_free, require_writable, upload_changes, working_copy
 from gazediffusion.training import calibration
 from gazediffusion.training.distributed import is_first, wait_for_all
@@ -311,7 +309,7 @@ class Model(Shared):
     def filler(self, **settings: Unpack[FillingSettings]) -> Filler:
         """What fills gaps with these settings; a model that is not steerable is refused."""
         given: dict[str, Any] = dict(settings)
-        config = FillConfig(**_taken(given, FillConfig))
+        config = Filling(**_taken(given, Filling))
         if self.run.distilled is not None and given.get("quality", "default") == "default":
             given["sampler"] = "unipc"  # closer in long gaps than the distilled network
         return Filler(self.generator(**given), config)
@@ -319,7 +317,7 @@ class Model(Shared):
     def augmenter(self, **settings: Unpack[AugmentingSettings]) -> Augmenter:
         """What generates recordings in the style of participants with these settings."""
         given: dict[str, Any] = dict(settings)
-        config = AugmentConfig(**_taken(given, AugmentConfig))
+        config = Augmenting(**_taken(given, Augmenting))
         return Augmenter(self.generator(**given), config)
 
     def label(
@@ -390,6 +388,6 @@ class Model(Shared):
         return load(self.run.path, self.run.weights, str(device))
 
 
-def _taken(given: dict[str, Any], config: type[FillConfig] | type[AugmentConfig]) -> dict[str, Any]:
+def _taken(given: dict[str, Any], config: type[Filling] | type[Augmenting]) -> dict[str, Any]:
     """The settings that a config has, taken out of those given."""
     return {one.name: given.pop(one.name) for one in fields(config) if one.name in given}

@@ -116,8 +116,12 @@ def _require(one: Field[Any], value: Any, hint: Any) -> None:
     if choices and value not in choices:
         listed = ", ".join(map(str, choices[:-1]))
         raise GazeError(f"`{one.name}` must be {listed} or {choices[-1]}, not {value!r}")
-    is_number = isinstance(value, Real) and math.isfinite(value)
-    if bounds and not (is_number and all(_BOUNDS[name][0](value, bounds[name]) for name in bounds)):
+    is_bounded = isinstance(value, Real) and (
+        math.isfinite(value) or bounds.get("le") == math.inf  # that may be infinite
+    )
+    if bounds and not (
+        is_bounded and all(_BOUNDS[name][0](value, bounds[name]) for name in bounds)
+    ):
         raise GazeError(f"`{one.name}` must be {bounds_in_words(bounds)}, not {value}")
 
 
@@ -125,6 +129,7 @@ def bounds_in_words(bounds: Mapping[str, float]) -> str:
     """As `from 1 to 3600`, `1 or more`, or `a positive number`."""
     if bounds.keys() == {"ge", "le"}:
         return f"from {bounds['ge']:g} to {bounds['le']:g}"
+    bounds = {name: bound for name, bound in bounds.items() if bound != math.inf}
     if bounds == {"gt": 0}:
         return "a positive number"
     return " and ".join(_BOUNDS[name][1].format(f"{bound:g}") for name, bound in bounds.items())

@@ -21,7 +21,8 @@ from tests.conftest import RunCommand
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Five simulated participants in one Parquet table."""
-    from gazediffusion.data.simulation import SimulationConfig, write_simulation
+    from gazediffusion.data.simulation import write_simulation
+    from gazediffusion.settings import SimulationConfig
 
     folder = tmp_path_factory.mktemp("study") / "study"
     config = SimulationConfig(n_participants=5, minutes=1.0, rate_hz=250, seed=3)

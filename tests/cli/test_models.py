@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 
 from gazediffusion import load, read
-from gazediffusion.data.simulation import SimulationConfig, write_simulation
+from gazediffusion.data.simulation import write_simulation
+from gazediffusion.settings import SimulationConfig
 from gazediffusion.storage import sha256_of
 from tests.conftest import RunCommand
 

@@ -14,7 +14,8 @@ from tests.runs import trained_run
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with recordings, a run and the windows it was trained on."""
-    from gazediffusion.data.simulation import SimulationConfig, write_simulation
+    from gazediffusion.data.simulation import write_simulation
+    from gazediffusion.settings import SimulationConfig
 
     folder = tmp_path_factory.mktemp("place")
     config = SimulationConfig(n_participants=3, minutes=0.5, rate_hz=250)

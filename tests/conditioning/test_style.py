@@ -15,10 +15,11 @@ from gazediffusion.conditioning import Conditioning
 from gazediffusion.conditioning.prior import Component, Prior
 from gazediffusion.conditioning.style import Style, n_covered, style_of
 from gazediffusion.data.reading import read
-from gazediffusion.data.simulation import SimulationConfig, write_simulation
+from gazediffusion.data.simulation import write_simulation
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
+from gazediffusion.settings import SimulationConfig
 from tests.runs import short_windows
 
 SCREEN = Screen(1280, 720, 40, 22.5, 45)

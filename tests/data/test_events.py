@@ -16,7 +16,8 @@ from gazediffusion.data.events import (
     detect_ivt,
     smoothed_saccades,
 )
-from gazediffusion.data.simulation import SimulationConfig, simulate
+from gazediffusion.data.simulation import simulate
+from gazediffusion.settings import SimulationConfig
 from tests.conftest import SCREEN
 
 

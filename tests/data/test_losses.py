@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from gazediffusion.data.losses import AFTER_MS, BEFORE_MS, Losses, find_losses
 from gazediffusion.data.recordings import Recording
-from gazediffusion.data.simulation import SimulationConfig, simulate
+from gazediffusion.data.simulation import simulate
+from gazediffusion.settings import SimulationConfig
 from tests.conftest import SCREEN
 
 STEP_MS = 4.0

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from gazediffusion.data.inspection import inspect
 from gazediffusion.data.plausibility import ImplausibleError, Plausibility
-from gazediffusion.data.preparing import PrepareConfig, prepare
+from gazediffusion.data.preparing import prepare
 from gazediffusion.data.reading import Recordings, read
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
+from gazediffusion.settings import PrepareConfig
 
 SCREEN = Screen(1280, 720, 40, 22.5, 45)
 CONFIG = PrepareConfig(seconds=2, validation_fraction=0.0)

@@ -8,15 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gazediffusion.data.cleaning import CleaningConfig
 from gazediffusion.data.inspection import inspect
-from gazediffusion.data.preparing import FileRead, PrepareConfig, prepare, window_starts
+from gazediffusion.data.preparing import (
+    FileRead,
+    prepare,
+    window_starts,
+)
 from gazediffusion.data.readers import ReadOptions, Source
 from gazediffusion.data.reading import read
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
+from gazediffusion.settings import CleaningConfig, PrepareConfig
 from tests.conftest import SCREEN, MakeRecording, wandering_gaze
 from tests.parts import walks
 
@@ -281,7 +285,7 @@ def test_an_unknown_participant_is_refused_with_a_suggestion(
         ({"protocol": "speed"}, "`protocol`"),
         ({"rate_hz": 0}, "`rate_hz`"),
         ({"seconds": float("nan")}, "`seconds`"),
-        ({"stride": 0}, "`stride`"),
+        ({"stride_s": 0}, "`stride_s`"),
         ({"validation_fraction": 1.5}, "`validation_fraction`"),
     ],
 )
@@ -329,7 +333,7 @@ def test_inspection_goes_on_without_screen_and_below_the_rate(
 def test_position_windows_slide_by_a_second_at_every_rate(rate_hz: float, step: int) -> None:
     assert PrepareConfig(rate_hz=rate_hz).step == step
     assert PrepareConfig(protocol="velocity", rate_hz=rate_hz).step == 8 * step
-    assert PrepareConfig(rate_hz=rate_hz, stride=7).step == 7
+    assert PrepareConfig(rate_hz=rate_hz, stride_s=7 / rate_hz).step == 7
 
 
 # Several processes
@@ -355,7 +359,7 @@ def write_table(path: Path, lines: list[str]) -> None:
 
 def prepared(study: Path, **how: Any) -> Windows:
     recordings = read(study / "files", screen=SCREEN, participant_pattern="(P[0-9])")
-    config = PrepareConfig(seconds=2, stride=100, min_valid=0.2)
+    config = PrepareConfig(seconds=2, stride_s=0.4, min_valid=0.2)
     return prepare(recordings, config, targets=study / "targets.csv", **how)
 
 

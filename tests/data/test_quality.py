@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from gazediffusion.data.inspection import inspect
-from gazediffusion.data.preparing import PrepareConfig, prepare
+from gazediffusion.data.preparing import prepare
 from gazediffusion.data.quality import Quality, select_participants
 from gazediffusion.data.readers import Source
 from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.errors import GazeError
+from gazediffusion.settings import PrepareConfig
 from tests.conftest import MakeRecording, wandering_gaze
 from tests.data.test_preparing import source_file, sources
 

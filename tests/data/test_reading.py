@@ -5,12 +5,13 @@ from pathlib import Path
 import pytest
 
 from gazediffusion.data.inspection import inspect
-from gazediffusion.data.preparing import PrepareConfig, prepare
+from gazediffusion.data.preparing import prepare
 from gazediffusion.data.readers import find_sources
 from gazediffusion.data.reading import Recordings, read
-from gazediffusion.data.simulation import SimulationConfig, write_simulation
+from gazediffusion.data.simulation import write_simulation
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
+from gazediffusion.settings import PrepareConfig, SimulationConfig
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gazediffusion.data.cleaning import CleaningConfig, clean
+from gazediffusion.data.cleaning import clean
 from gazediffusion.data.resampling import read_clock
 from gazediffusion.data.segments import Segment, clean_segments, joined_labels, joined_targets
 from gazediffusion.geometry import Screen
+from gazediffusion.settings import CleaningConfig
 from tests.conftest import SCREEN, MakeRecording, wandering_gaze
 
 

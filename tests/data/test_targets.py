@@ -5,10 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gazediffusion.data.preparing import PrepareConfig, prepare
+from gazediffusion.data.preparing import prepare
 from gazediffusion.data.reading import read
 from gazediffusion.data.targets import RecordedTargets, read_targets
 from gazediffusion.errors import GazeError
+from gazediffusion.settings import PrepareConfig
 from tests.conftest import SCREEN, MakeRecording, RunCommand, wandering_gaze
 
 

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from gazediffusion.data.reading import read
-from gazediffusion.data.simulation import SimulationConfig, write_simulation
+from gazediffusion.data.simulation import write_simulation
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
@@ -19,6 +19,7 @@ from gazediffusion.evaluation.loading import evaluate_files
 from gazediffusion.evaluation.recorded_sets import in_one_order, real_windows
 from gazediffusion.evaluation.set_loading import load_set
 from gazediffusion.geometry import Screen
+from gazediffusion.settings import SimulationConfig
 from tests.conftest import SCREEN, RunCommand
 from tests.gaze import simulated_windows
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gazediffusion.data.cleaning import CleaningConfig
 from gazediffusion.data.resampling import read_clock
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.gaps import find_gaps, on_grid, place_windows
+from gazediffusion.settings import CleaningConfig
 from tests.conftest import MakeRecording, wandering_gaze
 
 BARE = CleaningConfig(blink_before_ms=0, blink_after_ms=0)

@@ -11,13 +11,13 @@ import polars as pl
 import pytest
 
 import gazediffusion as gd
-from gazediffusion.data.cleaning import CleaningConfig
 from gazediffusion.data.export import write_into
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.event_scores import match_events, match_samples
 from gazediffusion.generation.labelling import NOISE, Labeller
 from gazediffusion.model import Model
+from gazediffusion.settings import CleaningConfig
 from tests.conftest import MakeRecording, RunCommand, wandering_gaze
 from tests.generation.test_gaps import lost
 from tests.runs import trained_run

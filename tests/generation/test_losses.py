@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gazediffusion as gd
-from gazediffusion.data.cleaning import CleaningConfig, clean, likely_blinks
+from gazediffusion.data.cleaning import clean, likely_blinks
 from gazediffusion.data.export.npz import read_npz
 from gazediffusion.data.losses import Losses, find_losses
 from gazediffusion.data.recordings import Recording
@@ -20,6 +20,7 @@ from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.losses import LossModel
 from gazediffusion.generation.sets import FORMATS, Sampling, SetConfig, write_set
 from gazediffusion.models.pretrained import LOSSES, find_model, load_model
+from gazediffusion.settings import CleaningConfig
 from tests.conftest import SCREEN, RunCommand
 
 N = 9  # as many as one digit numbers, so that files of runs are in order

@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 import gazediffusion as gd
 from gazediffusion.cli import app, progress
-from gazediffusion.data.simulation import SimulationConfig, write_simulation
+from gazediffusion.data.simulation import write_simulation
 from gazediffusion.errors import GazeError
 from gazediffusion.plotting import style
 from gazediffusion.reproduction import reproduction
@@ -24,6 +24,7 @@ from gazediffusion.reproduction.figures import FIGURES
 from gazediffusion.reproduction.page import render
 from gazediffusion.reproduction.plan import BASELINES, PAPER, TINY, Plan
 from gazediffusion.reproduction.tables import TABLES
+from gazediffusion.settings import SimulationConfig
 
 pytestmark = pytest.mark.slow  # together most of a minute
 

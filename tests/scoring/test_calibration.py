@@ -14,7 +14,8 @@ from torch import Tensor
 import gazediffusion as gd
 from gazediffusion.models.pretrained import SCORES
 from gazediffusion.scoring.calibration import ALL_TASKS, NO_TASK, SHARES, Calibration, n_to_score
-from gazediffusion.scoring.scorer import RawScores, ScoreConfig, Scorer
+from gazediffusion.scoring.scorer import RawScores, Scorer
+from gazediffusion.settings import Scoring
 from tests.scoring.test_scorer import QUICK, windows_20hz
 
 
@@ -148,9 +149,7 @@ def test_other_weights_or_settings_are_not_compared(
     assert calibration.mismatch(run, QUICK) is None
     assert calibration.mismatch(run, replace(QUICK, seed=3, n_draws=9)) is None
     assert "other n_steps" in str(calibration.mismatch(run, replace(QUICK, n_steps=9)))
-    assert "other levels, n_noise" in str(
-        calibration.mismatch(run, ScoreConfig(n_steps=6, n_noise=2))
-    )
+    assert "other levels, n_noise" in str(calibration.mismatch(run, Scoring(n_steps=6, n_noise=2)))
     other = replace(run, weights_sha256="0")
     assert "other weights" in str(calibration.mismatch(other, QUICK))
 

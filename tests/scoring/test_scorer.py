@@ -12,11 +12,12 @@ import torch
 import gazediffusion as gd
 from gazediffusion.data.windows import Windows
 from gazediffusion.geometry import Screen
-from gazediffusion.scoring.scorer import CONTRASTS, ScoreConfig, Scorer
+from gazediffusion.scoring.scorer import CONTRASTS, Scorer
+from gazediffusion.settings import Scoring
 from tests.runs import trained_run
 from tests.training.test_steering import labelled_windows
 
-QUICK = ScoreConfig(n_steps=6, n_draws=2, levels=(0.1, 1.0), n_noise=1)
+QUICK = Scoring(n_steps=6, n_draws=2, levels=(0.1, 1.0), n_noise=1)
 
 
 def windows_20hz() -> Windows:
@@ -195,4 +196,4 @@ def test_what_cannot_be_scored_is_refused(model: gd.Model, tmp_path: Path) -> No
 )
 def test_settings_without_meaning_are_refused(settings: dict[str, object], problem: str) -> None:
     with pytest.raises(gd.GazeError, match=problem):
-        ScoreConfig(**settings)  # type: ignore[arg-type]
+        Scoring(**settings)  # type: ignore[arg-type]

@@ -27,7 +27,8 @@ from gazediffusion.models.low_rank import changed
 from gazediffusion.models.pretrained import pretrained_folder
 from gazediffusion.models.recipes import find_recipe
 from gazediffusion.models.tensors import load_tensors, save_tensors
-from gazediffusion.scoring.scorer import ScoreConfig, Scorer
+from gazediffusion.scoring.scorer import Scorer
+from gazediffusion.settings import Scoring
 from gazediffusion.training import calibration, training
 from gazediffusion.training.distilling import SETTINGS, STATE, _open, distill, rate_at
 from gazediffusion.training.student import Distillation, Student
@@ -274,7 +275,7 @@ def test_labels_and_scores_are_the_models_own(folder: Path, teacher: Run) -> Non
     run, gaze = load_run(folder), windows().held_out
     assert can_label(run)
     found, expected = (
-        Scorer(one, ScoreConfig(n_steps=5, n_draws=1)).scores(gaze) for one in (run, teacher)
+        Scorer(one, Scoring(n_steps=5, n_draws=1)).scores(gaze) for one in (run, teacher)
     )
     np.testing.assert_array_equal(found.by_level, expected.by_level)
 

@@ -18,10 +18,11 @@ import uvicorn
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from gazediffusion.data.simulation import SimulationConfig, write_simulation
+from gazediffusion.data.simulation import write_simulation
 from gazediffusion.geometry import Screen
 from gazediffusion.models import pretrained
 from gazediffusion.models.recipes import RECIPES
+from gazediffusion.settings import SimulationConfig
 from gazediffusion.training.loop import train_epochs
 from gazediffusion.web.app import create_app
 from gazediffusion.web.server import listen

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from gazediffusion.data.simulation import SimulationConfig, write_simulation
+from gazediffusion.data.simulation import write_simulation
 from gazediffusion.data.windows import Windows
+from gazediffusion.settings import SimulationConfig
 from gazediffusion.web.playground import Playground
 from gazediffusion.web.settings import Settings
 from tests.web.conftest import PATIENCE_S, Start, created, live_app, sent_files

@@ -12,10 +12,10 @@ import typer
 from gazediffusion.errors import GazeError
 
 if TYPE_CHECKING:
-    from gazediffusion.data.cleaning import CleaningConfig
     from gazediffusion.data.reading import Recordings
     from gazediffusion.data.windows import Windows
     from gazediffusion.geometry import Screen
+    from gazediffusion.settings import CleaningConfig
 
 Paths = Annotated[
     list[str],

@@ -186,7 +186,7 @@ def prepare(
         protocol=protocol,  # type: ignore[arg-type]  # checked by the config itself
         rate_hz=rate,
         seconds=seconds,
-        stride=stride,
+        stride_s=None if stride is None else stride / rate,
         tasks=tuple(task or ()),
         task_names=tuple(_pair(one) for one in rename or ()),
         validation_fraction=val_fraction,

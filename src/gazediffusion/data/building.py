@@ -10,7 +10,6 @@ velocity windows do not overlap. Both take contiguous valid segments only and dr
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
@@ -19,23 +18,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.data.cleaning import CleaningConfig, CleaningCounts, clean
+from gazediffusion.data.cleaning import CleaningCounts, clean
 from gazediffusion.data.plausibility import Observed, Plausibility, observed
 from gazediffusion.data.quality import Quality, Selection, select_participants
 from gazediffusion.data.quantization import GRIDS_PX, is_on_grid
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.resampling import read_clock
 from gazediffusion.data.segments import Segment, clean_segments, joined_labels, joined_targets
-from gazediffusion.data.splits import require_fraction, split_participants, synthetic_groups
+from gazediffusion.data.splits import split_participants, synthetic_groups
 from gazediffusion.data.targets import RecordedTargets
-from gazediffusion.data.windows import CLIP, VELOCITY_QUANTILE, Protocol, Windows, numbered
+from gazediffusion.data.windows import CLIP, VELOCITY_QUANTILE, Windows, numbered
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.geometry import Screen
+from gazediffusion.settings import OFF_SCREEN_SHARE, PrepareConfig
 from gazediffusion.version import __version__
 
 OFF_SCREEN_BEYOND = 1.1  # paper: "samples exceeding ±1.1 in either axis"
-OFF_SCREEN_SHARE = 0.30  # paper: "less than 30% of samples"
-POSITION_STRIDE_S = 1.0  # paper: "a 1 s sliding stride", 250 samples at its 250 Hz
 
 
 class NoWindowError(GazeError):
@@ -47,68 +45,6 @@ class NoWindowError(GazeError):
             f"no window of {seconds:g} s: the longest valid segment is {longest_s:.2f} s ({where})",
             remedy="choose smaller `seconds`, or inspect the recordings",
         )
-
-
-@dataclass(frozen=True)
-class PrepareConfig:
-    """How windows are cut and participants are split; the defaults are the paper's.
-
-    stride: samples between window starts; None is one second for position windows and the
-        window's own length for velocity windows.
-    tasks: keep these tasks only; empty keeps all.
-    task_names: pairs of a task's name in the recordings and the name it gets here; two may get one.
-    same_participant: groups of names of one participant, which stay on one side of the split.
-    off_screen_share: a window with this share of its samples off the screen, or more, is dropped.
-    min_valid: participants with a smaller share of valid samples are excluded.
-    max_calibration_error_deg: participants with a larger calibration error, as the tracker's
-        validation states it, are excluded; None excludes nobody.
-
-    >>> PrepareConfig(rate_hz=120, seconds=4).length  # samples of a window
-    480
-    """
-
-    protocol: Protocol = "position"
-    rate_hz: float = 250.0
-    seconds: float = 8.0
-    stride: int | None = None
-    tasks: tuple[str, ...] = ()
-    task_names: tuple[tuple[str, str], ...] = ()
-    validation_fraction: float = 0.2
-    split_seed: int = 42
-    same_participant: tuple[tuple[str, ...], ...] = ()
-    cleaning: CleaningConfig = field(default_factory=CleaningConfig)
-    off_screen_share: float = OFF_SCREEN_SHARE
-    min_valid: float = 0.0
-    max_calibration_error_deg: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.protocol not in ("position", "velocity"):
-            raise GazeError(f"`protocol` must be position or velocity, not {self.protocol!r}")
-        if not (math.isfinite(self.rate_hz) and self.rate_hz > 0):
-            raise GazeError(f"`rate_hz` must be a positive number of Hz, not {self.rate_hz}")
-        if not (math.isfinite(self.seconds) and self.length >= 2):
-            raise GazeError(f"`seconds` must give at least two samples, not {self.seconds}")
-        if self.stride is not None and self.stride < 1:
-            raise GazeError(f"`stride` must be at least one sample, not {self.stride}")
-        require_fraction(self.validation_fraction)
-        if not 0 <= self.min_valid <= 1:
-            raise GazeError(f"`min_valid` must be a share from 0 to 1, not {self.min_valid}")
-        error = self.max_calibration_error_deg
-        if error is not None and not 0 < error < math.inf:
-            raise GazeError(f"`max_calibration_error_deg` must be positive, not {error}")
-
-    @property
-    def length(self) -> int:
-        """Samples per window."""
-        return round(self.seconds * self.rate_hz)
-
-    @property
-    def step(self) -> int:
-        """Samples between the starts of neighbouring windows."""
-        if self.stride is not None:
-            return self.stride
-        is_sliding = self.protocol == "position"
-        return max(1, round(POSITION_STRIDE_S * self.rate_hz)) if is_sliding else self.length
 
 
 def window_starts(

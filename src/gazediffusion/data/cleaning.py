@@ -8,55 +8,20 @@ open; docs/method.md lists what we chose.
 
 from __future__ import annotations
 
-import math
 import operator
 from dataclasses import astuple, dataclass, fields
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.recordings import Bools, Eye, Recording, true_segments
-from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
-
-EyeChoice = Literal["right", "left", "best"]
+from gazediffusion.settings import CleaningConfig, EyeChoice
 
 # EyeLink writes 1e8 or -32768 for "no data" where a converter left it in.
 _SENTINEL_PX = 30_000.0
 BLINK_MS = (50.0, 1000.0)  # how long a loss lasts that is taken for a blink
 _PART = 1 << 20  # samples of a long recording that are worked on at a time, for memory
-
-
-@dataclass(frozen=True)
-class CleaningConfig:
-    """What is not believed.
-
-    eye: the paper uses the right eye; a recording of one eye gives the eye it has. `best` takes
-        for each recording the eye with more samples.
-    blink_before_ms, blink_after_ms: lid movement shows before and after the eye is lost.
-    frozen_ms: a coordinate pair that does not change for so long is a stuck tracker, not an eye.
-    max_speed_deg_s: saccades stay below it (Nyström & Holmqvist 2010, Behav Res Methods 42:188).
-
-    >>> import gazediffusion as gd
-    >>> gd.PrepareConfig(cleaning=gd.CleaningConfig(eye="best", blink_after_ms=150)).cleaning.eye
-    'best'
-    """
-
-    eye: EyeChoice = "right"
-    blink_before_ms: float = 60.0
-    blink_after_ms: float = 100.0
-    frozen_ms: float = 200.0
-    max_speed_deg_s: float = 1000.0
-
-    def __post_init__(self) -> None:
-        if self.eye not in ("right", "left", "best"):
-            raise GazeError(f"`eye` must be right, left or best, not {self.eye!r}")
-        for when, ms in (("before", self.blink_before_ms), ("after", self.blink_after_ms)):
-            if not 0 <= ms < math.inf:
-                raise GazeError(f"the padding {when} a blink cannot be negative")
-        if not (self.frozen_ms > 0 and self.max_speed_deg_s > 0):
-            raise GazeError("the limits on frozen gaze and on speed must be positive")
 
 
 @dataclass(frozen=True)

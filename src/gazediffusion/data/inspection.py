@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from gazediffusion.data.cleaning import CleaningCounts, clean
 from gazediffusion.data.plausibility import ImplausibleError, Plausibility
-from gazediffusion.data.preparing import PrepareConfig, window_starts
+from gazediffusion.data.preparing import window_starts
 from gazediffusion.data.quality import Quality
 from gazediffusion.data.readers import Source
 from gazediffusion.data.reading import Recordings, sources_of
@@ -22,6 +22,7 @@ from gazediffusion.data.resampling import read_clock
 from gazediffusion.data.segments import clean_segments
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
+from gazediffusion.settings import PrepareConfig
 
 
 @dataclass
@@ -100,7 +101,7 @@ def _noted(notes: set[str]) -> Iterator[None]:
 
 def _add(summary: TaskSummary, recording: Recording, config: PrepareConfig) -> None:
     cleaned, screen, length = clean(recording, config.cleaning), recording.screen, config.length
-    sliding = replace(config, protocol="position", stride=None)
+    sliding = replace(config, protocol="position", stride_s=None)
     for name, fact in recording.facts.items():
         summary.facts.setdefault(name, set()).add(fact)
     summary.eyes_used.add(cleaned.eye)

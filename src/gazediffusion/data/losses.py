@@ -15,8 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.data.cleaning import BLINK_MS, CleaningConfig, clean
+from gazediffusion.data.cleaning import BLINK_MS, clean
 from gazediffusion.data.recordings import Recording, true_segments
+from gazediffusion.settings import CleaningConfig
 
 Floats = NDArray[np.float64]
 

@@ -14,11 +14,8 @@ from typing import Any
 
 from gazediffusion.data.building import (
     OFF_SCREEN_BEYOND,
-    OFF_SCREEN_SHARE,
-    POSITION_STRIDE_S,
     Cuts,
     NoWindowError,
-    PrepareConfig,
     WindowBuilder,
     fit_velocity_scale,
     window_starts,
@@ -30,6 +27,7 @@ from gazediffusion.data.targets import RecordedTargets
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.parallel import in_order, is_in_this_process
+from gazediffusion.settings import OFF_SCREEN_SHARE, POSITION_STRIDE_S, PrepareConfig
 from gazediffusion.storage import origin_of
 
 __all__ = [

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 SHORTEST_FIXATION_MS, LONGEST_FIXATION_MS = 40.0, 10_000.0
 # The smallest saccades take 20 ms (main sequence: Bahill, Clark and Stark 1975).
 SHORTEST_SACCADE_MS = 20.0
-MOST_SECONDS = 3600.0  # of one generated window
 
 
 @dataclass(frozen=True, eq=False)

@@ -55,8 +55,9 @@ from gazediffusion.evaluation.quantities import (
     curves_of,
     main_sequence_of,
 )
-from gazediffusion.evaluation.result import FORMAT, EvaluationConfig, installed_versions
+from gazediffusion.evaluation.result import FORMAT, installed_versions
 from gazediffusion.evaluation.set_tests import FeatureMap, Progress, compute_tests
+from gazediffusion.settings import EvaluationConfig
 from gazediffusion.version import __version__
 
 Floats = NDArray[np.float64]

@@ -18,7 +18,11 @@ from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.comparison import compare
 from gazediffusion.evaluation.gaze_sets import MIN_WINDOWS, at_rate_of, require_comparable
 from gazediffusion.evaluation.recorded_sets import whole_windows
-from gazediffusion.evaluation.result import ALL, Evaluation, EvaluationConfig, Results
+from gazediffusion.evaluation.result import (
+    ALL,
+    Evaluation,
+    Results,
+)
 from gazediffusion.evaluation.set_tests import FeatureMap, Progress
 from gazediffusion.evaluation.summary import (
     DEFAULT,
@@ -28,6 +32,7 @@ from gazediffusion.evaluation.summary import (
     summary_of_task,
 )
 from gazediffusion.geometry import Screen
+from gazediffusion.settings import EvaluationConfig
 
 __all__ = ["Evaluation", "EvaluationConfig", "evaluate", "evaluate_windows", "shown_windows"]
 

@@ -25,7 +25,7 @@ from gazediffusion.evaluation.generated import (
     is_model,
     matched_windows,
 )
-from gazediffusion.evaluation.result import ALL, Evaluation, EvaluationConfig
+from gazediffusion.evaluation.result import ALL, Evaluation
 from gazediffusion.evaluation.set_loading import (
     load_set,
     loaded_model,
@@ -38,6 +38,7 @@ from gazediffusion.evaluation.summary import (
     Like,
     find_summary,
 )
+from gazediffusion.settings import EvaluationConfig
 from gazediffusion.storage import fetched, is_remote
 
 if TYPE_CHECKING:

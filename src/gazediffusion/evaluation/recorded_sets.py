@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gazediffusion.data.cleaning import CleaningConfig
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.resampling import LowRateError, read_clock
 from gazediffusion.data.windows import CLIP, Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.gaze_sets import is_thinned
 from gazediffusion.evaluation.summary import Like
+from gazediffusion.settings import CleaningConfig
 
 if TYPE_CHECKING:
     from gazediffusion.data.readers import Source
@@ -53,11 +53,15 @@ def real_windows(
     >>> gd.real_windows(gd.read("study"))  # at the recordings' own rate, below 250 Hz
     Windows(7 of 8 s at 60 Hz, participants: 2, tasks: free_viewing)
     """
-    from gazediffusion.data.preparing import PrepareConfig, prepare
+    from gazediffusion.data.preparing import prepare
+    from gazediffusion.settings import PrepareConfig
 
     while True:
         config = PrepareConfig(
-            rate_hz=rate_hz, seconds=seconds, stride=round(rate_hz), validation_fraction=0.0
+            rate_hz=rate_hz,
+            seconds=seconds,
+            stride_s=round(rate_hz) / rate_hz,
+            validation_fraction=0.0,
         )
         try:
             return prepare(recordings, config, progress)
@@ -75,7 +79,8 @@ def synthetic_windows(sources: Sequence[Source], like: Like, rate_hz: float | No
     rate_hz: of the recordings, where it is known. Where the real windows were thinned, synthetic
     recordings are too.
     """
-    from gazediffusion.data.preparing import PrepareConfig, prepare
+    from gazediffusion.data.preparing import prepare
+    from gazediffusion.settings import PrepareConfig
 
     seconds = like.length / like.rate_hz
     own_hz = rate_hz or _rate_of(sources)
@@ -97,7 +102,7 @@ def synthetic_windows(sources: Sequence[Source], like: Like, rate_hz: float | No
         n_expected += max(1, n_whole)
         n_short += n_whole == 0
 
-    windows = prepare(sources, replace(config, stride=config.length), count)
+    windows = prepare(sources, replace(config, stride_s=config.length / config.rate_hz), count)
     n_left_out = n_expected - len(windows)
     reasons = {
         "with missing samples": n_left_out - n_short,

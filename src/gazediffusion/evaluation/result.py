@@ -22,9 +22,8 @@ from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation import report
 from gazediffusion.evaluation.deep_report import deep_sets
-from gazediffusion.evaluation.deep_test import DeepConfig, DeepTest
+from gazediffusion.evaluation.deep_test import DeepTest
 from gazediffusion.evaluation.headline import Headline, ratio_entries
-from gazediffusion.evaluation.quantities import Protocol
 from gazediffusion.storage import written_whole
 
 if TYPE_CHECKING:
@@ -34,41 +33,6 @@ Results = dict[str, Any]
 
 FORMAT = "gazediffusion-evaluation"
 ALL = "all tasks"
-
-
-@dataclass(frozen=True)
-class EvaluationConfig:
-    """What is computed. `quick` leaves out the bootstrap and the slow tests.
-
-    with_tests: False leaves out the slow tests alone. keep_draws: results hold the bootstrap
-    replicates of every distance, floor and mean, (replicate,), so that differences can be tested.
-    deep: how the deep two-sample test is done; None leaves it out. `quick` does not.
-
-    >>> EvaluationConfig(protocols=("position",), n_bootstrap=50).n_replicates
-    50
-    """
-
-    protocols: tuple[Protocol, ...] = ("position", "velocity")
-    n_bootstrap: int = 200
-    quick: bool = False
-    seed: int = 0
-    with_tests: bool = True
-    keep_draws: bool = False
-    deep: DeepConfig | None = None
-
-    def __post_init__(self) -> None:
-        if not self.protocols or set(self.protocols) - {"position", "velocity"}:
-            raise GazeError(
-                f"`protocols` must be position, velocity or both, not {self.protocols!r}"
-            )
-        for name in ("n_bootstrap", "seed"):
-            if getattr(self, name) < 0:
-                raise GazeError(f"`{name}` must be 0 or more, not {getattr(self, name)}")
-
-    @property
-    def n_replicates(self) -> int:
-        """Bootstrap replicates in force."""
-        return 0 if self.quick else self.n_bootstrap
 
 
 def plain_values(value: Any, digits: int | None = None) -> Any:

@@ -15,7 +15,7 @@ from gazediffusion.evaluation.deep_test import ABOUT, WHAT, DeepConfig, deep_tes
 from gazediffusion.evaluation.distances import Distance, drawn_windows
 from gazediffusion.evaluation.gaze_sets import GazeSet, GazeSets
 from gazediffusion.evaluation.metrics import density_coverage, frechet_of
-from gazediffusion.evaluation.result import EvaluationConfig
+from gazediffusion.settings import EvaluationConfig
 
 Progress = Callable[[str], None]
 FeatureMap = Callable[[NDArray[np.float32]], NDArray[np.floating[Any]]]

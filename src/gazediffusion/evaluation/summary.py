@@ -39,9 +39,10 @@ from gazediffusion.evaluation.metrics import (
 )
 from gazediffusion.evaluation.plugin_metrics import metrics
 from gazediffusion.evaluation.quantities import SCALARS, Measured
-from gazediffusion.evaluation.result import ALL, EvaluationConfig
+from gazediffusion.evaluation.result import ALL
 from gazediffusion.evaluation.set_tests import TESTS, Progress
 from gazediffusion.geometry import Screen
+from gazediffusion.settings import EvaluationConfig
 from gazediffusion.storage import read_json
 
 Floats = NDArray[np.float64]

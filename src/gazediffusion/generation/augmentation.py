@@ -26,9 +26,14 @@ from gazediffusion.generation.constraints import window_starts
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.labelling import Labeller, Labels, can_label, with_lost_labels
 from gazediffusion.generation.losses import LossModel
-from gazediffusion.generation.study import AugmentConfig, OnRecording, Original, Study
+from gazediffusion.generation.study import (
+    OnRecording,
+    Original,
+    Study,
+)
 from gazediffusion.geometry import Floats
 from gazediffusion.seeds import seed_for
+from gazediffusion.settings import Augmenting
 
 if TYPE_CHECKING:
     from gazediffusion.data.reading import Recordings
@@ -64,7 +69,7 @@ class Augmenter:
     """A model that generates recordings in the style of participants."""
 
     generator: DiffusionGenerator
-    config: AugmentConfig
+    config: Augmenting
 
     def __post_init__(self) -> None:
         if self.generator.run.config.conditioning.prior is None:

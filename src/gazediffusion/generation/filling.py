@@ -8,12 +8,11 @@ back to the recording's own times and pixels. Known samples are not touched.
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.data.cleaning import CleaningConfig
 from gazediffusion.data.quantization import rounded_as
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
@@ -35,32 +34,10 @@ from gazediffusion.generation.model_grid import (
 from gazediffusion.generation.scheduling import Progress
 from gazediffusion.geometry import Floats, Screen
 from gazediffusion.seeds import seed_for
+from gazediffusion.settings import Filling
 
 Courses = list[NDArray[np.float32]]
 _FILLING = 6  # names the stream of random numbers
-
-
-@dataclass(frozen=True)
-class FillConfig:
-    """What is filled, and how often.
-
-    draws: courses of each gap. max_gap_s: longer gaps stay lost; padding counts. task: of the
-    model; None is each recording's own where the model has it, and no task elsewhere.
-    """
-
-    draws: int = 1
-    seed: int = 0
-    max_gap_s: float = 1.0
-    task: str | None = None
-    cleaning: CleaningConfig = field(default_factory=CleaningConfig)
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.draws <= 1000:
-            raise GazeError(f"`draws` must lie between 1 and 1000, not {self.draws}")
-        if self.seed < 0:
-            raise GazeError(f"`seed` must be 0 or more, not {self.seed}")
-        if not self.max_gap_s > 0:
-            raise GazeError(f"`max_gap_s` must be a positive number, not {self.max_gap_s:g}")
 
 
 @dataclass(frozen=True)
@@ -68,7 +45,7 @@ class Filler:
     """A steerable model that fills gaps; any other is refused."""
 
     generator: DiffusionGenerator
-    config: FillConfig
+    config: Filling
 
     def __post_init__(self) -> None:
         config = self.generator.run.config

@@ -14,10 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.data.cleaning import CleaningConfig, CleanRecording, clean
+from gazediffusion.data.cleaning import CleanRecording, clean
 from gazediffusion.data.recordings import Bools, Eye, Recording
 from gazediffusion.data.resampling import Clock, low_passed, read_clock, thinning_factor
 from gazediffusion.errors import GazeError
+from gazediffusion.settings import CleaningConfig
 
 MIN_RATE_HZ = 100.0
 CONTEXT_S = 1.0  # of the window on each side of a gap, where the recording has it

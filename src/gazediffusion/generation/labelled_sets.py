@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gazediffusion.data.cleaning import CleaningConfig
 from gazediffusion.data.export import Labelled
 from gazediffusion.data.export.card import screen_fields
 from gazediffusion.data.export.windows import put_set_in_place, require_free_set
@@ -41,6 +40,7 @@ from gazediffusion.generation.recording_sets import (
 )
 from gazediffusion.generation.scheduling import after
 from gazediffusion.geometry import Screen
+from gazediffusion.settings import CleaningConfig
 from gazediffusion.storage import require_writable, write_json, written_whole
 from gazediffusion.version import __version__
 

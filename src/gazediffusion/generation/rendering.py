@@ -12,11 +12,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.data.scanpaths import MOST_SECONDS, SHORTEST_FIXATION_MS, Scanpath
+from gazediffusion.data.scanpaths import SHORTEST_FIXATION_MS, Scanpath
 from gazediffusion.data.targets import Targets
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
+from gazediffusion.settings import MOST_SECONDS
 
 Floats = NDArray[np.float64]
 # Duration of a saccade: 2.2 ms per degree and 21 ms (Carpenter 1988, "Movements of the eyes").

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypedDict
 
-from gazediffusion.data.cleaning import CleaningConfig
 from gazediffusion.data.scanpaths import Scanpath
 from gazediffusion.data.targets import Targets
 from gazediffusion.data.windows import Windows
 from gazediffusion.generation.rendering import Waypoint
+from gazediffusion.settings import CleaningConfig
 
 if TYPE_CHECKING:
     from gazediffusion.data.reading import Recordings
@@ -53,7 +53,7 @@ class SamplingSettings(SteeringSettings, total=False):
 
 
 class FillingSettings(TypedDict, total=False):
-    """How gaps are filled; see `FillConfig`.
+    """How gaps are filled; see `Filling`.
 
     draws: courses of each gap. max_gap_s: longer gaps stay lost. task: of the model; None is the
     recording's own where the model has it, otherwise none. cleaning: what is lost. quality,
@@ -71,7 +71,7 @@ class FillingSettings(TypedDict, total=False):
 
 
 class AugmentingSettings(TypedDict, total=False):
-    """Of whom synthetic recordings are generated, and how; see `AugmentConfig`.
+    """Of whom synthetic recordings are generated, and how; see `Augmenting`.
 
     times: synthetic recordings of each recording. task: of the model, for tasks that it does not
     have, or by the recordings' own. held_out: names, or windows of the study; None is the split of

@@ -6,68 +6,23 @@ Held-out participants are those of `prepare`, or as they are given.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gazediffusion.data.cleaning import CleaningConfig
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.resampling import LowRateError, read_clock
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.geometry import Screen
+from gazediffusion.settings import Augmenting
 
 if TYPE_CHECKING:
-    from gazediffusion.data.preparing import PrepareConfig
     from gazediffusion.data.reading import Recordings
 
 OnRecording = Callable[[Recording], None]
-
-
-@dataclass(frozen=True)
-class AugmentConfig:
-    """How often and of whom synthetic recordings are generated.
-
-    times: synthetic recordings of each recording. task: of the model, for tasks that it does not
-    have; or by the recordings' own. held_out: names of participants who are not augmented, or
-    windows of the study, whose training participants alone are; None splits participants as
-    `prepare` does, by validation_fraction (0 holds nobody out), split_seed and same_participant.
-    cleaning: which gaze the style is taken from. losses: add blinks and losses. labels: add the
-    event class of every sample; None adds it where a recording of the study has
-    labels and the model does.
-    """
-
-    times: int = 5
-    seed: int = 0
-    task: str | Mapping[str, str] | None = None
-    held_out: Sequence[str] | Windows | None = None
-    validation_fraction: float = 0.2
-    split_seed: int = 42
-    same_participant: tuple[tuple[str, ...], ...] = ()
-    cleaning: CleaningConfig = field(default_factory=CleaningConfig)
-    losses: bool = False
-    labels: bool | None = None
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.times <= 1000:
-            raise GazeError(f"`times` must lie between 1 and 1000, not {self.times}")
-        if self.seed < 0:
-            raise GazeError(f"`seed` must be 0 or more, not {self.seed}")
-
-    @property
-    def preparing(self) -> PrepareConfig:
-        """How windows are cut and participants are split."""
-        from gazediffusion.data.preparing import PrepareConfig
-
-        is_split = self.held_out is None
-        return PrepareConfig(
-            validation_fraction=self.validation_fraction if is_split else 0.0,
-            split_seed=self.split_seed,
-            same_participant=self.same_participant,
-            cleaning=self.cleaning,
-        )
 
 
 @dataclass(frozen=True)
@@ -127,7 +82,7 @@ class Study:
     def read(
         cls,
         recordings: Recordings,
-        config: AugmentConfig,
+        config: Augmenting,
         rate_hz: float,
         seconds: float,
         on_recording: OnRecording = lambda recording: None,
@@ -183,7 +138,7 @@ class Study:
         return windows.select(is_own & (windows.task == windows.tasks.index(task))).alone()
 
 
-def _augmented(windows: Windows, recorded: set[str], config: AugmentConfig) -> set[str]:
+def _augmented(windows: Windows, recorded: set[str], config: Augmenting) -> set[str]:
     """The participants with windows who are not held out; none is refused."""
     held_out, present = config.held_out, set(windows.participants)
     if held_out is None:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gazediffusion.data.scanpaths import MOST_SECONDS
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
 from gazediffusion.models.pretrained import DEFAULT, LOSSES, find_model, pretrained_models
+from gazediffusion.settings import MOST_SECONDS
 from gazediffusion.storage import read_json
 
 

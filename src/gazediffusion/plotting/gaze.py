@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.cleaning import clean
-from gazediffusion.data.preparing import PrepareConfig
 from gazediffusion.data.readers import Source
 from gazediffusion.data.reading import Recordings, sources_of
 from gazediffusion.data.recordings import Recording
@@ -28,6 +27,7 @@ from gazediffusion.plotting.style import (
     house_style,
     save_figure,
 )
+from gazediffusion.settings import PrepareConfig
 from gazediffusion.storage import require_free
 
 if TYPE_CHECKING:

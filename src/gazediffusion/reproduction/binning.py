@@ -26,8 +26,8 @@ from gazediffusion.evaluation.gaze_sets import arrange
 from gazediffusion.evaluation.headline import ratio
 from gazediffusion.evaluation.metrics import histogram_counts
 from gazediffusion.evaluation.quantities import FEATURES, Quantity, feature_quantities
-from gazediffusion.evaluation.result import EvaluationConfig
 from gazediffusion.reproduction import paper
+from gazediffusion.settings import EvaluationConfig
 
 FEWER, DEBIASED = "features in fewer bins", "features debiased"
 

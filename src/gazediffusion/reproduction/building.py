@@ -34,7 +34,7 @@ from gazediffusion.evaluation.distances import drawn_windows
 from gazediffusion.evaluation.gaze_sets import GazeSet
 from gazediffusion.evaluation.generated import bottleneck_features
 from gazediffusion.evaluation.metrics import frechet_of
-from gazediffusion.evaluation.result import EvaluationConfig, plain_values
+from gazediffusion.evaluation.result import plain_values
 from gazediffusion.generation.baselines import fit_baseline
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.qualities import default_batch_size
@@ -45,6 +45,7 @@ from gazediffusion.reproduction.artefacts import Artefacts, Required
 from gazediffusion.reproduction.binning import other_bins
 from gazediffusion.reproduction.evidence import PACKAGED, described_run, packaged_history
 from gazediffusion.reproduction.plan import BASELINES, Plan
+from gazediffusion.settings import EvaluationConfig
 from gazediffusion.storage import read_json, write_json, written_whole
 from gazediffusion.training import calibration
 from gazediffusion.training.concurrent import Job, train_concurrently

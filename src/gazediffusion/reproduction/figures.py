@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.data.preparing import PrepareConfig
-from gazediffusion.data.simulation import SimulationConfig, simulate
+from gazediffusion.data.simulation import simulate
 from gazediffusion.evaluation.quantities import DIRECTIONS, FEATURES, VELOCITY
 from gazediffusion.geometry import Screen
 from gazediffusion.plotting import evaluation as plots
@@ -34,6 +33,7 @@ from gazediffusion.reproduction.plan import Plan
 from gazediffusion.reproduction.rows import over
 from gazediffusion.reproduction.schematic import draw_architecture
 from gazediffusion.reproduction.table_rows import MARKOV
+from gazediffusion.settings import PrepareConfig, SimulationConfig
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

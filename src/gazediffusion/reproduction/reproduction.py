@@ -128,9 +128,10 @@ def _prepare(
 ) -> None:
     """Write both models' windows of the same recordings and the same split."""
     # A machine that only trains and samples needs no readers.
-    from gazediffusion.data.preparing import PrepareConfig, prepare
+    from gazediffusion.data.preparing import prepare
     from gazediffusion.data.reading import read
-    from gazediffusion.data.simulation import SimulationConfig, write_simulation
+    from gazediffusion.data.simulation import write_simulation
+    from gazediffusion.settings import PrepareConfig, SimulationConfig
 
     if recordings is None:
         builder.watcher.part("simulating recordings")

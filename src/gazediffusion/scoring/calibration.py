@@ -29,9 +29,9 @@ from gazediffusion.scoring.scorer import (
     Floats,
     Progress,
     RawScores,
-    ScoreConfig,
     Scorer,
 )
+from gazediffusion.settings import Scoring
 from gazediffusion.storage import read_json, write_json
 from gazediffusion.version import __version__
 
@@ -96,7 +96,7 @@ class Calibration:
             found[chosen] = np.sqrt(squared / profiles.shape[1])
         return found
 
-    def mismatch(self, run: Run, config: ScoreConfig) -> str | None:
+    def mismatch(self, run: Run, config: Scoring) -> str | None:
         """Why scores of a run with these settings cannot be compared; None where they can."""
         if self.settings["weights_sha256"] != run.weights_sha256:
             return "it was made for other weights of this model"

@@ -12,7 +12,7 @@ network has learned from mirrored windows under such a label) or has no task.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,55 +32,17 @@ from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import Run
 from gazediffusion.models.representations import Joint
 from gazediffusion.seeds import seed_for
+from gazediffusion.settings import Scoring
 
 Floats = NDArray[np.float64]
 Progress = Callable[[float], None]
 
-LEVELS = (0.05, 0.13, 0.34, 0.9, 2.3, 6.0)  # sigma; even in ln sigma, saccades to single samples
 # Other conditions under which a window is denoised: what the network is given instead.
 CONTRASTS = ("mirrored_x", "mirrored_y", "no_task")
 _FLIPS = {"mirrored_x": "flip_x", "mirrored_y": "flip_y"}
 _GRID = 14  # names the stream of random numbers
 # A window of the likelihood takes as much memory as so many of the denoising errors.
 _HEAVIER, _FEWEST = 8, 8
-
-
-@dataclass(frozen=True)
-class ScoreConfig:
-    """How windows are scored.
-
-    levels, n_noise: noise levels of the denoising errors, and draws of noise at each. span_s: the
-    parts of a window that have errors of their own. has_likelihood: compute the log-likelihood too,
-    in n_steps steps and by n_draws draws. has_statistics: give the network the window's own summary
-    statistics. task: of the model, for all windows; None is each window's own where the model has
-    it, and no task elsewhere.
-    """
-
-    levels: tuple[float, ...] = LEVELS
-    n_noise: int = 1
-    span_s: float = 0.5
-    has_likelihood: bool = True
-    n_steps: int = 16
-    n_draws: int = 2
-    has_statistics: bool = False
-    task: str | None = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if not self.levels or min(self.levels) <= 0:
-            raise GazeError("`levels` must be positive noise levels, one or more")
-        if self.n_noise < 1:
-            raise GazeError(f"`n_noise` must be 1 or more, not {self.n_noise}")
-        if not self.span_s > 0:
-            raise GazeError(f"`span_s` must be a positive number, not {self.span_s:g}")
-        if self.seed < 0:
-            raise GazeError(f"`seed` must be 0 or more, not {self.seed}")
-
-    @property
-    def decisive(self) -> dict[str, Any]:
-        """The settings that scores must share to be compared."""
-        names = ("levels", "n_noise", "span_s", "n_steps", "has_statistics")
-        return {name: value for name, value in asdict(self).items() if name in names}
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +109,7 @@ class Scorer:
     """
 
     run: Run
-    config: ScoreConfig
+    config: Scoring
     batch_size: int | None = None
 
     def __post_init__(self) -> None:

@@ -15,7 +15,12 @@ from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.models.checkpoint import Run
 from gazediffusion.scoring.calibration import Calibration
-from gazediffusion.scoring.scorer import CONTRASTS, Floats, RawScores, ScoreConfig
+from gazediffusion.scoring.scorer import (
+    CONTRASTS,
+    Floats,
+    RawScores,
+)
+from gazediffusion.settings import Scoring
 from gazediffusion.storage import ending_of, require_free, write_json, written_whole
 from gazediffusion.version import __version__
 
@@ -171,7 +176,7 @@ def tabulated(
     recordings: NDArray[Any],
     onset_ms: Floats,
     run: Run,
-    config: ScoreConfig,
+    config: Scoring,
     calibration: Calibration | None,
     span_samples: int,
     coverage: Coverage,

@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import numpy as np
 
-from gazediffusion.data.cleaning import CleaningConfig
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.model import Model, load
 from gazediffusion.models.pretrained import SCORES, pretrained_folder
 from gazediffusion.scoring.calibration import MOST_WINDOWS, Calibration, n_to_score
-from gazediffusion.scoring.scorer import Floats, Progress, ScoreConfig, Scorer
+from gazediffusion.scoring.scorer import (
+    Floats,
+    Progress,
+    Scorer,
+)
 from gazediffusion.scoring.scores import PICTURES, Coverage, Scores, require_scores_path, tabulated
+from gazediffusion.settings import CleaningConfig, Scoring
 from gazediffusion.storage import require_free, upload_changes
 
 if TYPE_CHECKING:
@@ -27,7 +31,7 @@ Begin = Callable[[int], Progress]
 
 
 class ScoreSettings(TypedDict, total=False):
-    """How windows are scored; see `scoring.scorer.ScoreConfig`."""
+    """How windows are scored; see `scoring.scorer.Scoring`."""
 
     levels: tuple[float, ...]
     n_noise: int
@@ -69,7 +73,7 @@ def score(
     Scores(4 windows, calibrated)
     """
     loaded = model if isinstance(model, Model) else load(model)
-    scorer = Scorer(loaded.run, ScoreConfig(**settings), batch_size)
+    scorer = Scorer(loaded.run, Scoring(**settings), batch_size)
     if output is not None:
         require_scores_path(Path(output), overwrite)
     if plot is not None:
@@ -131,7 +135,7 @@ def calibrate_scores(
             remedy="give `overwrite` to calibrate them again",
         )
     parts = [windows] if isinstance(windows, Windows) else list(windows)
-    scorer = Scorer(loaded.run, ScoreConfig(**settings), batch_size)
+    scorer = Scorer(loaded.run, Scoring(**settings), batch_size)
     Calibration.fit(scorer, parts, n, begin(n_to_score(parts, n))).save(path)
     upload_changes(path.parent)
     return path
@@ -195,19 +199,19 @@ def _of_recordings(
     recordings: Recordings, model: Model, stride_s: float | None, cleaning: CleaningConfig
 ) -> _Cut:
     # Here, so that windows files are scored where readers' packages are not installed.
-    from gazediffusion.data.preparing import NoWindowError, PrepareConfig, prepare
+    from gazediffusion.data.preparing import NoWindowError, prepare
     from gazediffusion.data.resampling import LowRateError
+    from gazediffusion.settings import PrepareConfig
 
     config = model.config
     seconds = config.length / config.rate_hz
     if stride_s is not None and not 1 / config.rate_hz <= stride_s <= seconds:
         raise GazeError(f"`stride_s` must lie between a sample and {seconds:g} s, not {stride_s:g}")
-    stride = config.length if stride_s is None else round(stride_s * config.rate_hz)
     seen = _Seen()
     cut_as = PrepareConfig(
         rate_hz=config.rate_hz,
         seconds=seconds,
-        stride=stride,
+        stride_s=seconds if stride_s is None else stride_s,
         validation_fraction=0,
         cleaning=cleaning,
     )

@@ -9,9 +9,10 @@ import numpy as np
 
 from gazediffusion.data.reading import Recordings
 from gazediffusion.data.recordings import EVENT_CLASSES, Recording
-from gazediffusion.data.simulation import SimulationConfig, simulate
+from gazediffusion.data.simulation import simulate
 from gazediffusion.data.windows import Windows
 from gazediffusion.geometry import Screen
+from gazediffusion.settings import SimulationConfig
 
 OTHER = Screen(1024, 768, 36.5, 27.4, 60.5)
 

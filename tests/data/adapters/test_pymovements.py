@@ -94,7 +94,7 @@ def test_pymovements_reads_our_asc_as_we_do(tmp_path: Path) -> None:
 def test_windows_are_prepared_from_memory_as_from_files(tmp_path: Path) -> None:
     write_into(tmp_path / "study", ((one, ()) for one in list(study())[:2]), "parquet")
     from_files = gd.read(tmp_path / "study")
-    config = gd.PrepareConfig(seconds=1, stride=50, validation_fraction=0)
+    config = gd.PrepareConfig(seconds=1, stride_s=0.5, validation_fraction=0)
     ours = gd.prepare(from_files, config)
     theirs = gd.prepare(gd.from_pymovements(from_files.to_pymovements()), config)
     assert len(ours) > 0

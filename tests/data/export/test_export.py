@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from gazediffusion.data import readers
 from gazediffusion.data.export import FORMATS, Event, Labelled, write_into
 from gazediffusion.data.recordings import Eye, Recording
-from gazediffusion.data.simulation import SimulationConfig, simulate, write_simulation
+from gazediffusion.data.simulation import simulate, write_simulation
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
+from gazediffusion.settings import SimulationConfig
 from gazediffusion.storage import written_whole
 
 SCREEN = Screen(1280, 720, 40.0, 22.5, 45.0)

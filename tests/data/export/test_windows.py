@@ -16,17 +16,17 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gazediffusion.data.cleaning import CleaningConfig
 from gazediffusion.data.export.card import read_card
 from gazediffusion.data.export.npz import read_npz
 from gazediffusion.data.export.windows import FORMATS, projected, write_windows
-from gazediffusion.data.preparing import PrepareConfig, prepare
+from gazediffusion.data.preparing import prepare
 from gazediffusion.data.readers import find_sources, read_recordings
 from gazediffusion.data.windows import Windows
 from gazediffusion.description import describe
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.set_loading import load_set
 from gazediffusion.geometry import Screen
+from gazediffusion.settings import CleaningConfig, PrepareConfig
 from tests.data.test_windows import make_windows
 
 READING = Screen(1680, 1050, 47.4, 29.7, 55.0)

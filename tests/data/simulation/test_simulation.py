@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from gazediffusion.data.export import FORMATS, Event
 from gazediffusion.data.simulation import (
     Simulated,
-    SimulationConfig,
     draw_participant,
     simulate,
     write_simulation,
 )
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
+from gazediffusion.settings import SimulationConfig
 
 CONFIG = SimulationConfig(n_participants=8, minutes=1.0, trial_seconds=20.0, seed=7)
 
@@ -258,7 +258,7 @@ def test_recordings_have_the_expected_rate_length_and_names(rate_hz: float) -> N
 )
 def test_impossible_configurations_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(GazeError):
-        SimulationConfig(**wrong)
+        next(iter(simulate(SimulationConfig(**wrong))))
 
 
 @pytest.mark.parametrize("format", sorted(FORMATS))

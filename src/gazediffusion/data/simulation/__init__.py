@@ -14,7 +14,7 @@ import csv
 import json
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, astuple, dataclass, field, fields
+from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 from typing import TextIO
 
@@ -34,6 +34,7 @@ from gazediffusion.data.simulation.movements import (
 from gazediffusion.data.simulation.tracker import covered, drift, lid_artefact, losses, one_eye
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
+from gazediffusion.settings import SimulationConfig
 from gazediffusion.storage import written_whole
 from gazediffusion.version import __version__
 
@@ -48,60 +49,6 @@ __all__ = [
 
 _GAP_MS = 1000.0  # between trials on the tracker's clock
 _MARGIN_DEG = 1.0  # targets stay this far inside the screen
-
-
-@dataclass(frozen=True)
-class SimulationConfig:
-    """How much to simulate, on which screen, as which tracker. One seed decides everything.
-
-    minutes are per participant and are cut into trials of about `trial_seconds`. With
-    `binocular` both eyes are recorded, otherwise the right one. grid_px is the tracker's
-    resolution (EyeLink files hold tenths of a pixel).
-
-    >>> config = SimulationConfig(n_participants=2, minutes=1, trial_seconds=20, rate_hz=500)
-    >>> config.n_trials, config.n_samples
-    (3, 10000)
-    """
-
-    n_participants: int = 10
-    minutes: float = 2.0
-    seed: int = 0
-    rate_hz: float = 1000.0
-    screen: Screen = field(default=Screen(1920, 1080, 53.1, 29.9, 70.0))
-    trial_seconds: float = 30.0
-    task: str = "free_viewing"
-    binocular: bool = True
-    grid_px: float = 0.1
-
-    def __post_init__(self) -> None:
-        for name, least in (("n_participants", 1), ("seed", 0)):
-            if getattr(self, name) < least:
-                problem = f"simulation {name} must be {least} or more: {getattr(self, name)}"
-                raise GazeError(problem)
-        for name in ("minutes", "rate_hz", "trial_seconds", "grid_px"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise GazeError(f"simulation {name} must be a positive number, not {value}")
-        if not 30.0 <= self.rate_hz <= 2000.0:
-            raise GazeError(f"simulation rate_hz must be 30 to 2000, not {self.rate_hz:g}")
-        if min(self.minutes * 60.0, self.trial_seconds) < 1.0:
-            raise GazeError("simulated trials last a second or more")
-        if not self.screen.has_degrees:
-            raise GazeError("the simulator needs the screen's size and distance")
-        if _reach_deg(self.screen).min() < 2.0 * MIN_SACCADE_DEG:
-            raise GazeError(
-                "the simulator needs a screen of 5 degrees or more, seen from its distance"
-            )
-
-    @property
-    def n_trials(self) -> int:
-        """Trials per participant."""
-        return max(1, round(self.minutes * 60.0 / self.trial_seconds))
-
-    @property
-    def n_samples(self) -> int:
-        """Samples per trial."""
-        return round(self.minutes * 60.0 * self.rate_hz / self.n_trials)
 
 
 @dataclass(frozen=True)
@@ -144,6 +91,8 @@ def simulate(config: SimulationConfig) -> Iterator[Simulated]:
     ...     print(trial.recording.participant, len(trial.recording), trial.events[0].event)
     01 1500 fixation
     """
+    if _reach_deg(config.screen).min() < 2.0 * MIN_SACCADE_DEG:
+        raise GazeError("the simulator needs a screen of 5 degrees or more, seen from its distance")
     for number in range(config.n_participants):
         sequence = np.random.SeedSequence(config.seed, spawn_key=(number,))
         rng = np.random.default_rng(sequence)

@@ -14,7 +14,7 @@ from gazediffusion.data.recordings import Eye
 from gazediffusion.data.simulation.movements import LID_MS, Array, Participant
 
 if TYPE_CHECKING:
-    from gazediffusion.data.simulation import SimulationConfig
+    from gazediffusion.settings import SimulationConfig
 
 Spectrum = Callable[[Array], Array]
 
