@@ -57,7 +57,10 @@ def parts_of(value: Any) -> list[bytes]:
     if isinstance(value, bytes):
         return [value]
     if isinstance(value, np.ndarray):
-        return [repr((value.dtype.str, value.shape)).encode(), np.ascontiguousarray(value)]
+        return [
+            repr((value.dtype.str, value.shape)).encode(),
+            np.ascontiguousarray(value).tobytes(),
+        ]
     if isinstance(value, Mapping):
         return [p for k in sorted(value) for p in (str(k).encode(), *parts_of(value[k]))]
     if isinstance(value, list | tuple):

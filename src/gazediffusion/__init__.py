@@ -18,11 +18,9 @@ from typing import TYPE_CHECKING, Any
 from gazediffusion.version import __version__
 
 if TYPE_CHECKING:
-    from gazediffusion.data.adapters.datasets import from_datasets
     from gazediffusion.data.adapters.frames import from_frame
     from gazediffusion.data.adapters.mne import from_mne
     from gazediffusion.data.adapters.pymovements import from_pymovements
-    from gazediffusion.data.adapters.torch import from_torch
     from gazediffusion.data.inspection import inspect
     from gazediffusion.data.preparing import prepare, style_windows
     from gazediffusion.data.reading import Recordings, read
@@ -101,11 +99,9 @@ _HOME = {
     "fill": "studies",
     "find_plugins": "plugins",
     "fit_baseline": "generation.baselines",
-    "from_datasets": "data.adapters.datasets",
     "from_frame": "data.adapters.frames",
     "from_mne": "data.adapters.mne",
     "from_pymovements": "data.adapters.pymovements",
-    "from_torch": "data.adapters.torch",
     "generate_dataset": "datasets",
     "inspect": "data.inspection",
     "label": "studies",
@@ -140,8 +136,6 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "from_frame",
     "from_pymovements",
     "from_mne",
-    "from_datasets",
-    "from_torch",
     "CleaningConfig",
     "inspect",
     "PrepareConfig",

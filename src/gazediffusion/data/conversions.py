@@ -1,4 +1,4 @@
-"""Windows as objects of other packages: polars, pandas, pymovements, MNE, torch and datasets.
+"""Windows as objects of other packages: polars, pandas, pymovements, MNE and torch.
 
 Each function imports its package when it is called; a package that is not installed is a
 `GazeError` that says how to install it.
@@ -16,7 +16,6 @@ from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
 
 if TYPE_CHECKING:
-    import datasets
     import mne
     import pandas as pd
     import polars as pl
@@ -88,18 +87,6 @@ def to_recordings(windows: Windows) -> Recordings:
     from gazediffusion.data.reading import Recordings
 
     return Recordings.of(trials(windows), "windows")
-
-
-def to_datasets(windows: Windows) -> datasets.Dataset:
-    """A `Dataset` of Hugging Face's datasets, one row per window; see `adapters.datasets`.
-
-    >>> import numpy as np
-    >>> from gazediffusion import Screen, Windows
-    >>> windows = Windows.from_array(np.zeros((2, 2, 500)), 250, Screen(1280, 720))
-    >>> windows.to_datasets()[1]["trial"]
-    '1'
-    """
-    return to_recordings(windows).to_datasets()
 
 
 def to_pymovements(windows: Windows) -> pymovements.Gaze:
@@ -194,7 +181,7 @@ def to_mne(windows: Windows) -> mne.EpochsArray:
 
 
 def to_torch(windows: Windows) -> Dataset[dict[str, Any]]:
-    """A torch dataset of one dict per window; see `torch_dataset.WindowsDataset`.
+    """A torch dataset of one dict per window; see `adapters.torch.WindowsDataset`.
 
     >>> import numpy as np
     >>> from torch.utils.data import DataLoader
@@ -205,6 +192,6 @@ def to_torch(windows: Windows) -> Dataset[dict[str, Any]]:
     (torch.Size([4, 2, 500]), tensor([0, 0, 0, 0]))
     """
     required("torch")
-    from gazediffusion.data.torch_dataset import WindowsDataset
+    from gazediffusion.data.adapters.torch import WindowsDataset
 
     return WindowsDataset(windows)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
 
-from gazediffusion.data.adapters import datasets, frames, mne, pymovements, torch
+from gazediffusion.data.adapters import frames, mne, pymovements
 from gazediffusion.data.plausibility import Plausibility
 from gazediffusion.data.readers import Reader, ReadOptions, Source, find_sources
 from gazediffusion.data.recordings import Recording
@@ -91,8 +91,6 @@ class Recordings:
     to_pandas = frames.to_pandas
     to_pymovements = pymovements.to_pymovements
     to_mne = mne.to_mne
-    to_torch = torch.to_torch
-    to_datasets = datasets.to_datasets
 
 
 @dataclass(frozen=True)

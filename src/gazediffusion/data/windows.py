@@ -375,7 +375,6 @@ class Windows:
     to_recordings = conversions.to_recordings
     to_frame = conversions.to_frame
     to_pandas = conversions.to_pandas
-    to_datasets = conversions.to_datasets
     to_pymovements = conversions.to_pymovements
     to_mne = conversions.to_mne
     to_torch = conversions.to_torch

@@ -8,7 +8,7 @@ from typing import Any
 from gazediffusion.errors import GazeError
 
 # Packages that an extra of ours brings along.
-_EXTRA = {"datasets": "hub", "huggingface_hub": "hub"}
+_EXTRA = {"huggingface_hub": "hub"}
 
 
 def required(name: str) -> Any:
