@@ -133,7 +133,7 @@ def main() -> None:
         "denoising-diffusion-pytorch 1-D, 100": (by_lucidrains(n, device), n),
     }
     recipe = joint.config.recipe
-    for quality in QUALITIES["edm"]:
+    for quality in QUALITIES:
         for precision in ("fp32", "bf16"):
             generator = DiffusionGenerator.of_quality(joint, quality, precision, batch_size=n_joint)
             ways[f"{recipe.name}, {quality}, {precision}"] = (by_generator(generator), n_joint)

@@ -48,6 +48,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, nargs="?", default=Path("demo"))
     parser.add_argument("-n", type=int, default=100)
-    parser.add_argument("--quality", default="default", help="fast, default or best")
+    parser.add_argument("--quality", default="default", help="default or best")
     arguments = parser.parse_args()
     main(arguments.folder, arguments.n, arguments.quality)

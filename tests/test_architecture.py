@@ -16,7 +16,6 @@ PACKAGE = Path(gazediffusion.__file__).parent
 # A module may import only modules that stand before it in this list.
 ORDER = [
     "version",
-    "urls",
     "errors",
     "storage",
     "files",
@@ -160,7 +159,7 @@ def test_a_package_says_what_it_holds_and_what_it_must_not_know(package: str) ->
 
 
 # What the command line and the web service import besides `import gazediffusion as gd`.
-FRONT = {"cli", "web", "errors", "files", "storage", "urls", "version"}
+FRONT = {"cli", "web", "errors", "files", "storage", "version"}
 
 
 @pytest.mark.parametrize("package", ["cli", "web"])

@@ -226,7 +226,7 @@ def test_examples_have_about_ten_lines() -> None:
 @pytest.mark.usefixtures("one_figure")
 def test_the_demo_runs(tmp_path: Path) -> None:
     demo = from_folder("examples", "demo")
-    demo.main(tmp_path / "demo", n=25, quality="fast", tasks=demo.TASKS[1:])
+    demo.main(tmp_path / "demo", n=25, tasks=demo.TASKS[1:])
     written = ["gallery.png", "reading.parquet", "report-reading/report.html"]
     for name in written:
         assert (tmp_path / "demo" / name).stat().st_size > 1000

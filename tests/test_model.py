@@ -19,7 +19,7 @@ def test_default_is_the_packaged_joint_model() -> None:
 
 
 def test_a_mixture_keeps_the_task_and_screen_of_every_window() -> None:
-    windows = gd.load("default").sample(12, seed=3, quality="fast")
+    windows = gd.load("default").sample(12, seed=3)
     by_task = dict(zip(windows.task.tolist(), windows.screen_index.tolist(), strict=True))
     widths = {windows.tasks[t]: windows.screens[k].width_px for t, k in by_task.items()}
     assert widths["reading"] == 1680

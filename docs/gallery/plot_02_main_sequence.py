@@ -11,7 +11,7 @@ import numpy as np
 
 import gazediffusion as gd
 
-gaze = gd.load("default").sample(25, task="reading", seed=0, quality="fast")
+gaze = gd.load("default").sample(25, task="reading", seed=0)
 result = gd.evaluate(synthetic={"synthetic": gaze}, config=gd.EvaluationConfig(quick=True))
 sequence = result.results["main_sequence"]["sets"]
 

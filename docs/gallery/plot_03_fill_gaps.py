@@ -16,7 +16,7 @@ import gazediffusion as gd
 
 config = gd.SimulationConfig(n_participants=1, minutes=0.4, rate_hz=250, seed=4, binocular=False)
 recording = next(gd.simulate(config)).recording
-draws = gd.load("default").fill(recording, draws=5, seed=0, quality="fast")
+draws = gd.load("default").fill(recording, draws=5, seed=0)
 print(len(draws), "draws,", draws[0].is_filled["right"].sum(), "samples filled")
 
 # %%

@@ -22,7 +22,7 @@ x = np.array([0.0, -0.5, 0.4, -0.2, 0.55], dtype=np.float32)
 y = np.array([0.0, 0.3, -0.4, 0.5, 0.0], dtype=np.float32)
 target = gd.Targets("my dots", time_ms, x, y)
 
-gaze = model.sample(8, task="dots", targets=[target], seconds=8, seed=0, quality="fast")
+gaze = model.sample(8, task="dots", targets=[target], seconds=8, seed=0)
 x_deg = gaze.to_numpy("deg")[:, 0]
 seconds = np.arange(gaze.length) / gaze.rate_hz
 

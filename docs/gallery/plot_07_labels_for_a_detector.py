@@ -15,7 +15,7 @@ import gazediffusion as gd
 from gazediffusion.evaluation.detectors import ForestDetector
 from gazediffusion.evaluation.event_scores import match_samples
 
-synthetic = gd.load("default").sample(12, task="movies", seed=0, labels=True, quality="fast")
+synthetic = gd.load("default").sample(12, task="movies", seed=0, labels=True)
 print(synthetic, synthetic.cut_labels().shape)
 
 # %%

@@ -12,7 +12,7 @@ import numpy as np
 import gazediffusion as gd
 
 model = gd.load("default")
-gaze = model.sample(6, task="reading", seed=0, quality="fast")
+gaze = model.sample(6, task="reading", seed=0)
 
 # %%
 # One window stays as it is, the others get a defect each.

@@ -29,7 +29,7 @@ def n_saccades(windows):
     )
 
 
-pool = model.sample(16, task="movies", seed=0, quality="fast")
+pool = model.sample(16, task="movies", seed=0)
 order = np.argsort(n_saccades(pool))
 participants = {"few saccades": pool.select(order[:4]), "many saccades": pool.select(order[-4:])}
 
@@ -38,7 +38,7 @@ participants = {"few saccades": pool.select(order[:4]), "many saccades": pool.se
 
 figure, axes = plt.subplots(figsize=(7, 4))
 for number, (name, recorded) in enumerate(participants.items()):
-    alike = model.sample(8, like=recorded, task="movies", seed=1, quality="fast")
+    alike = model.sample(8, like=recorded, task="movies", seed=1)
     for offset, windows, marker, colour in ((0, recorded, "s", "C0"), (0.3, alike, "o", "C1")):
         counts = n_saccades(windows)
         axes.plot(np.full(len(counts), number + offset), counts, marker, color=colour, alpha=0.6)

@@ -12,15 +12,13 @@ import numpy as np
 import gazediffusion as gd
 
 model = gd.load("default")
-ours = model.sample(25, task="reading", seed=0, quality="fast")
+ours = model.sample(25, task="reading", seed=0)
 
 # %%
 # The other generator: a kinematic Markov chain, fitted to gaze of the model. A file of another
 # program would be read by ``gd.evaluate_files``.
 
-chain = gd.fit_baseline(
-    "kinematic-markov", model.sample(12, task="reading", seed=9, quality="fast")
-)
+chain = gd.fit_baseline("kinematic-markov", model.sample(12, task="reading", seed=9))
 theirs = chain.sample(25, seed=0)
 
 # %%

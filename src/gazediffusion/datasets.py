@@ -51,7 +51,7 @@ def generate_dataset(
     that of the model. overwrite: replace parts of other windows or settings. The others are those
     of `Model.sample_to`. A call that was stopped resumes from the parts whose hash fits.
 
-    >>> paths = generate_dataset("default", "parts", 2, task="reading", quality="fast", part_size=1)
+    >>> paths = generate_dataset("default", "parts", 2, task="reading", part_size=1)
     >>> [path.name for path in paths]
     ['parts', 'card.json', 'README.md', 'manifest.json']
     """

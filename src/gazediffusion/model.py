@@ -231,7 +231,7 @@ class Model(Shared):
 
         format: to be saved in. screen: of all windows instead of their own.
 
-        >>> sampling = load("joint").sampling(3, task="reading", quality="fast", batch_size=2)
+        >>> sampling = load("joint").sampling(3, task="reading", batch_size=2)
         >>> [sampling.windows(piece) for piece in sampling.pieces()][0]
         Windows(2 of 8 s at 250 Hz, participants: 1, tasks: reading)
         """

@@ -40,7 +40,7 @@ def fill(
     >>> import gazediffusion as gd
     >>> config = gd.SimulationConfig(n_participants=2, minutes=0.3, rate_hz=250)
     >>> files = gd.write_simulation(config, "study", "csv")
-    >>> filled = gd.fill("study", "filled", quality="fast")
+    >>> filled = gd.fill("study", "filled")
     >>> filled.counts.gaps, filled.counts.filled
     (8, 8)
     """
@@ -72,7 +72,7 @@ def augment(
     >>> import gazediffusion as gd
     >>> config = gd.SimulationConfig(n_participants=2, minutes=0.3, rate_hz=250)
     >>> files = gd.write_simulation(config, "study", "csv")
-    >>> more = gd.augment("study", "more", task="movies", times=1, quality="fast")
+    >>> more = gd.augment("study", "more", task="movies", times=1)
     >>> {one.participant for one in gd.read("more")}  # participant 02 is held out
     {'01-synthetic-1'}
     """

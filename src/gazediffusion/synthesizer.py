@@ -28,7 +28,7 @@ class Synthesizer:
     its own summary statistics, drawn from those of the training participants.
 
     >>> import gazediffusion as gd
-    >>> synthesizer = gd.Synthesizer(task="reading", labels=True, quality="fast")
+    >>> synthesizer = gd.Synthesizer(task="reading", labels=True)
     >>> gazes = synthesizer.synthesize(2, seed=0)
     >>> [len(gaze.samples) for gaze in gazes], gazes[0].experiment.sampling_rate
     ([2000, 2000], 250.0)

@@ -229,9 +229,9 @@ def test_a_model_without_tables_is_refused_before_generating(
 def test_the_command_and_python_give_the_same_windows_with_losses(
     tmp_path: Path, run: RunCommand
 ) -> None:
-    words = ["-n", 3, "--task", "reading", "--seed", 2, "--quality", "fast", "--steps", 2]
+    words = ["-n", 3, "--task", "reading", "--seed", 2, "--steps", 2]
     code, _, error = run("generate", *words, "--losses", "-o", tmp_path / "gaze.npz")
     assert code == 0, error
-    sampled = gd.load().sample(3, task="reading", seed=2, quality="fast", steps=2, losses=True)
+    sampled = gd.load().sample(3, task="reading", seed=2, steps=2, losses=True)
     np.testing.assert_allclose(read_npz(tmp_path / "gaze.npz").cut(), sampled.cut(), atol=1e-5)
     assert sampled.is_lost.any()

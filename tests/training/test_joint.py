@@ -217,20 +217,8 @@ def test_the_task_changes_the_windows_and_brings_its_screen(run: Run) -> None:
     assert np.abs(reading.sample(2).cut() - dots.sample(2).cut()).max() > 1e-6
 
 
-def test_guidance_of_one_is_none_and_more_goes_further(run: Run) -> None:
-    plain, guided, none = (
-        DiffusionGenerator(run, task="dots", guidance=g).sample(3).cut() for g in (1.0, 3.0, 0.0)
-    )
-    # With guidance 0 the task has no effect.
-    assert np.abs(guided - none).mean() > np.abs(plain - none).mean() > 0
-
-
-@pytest.mark.parametrize("sampler", ["unipc", "multistep", "heun"])
-def test_more_steps_change_the_windows_less_and_less(run: Run, sampler: str) -> None:
-    sets = [
-        DiffusionGenerator(run, sampler=sampler, steps=n).sample(2).cut()  # type: ignore[arg-type]
-        for n in (8, 32, 128)
-    ]
+def test_more_steps_change_the_windows_less_and_less(run: Run) -> None:
+    sets = [DiffusionGenerator(run, steps=n).sample(2).cut() for n in (8, 32, 128)]
     assert np.abs(sets[2] - sets[1]).mean() < 0.5 * np.abs(sets[1] - sets[0]).mean()
 
 
@@ -244,10 +232,9 @@ def test_bfloat16_stays_near_float32(run: Run) -> None:
     ("settings", "problem"),
     [
         ({"task": "readin"}, "did you mean 'reading'"),
-        ({"sampler": "ddim"}, "heun, olss or distilled"),
+        ({"sampler": "ddim"}, "unipc or distilled"),
         ({"eta": 0.5}, "`eta` is for the paper's recipes"),
         ({"steps": 0}, "`steps` must be 1 or more"),
-        ({"guidance": -1.0}, "`guidance` must lie between"),
     ],
 )
 def test_bad_settings_are_refused(run: Run, settings: dict[str, object], problem: str) -> None:

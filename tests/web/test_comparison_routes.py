@@ -51,7 +51,7 @@ def test_the_held_out_participants_of_a_windows_file_are_real(
     client = start(real=windows_file)
     windows = Windows.load(windows_file)
     assert client.get("/api/real").json()["n_windows"] == len(windows.held_out)
-    fields = {"n": "25", "quality": "fast"}
+    fields = {"n": "25"}
     found = client.post("/api/evaluate", data=fields).json()
     assert found["n_real"] == len(windows.held_out)
     assert found["floor"] == "training and held-out participants of the windows file"
@@ -73,7 +73,7 @@ def test_synthetic_windows_are_of_the_recorded_tasks(
         )
         return {"files": (path.name, path.read_bytes())}
 
-    fields = {"n": "25", "quality": "fast"}
+    fields = {"n": "25"}
     known = sent("free_viewing", "Reading")
     found = client.post("/api/real", files=known).json()
     assert found["model_tasks"] == {"free_viewing": "free viewing", "Reading": "reading"}
@@ -98,7 +98,7 @@ def test_recordings_slower_than_the_model_are_compared_at_their_rate(
     found = client.post("/api/real", files=files).json()
     assert found["rate_hz"] == 60
     assert found["n_recordings"] == 6
-    fields = {"n": "25", "quality": "fast"}
+    fields = {"n": "25"}
     found = client.post("/api/evaluate", files=files, data=fields).json()
     assert found["n_synthetic"] == 25
     assert any("60 Hz" in line for line in [found["compared"], *found["notes"]])
@@ -154,7 +154,7 @@ def test_nothing_is_left_of_an_unreadable_file(client: TestClient) -> None:
 def test_a_stream_tells_the_stages_and_its_report_repeats_nothing(
     client: TestClient, study: Path
 ) -> None:
-    fields = {"n": "25", "quality": "fast"}
+    fields = {"n": "25"}
     streamed = client.post("/api/evaluate/stream", files=sent_files(study), data=fields)
     (_, queued), *progress, (last, done) = events_of(streamed.text)
     assert len(queued["job"]) == 16

@@ -85,7 +85,7 @@ def test_settings_reach_the_library(
 ) -> None:
     write_into(tmp_path / "in", [(blinking, ())], "csv")
     cleaning = gd.CleaningConfig(blink_before_ms=0.0, blink_after_ms=0.0)
-    settings: dict[str, Any] = {"draws": 2, "max_gap_s": 0.5, "task": "dots", "quality": "fast"}
+    settings: dict[str, Any] = {"draws": 2, "max_gap_s": 0.5, "task": "dots"}
     gd.fill(
         tmp_path / "in",
         tmp_path / "out" / "filled",

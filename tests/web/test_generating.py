@@ -66,8 +66,8 @@ def served(model: Path, *processes: Here, **limits: int) -> Iterator[TestClient]
         yield client
 
 
-SHORT = {"n": 3, "seed": 5, "quality": "fast", "format": "parquet", "labels": True}
-LONG = {"n": 2, "seed": 5, "quality": "fast", "seconds": 7, "task": "film"}
+SHORT = {"n": 3, "seed": 5, "format": "parquet", "labels": True}
+LONG = {"n": 2, "seed": 5, "seconds": 7, "task": "film"}
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_pieces_of_a_process_are_those_of_the_server(
         assert process.spans[:3] == [(0, 1), (1, 2), (2, 3)]
         # A long window is continued, turn by turn.
         assert len(process.spans) > 3 + long["n"] + 1
-        events = client.get("/api/generate/stream", params={"n": 2, "seed": 5, "quality": "fast"})
+        events = client.get("/api/generate/stream", params={"n": 2, "seed": 5})
         assert events.text.count("event: window") == 2
         assert "event: progress" in events.text
         assert len(generating._held) == 1, "requests of jobs that are over are forgotten"
@@ -119,7 +119,7 @@ def test_a_piece_whose_process_ends_is_generated_again(
 
 def test_an_order_carries_no_weights(labelling_run: Path) -> None:
     model = gd.load(labelling_run, device="cpu")
-    sampling = model.sampling(1, quality="fast", precision="bf16", labels=True)
+    sampling = model.sampling(1, precision="bf16", labels=True)
     list(sampling.pieces())  # leaves a copy of the network behind
     n_weights = sum(one.nbytes for one in model.run.network.parameters())
     assert len(generating._packed(sampling)) < n_weights / 10

@@ -63,7 +63,7 @@ def test_the_stream_gives_the_windows_of_the_library(client: TestClient, run_fol
     assert names[:2] == ["queued", "started"]
     assert names[-1] == "done"
     assert "progress" in names
-    expected = sampled(run_folder, N, seed=4, quality="fast", task="reading")
+    expected = sampled(run_folder, N, seed=4, task="reading")
     windows = [data for name, data in events if name == "window"]
     assert [one["index"] for one in windows] == list(range(N))
     assert {one["task"] for one in windows} == {"reading"}
@@ -124,8 +124,6 @@ def test_steps_and_sampler_of_the_command_line_override_quality(
     assert sampling() == {"sampler": "unipc", "steps": 6}
     assert sampling("--quality", "best") == {"sampler": "unipc", "steps": 40}
     assert sampling("--quality", "best", "--steps", "3") == {"sampler": "unipc", "steps": 3}
-    given = ("--quality", "fast", "--sampler", "heun")
-    assert sampling(*given) == {"sampler": "heun", "steps": 10}
 
 
 @pytest.mark.parametrize("format", ["parquet", "csv", "bids", "asc"])
@@ -207,9 +205,9 @@ def test_every_refusal_is_one_line_that_names_the_field(
 def test_windows_at_a_lower_rate_are_those_of_the_library(
     client: TestClient, run_folder: Path
 ) -> None:
-    request = {"n": 2, "seed": 4, "quality": "fast", "rate_hz": 60}
+    request = {"n": 2, "seed": 4, "rate_hz": 60}
     found = client.post("/api/generate", json=request).json()
-    expected = sampled(run_folder, 2, seed=4, quality="fast", rate_hz=60).cut()
+    expected = sampled(run_folder, 2, seed=4, rate_hz=60).cut()
     assert (found["card"]["rate_hz"], found["card"]["window_samples"]) == (60, expected.shape[2])
     for window, gaze in zip(found["windows"], expected, strict=True):
         np.testing.assert_allclose([window["x"], window["y"]], gaze, atol=1e-5)
@@ -223,8 +221,8 @@ def test_losses_are_null_in_json_and_stated_by_command_and_program(
 ) -> None:
     client = start(model=str(lossy_run))
     assert client.get("/api/models").json()["models"][0]["has_losses"] is True
-    fields: dict[str, Any] = {"n": 6, "seed": 4, "quality": "fast", "losses": True}
-    windows = sampled(lossy_run, 6, seed=4, quality="fast", losses=True)
+    fields: dict[str, Any] = {"n": 6, "seed": 4, "losses": True}
+    windows = sampled(lossy_run, 6, seed=4, losses=True)
     sent = client.post("/api/generate", json=fields).json()["windows"]
     assert [[x is None for x in one["x"]] for one in sent] == windows.is_lost.tolist()
     assert windows.is_lost.any()

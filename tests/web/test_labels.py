@@ -33,7 +33,7 @@ from tests.web.test_limits import error_of
 from tests.web.test_same_bytes import files_of
 
 N = 3
-DOTS: dict[str, Any] = {"seed": 2, "task": "dots", "quality": "fast"}
+DOTS: dict[str, Any] = {"seed": 2, "task": "dots"}
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +133,6 @@ def test_files_with_labels_are_those_of_the_library_and_the_command(
     code, _, error = run(
         "generate", "-o", tmp_path / "command" / name, "--model", labelling_run, "-n", N,
         "--format", format, "--batch-size", BATCH_CPU, "--labels", "--seed", 2, "--task", "dots",
-        "--quality", "fast",
     )  # fmt: skip
     assert code == 0, error
     expected = files_of(tmp_path / "command")

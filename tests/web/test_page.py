@@ -166,7 +166,6 @@ def with_tasks(study: Path, folder: Path, *tasks: str) -> list[Path]:
 def open_compare(page: Page, n: int = 25) -> None:
     """The tab to compare in, with as little work as possible."""
     page.locator("#start:enabled").wait_for()
-    page.select_option("#quality", "fast")
     page.click("#tab-compare")
     page.fill("#compare-n", str(n))
 

@@ -18,7 +18,7 @@ pytest.importorskip("ray.serve", reason="ray[serve] is not installed", exc_type=
 
 FOLDER = Path(__file__).parents[2] / "examples" / "cluster"
 SOURCE = Path(__file__).parents[2] / "src"
-REQUESTS = [{"n": 3, "seed": seed, "quality": "fast", "format": "parquet"} for seed in range(3)]
+REQUESTS = [{"n": 3, "seed": seed, "format": "parquet"} for seed in range(3)]
 # Requests at the same time; then a stream whose actors are killed; then a cancelled job.
 SCRIPT = """
 import hashlib, json, os, signal, sys

@@ -25,7 +25,7 @@ from tests.web.test_generation_routes import events_of
 N = 5
 KEYS = ("headline", "ratios", "main_sequence", "scalars")
 MIXTURE: dict[str, Any] = {"seed": 1}
-READING: dict[str, Any] = {"seed": 3, "task": "reading", "quality": "fast", "seconds": 1.5,
+READING: dict[str, Any] = {"seed": 3, "task": "reading", "seconds": 1.5,
                            "rate_hz": 60.0}  # fmt: skip
 
 
@@ -167,11 +167,11 @@ def rounded(value: Any) -> Any:
 def test_evaluate_gives_the_same_numbers_and_report(
     client: TestClient, run: RunCommand, study: Path, model: gd.Model, tmp_path: Path
 ) -> None:
-    fields = {"n": "25", "seed": "5", "quality": "fast", "task": "free viewing"}
+    fields = {"n": "25", "seed": "5", "task": "free viewing"}
     response = client.post("/api/evaluate", files=sent_files(study), data=fields)
     assert response.status_code == 200, response.text
     found = response.json()
-    synthetic = model.sample(25, seed=5, quality="fast", task="free viewing", batch_size=BATCH_CPU)
+    synthetic = model.sample(25, seed=5, task="free viewing", batch_size=BATCH_CPU)
     real = prepared(study)
     assert (found["n_real"], found["n_synthetic"]) == (len(real), 25)
     assert found["compared"].startswith(f"{len(real)} recorded windows of 3 participants and 25")

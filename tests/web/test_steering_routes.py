@@ -167,11 +167,11 @@ def test_windows_like_a_recording_have_the_bytes_of_the_command_line(
 ) -> None:
     write_into(tmp_path / "in", [(make_recording(n=3000), ())], "parquet")
     files = sorted((tmp_path / "in").glob("recordings.*"))
-    words = ["--task", "reading", "-n", 1, "--quality", "fast", "--batch-size", BATCH_CPU]
+    words = ["--task", "reading", "-n", 1, "--batch-size", BATCH_CPU]
     words += ["--like", tmp_path / "in", "--candidates", 2, "--device", "cpu"]
     code, _, error = run("generate", "-o", tmp_path / "gaze.parquet", *words)
     assert code == 0, error
-    fields = {"task": "reading", "n": "1", "quality": "fast", "format": "parquet"}
+    fields = {"task": "reading", "n": "1", "format": "parquet"}
     fields["candidates"] = "2"
     with TestClient(create_app(Settings()), base_url="http://127.0.0.1:8000") as packaged:
         sent = [("like", (path.name, path.read_bytes())) for path in files]

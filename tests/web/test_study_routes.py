@@ -16,7 +16,7 @@ from tests.web.test_fill_route import extracted, sent
 from tests.web.test_limits import error_of
 from tests.web.test_same_bytes import files_of
 
-AUGMENT: dict[str, Any] = {"times": 1, "seed": 3, "quality": "fast"}
+AUGMENT: dict[str, Any] = {"times": 1, "seed": 3}
 
 
 @pytest.fixture

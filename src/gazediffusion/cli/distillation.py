@@ -59,7 +59,7 @@ def distill(
 
     It is trained to go in one step where the model goes in several (progressive distillation,
     docs/distillation.md), and is calibrated at the end. Qualities default and fast then take it;
-    best, labels, scores and guidance stay with the model. train does the same at its end. Ctrl-C
+    best, labels and scores stay with the model. train does the same at its end. Ctrl-C
     saves; the same command resumes.
 
     Example: [bold]gazediffusion distill run windows.safetensors[/bold]

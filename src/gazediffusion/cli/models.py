@@ -200,8 +200,8 @@ def generate(
     quality: Annotated[
         str,
         typer.Option(
-            help="fast, default or best: with a distilled network 5, 6 or 40 evaluations; --steps "
-            "and --sampler override it."
+            help="default or best: with a distilled network 6 or 40 evaluations; --steps and "
+            "--sampler override it."
         ),
     ] = "default",
     steps: Annotated[
@@ -214,9 +214,8 @@ def generate(
     sampler: Annotated[
         str,
         typer.Option(
-            help="ddim, or ancestral over every step, for the paper's recipes; distilled, unipc, "
-            "multistep, heun or olss, which is fitted to the model, for joint; auto is that of the "
-            "quality, with --guidance of the model's own network."
+            help="ddim, or ancestral over every step, for the paper's recipes; distilled or unipc "
+            "for joint; auto is that of the quality."
         ),
     ] = "auto",
     task: Annotated[
@@ -235,9 +234,6 @@ def generate(
         ),
     ] = None,
     candidates: Candidates = None,
-    guidance: Annotated[
-        float, typer.Option(help="Classifier-free guidance scale of the task; 1 is none.")
-    ] = 1.0,
     seed: Annotated[int, typer.Option(help="Same seed, same windows.")] = 0,
     format: Annotated[
         str | None,
@@ -373,7 +369,6 @@ def generate(
                 sampler=sampler,
                 steps=steps,
                 eta=eta,
-                guidance=guidance,
                 precision=precision,
                 batch_size=batch_size,
                 **steering,

@@ -145,7 +145,7 @@ RecordingsOutput = Annotated[
         "parquet; parquet for others).",
     ),
 ]
-Quality = Annotated[str, typer.Option(help="fast, default or best.")]
+Quality = Annotated[str, typer.Option(help="default or best.")]
 Candidates = Annotated[
     int | None,
     typer.Option(

@@ -214,7 +214,7 @@ class Conditioning:
         return self.encode(task, augmentation, self.prior.standardized(turned), is_known, elapsed_s)
 
     def without_task(self, condition: Condition) -> Condition:
-        """The same condition with the task dropped out, for guidance."""
+        """The same condition with the task dropped out."""
         return self._without(condition, "task")
 
     def without_statistics(self, condition: Condition) -> Condition:

@@ -35,7 +35,7 @@ class Edm:
     """Noise levels, how they are drawn in training, and how the network is wrapped.
 
     log_mean, log_std: of ln sigma in training. sigma_min, sigma_max: the sampler's last and first
-    level, the others even in ln sigma between them; or, with rho, in sigma^(1/rho).
+    level, the others even in ln sigma between them.
     amplitude_weighting: additional weight of the loss per sigma_data of the denoised amplitude. A
     weight that depends on the noised window alone leaves the optimal D unchanged.
     """
@@ -45,7 +45,6 @@ class Edm:
     log_std: float = 1.6
     sigma_min: float = 0.02
     sigma_max: float = 80.0
-    rho: float | None = None
     amplitude_weighting: float = 0.0
 
     def __post_init__(self) -> None:
@@ -70,11 +69,7 @@ class Edm:
         if n < 1:
             raise GazeError(f"`steps` must be 1 or more, not {n}")
         place = torch.linspace(0, 1, n, dtype=torch.float64) if n > 1 else torch.zeros(1).double()
-        if self.rho is None:
-            levels = self.sigma_max * (self.sigma_min / self.sigma_max) ** place
-        else:
-            low, high = self.sigma_min ** (1 / self.rho), self.sigma_max ** (1 / self.rho)
-            levels = (high + place * (low - high)) ** self.rho
+        levels = self.sigma_max * (self.sigma_min / self.sigma_max) ** place
         return torch.cat([levels, torch.zeros(1, dtype=torch.float64)])
 
     def denoise(self, network: Network, x: Tensor, sigma: Tensor, *condition: Tensor) -> Tensor:

@@ -44,7 +44,7 @@ class BenchmarkRow:
     in the submitter's words. `gd.benchmark` gives one:
 
     >>> import gazediffusion as gd
-    >>> gaze = gd.load("default").sample(300, task="reading", quality="fast")  # doctest: +SKIP
+    >>> gaze = gd.load("default").sample(300, task="reading")  # doctest: +SKIP
     >>> gd.benchmark(gaze, "reading", name="ours").save("ours.json")  # doctest: +SKIP
     >>> BenchmarkRow.load("ours.json").ratio.value < 1.5  # doctest: +SKIP
     True

@@ -1,9 +1,8 @@
-"""Sampling with an EDM network: what is given stays in place, guidance strengthens the task."""
+"""Sampling with an EDM network: what is given stays in place."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,27 +15,12 @@ from gazediffusion.conditioning.sequences import Sequences
 from gazediffusion.diffusion import solvers
 from gazediffusion.diffusion.ddim import WindowNoise
 from gazediffusion.generation.fixation_means import FixationMeans
-from gazediffusion.models.checkpoint import RunConfig
 from gazediffusion.models.recipes import Recipe
 from gazediffusion.models.representations import Joint
 from gazediffusion.models.unet import UNet
 
-_SOLVERS: dict[str, Callable[..., Iterator[Tensor]]] = {
-    "unipc": solvers.unipc,
-    "multistep": solvers.multistep,
-    "heun": solvers.heun,
-}
-
-
 # A denoiser, and noise of unit variance, to the windows after each step.
 Solve = Callable[[solvers.CleanEstimate, Tensor], Iterator[Tensor]]
-
-
-class Guidance(NamedTuple):
-    """Classifier-free guidance: its scale, and the condition without the task."""
-
-    scale: float
-    without_task: Condition
 
 
 def sequences_of(
@@ -64,7 +48,6 @@ def sample_edm(
     condition: Condition,
     sequences: Sequences,
     solve: Solve,
-    guidance: Guidance | None = None,
 ) -> Iterator[Tensor]:
     """Yield windows (window, gaze channel, time) after each step; all tensors are on one device.
 
@@ -82,9 +65,6 @@ def sample_edm(
         x = functional.pad(x, (0, 0, 0, n_labels)) if n_labels else x
         level = torch.full((len(x),), sigma, device=x.device)
         clean = process.denoise(network, x, level, *condition, *given)
-        if guidance is not None:
-            without = process.denoise(network, x, level, *guidance.without_task, *given)
-            clean = without + guidance.scale * (clean - without)
         return in_place(clean)
 
     def in_place(clean: Tensor) -> Tensor:
@@ -96,14 +76,5 @@ def sample_edm(
             gaze = torch.where(known.isfinite(), known, gaze)
         return gaze
 
-    # Estimates have what is given in its place; combinations of them by a fitted solver do not.
+    # Estimates have what is given in its place; the windows between them do not.
     return map(in_place, solve(denoise, noise.draw()))
-
-
-def solve_of(config: RunConfig, sampler: str, steps: int) -> Solve:
-    """The sampler of this name for a run."""
-    if sampler in ("olss", "distilled"):
-        assert config.solver is not None
-        return config.solver.steps
-    levels = config.recipe.edm.sigma_schedule(steps).tolist()
-    return lambda denoise, noise: _SOLVERS[sampler](denoise, noise * levels[0], levels)

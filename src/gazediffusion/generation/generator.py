@@ -24,6 +24,7 @@ from gazediffusion.conditioning.style import Style
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import fetching, sent
 from gazediffusion.diffusion.ddim import WindowNoise, sample
+from gazediffusion.diffusion.solvers import CleanEstimate, ddim, unipc
 from gazediffusion.errors import GazeError
 from gazediffusion.generation import qualities
 from gazediffusion.generation.candidates import (
@@ -38,7 +39,7 @@ from gazediffusion.generation.constraints import (
     waypoint_samples,
     window_starts,
 )
-from gazediffusion.generation.edm_sampling import Guidance, sample_edm, sequences_of, solve_of
+from gazediffusion.generation.edm_sampling import sample_edm, sequences_of
 from gazediffusion.generation.noise_level import at_noise_level, noise_level
 from gazediffusion.generation.qualities import SamplerName, settings_of
 from gazediffusion.generation.scheduling import Progress, Span, drawn_ahead, in_parts, spans_of
@@ -59,7 +60,6 @@ class DiffusionGenerator:
     steps, eta: None is the recipe's own; eta is of ddim alone.
     task: of all windows, for a model conditioned on tasks; None draws each window's task with the
         shares of the training windows. is_taskless: no window is given a task.
-    guidance: classifier-free guidance scale of the task; 1 is none, others cost twice as much.
     bf16: bfloat16 arithmetic, for the joint recipe alone.
     length: samples of each window; None is the model's. Longer windows, and constraints, need a
         steerable model.
@@ -75,7 +75,6 @@ class DiffusionGenerator:
     eta: float | None = None
     batch_size: int = 16
     task: str | None = None
-    guidance: float = 1.0
     bf16: bool = False
     length: int | None = None
     constraints: Constraints | None = None
@@ -85,7 +84,7 @@ class DiffusionGenerator:
 
     def __post_init__(self) -> None:
         config = self.run.config
-        qualities.require_sampler(self.run, *self._sampling, self.eta, self.guidance, self.bf16)
+        qualities.require_sampler(self.run, *self._sampling, self.eta, self.bf16)
         if self.batch_size < 1:
             raise GazeError(f"`batch_size` must be 1 or more, not {self.batch_size}")
         if self.task is not None:
@@ -107,21 +106,16 @@ class DiffusionGenerator:
         sampler: SamplerName = "auto",
         steps: int | None = None,
         batch_size: int | None = None,
-        guidance: float = 1.0,
         **settings: Any,
     ) -> DiffusionGenerator:
         """A generator with the settings of a quality: `settings_of`."""
-        chosen = settings_of(run, quality, precision, sampler, steps, batch_size, guidance)
+        chosen = settings_of(run, quality, precision, sampler, steps, batch_size)
         return cls(run, **chosen, **settings)
 
     @property
     def _sampling(self) -> tuple[SamplerName, int]:
-        """Sampler and steps in force; steered windows have one solver for all qualities."""
-        given = (self.sampler, self.steps, self.guidance)
-        sampler, steps = qualities.sampling_of(self.run, "default", *given)
-        if sampler == "distilled" and self.run.distilled is not None and self.is_steered:
-            steps = len(self.run.distilled.solvers[0].levels)
-        return sampler, steps
+        """Sampler and steps in force."""
+        return qualities.sampling_of(self.run, "default", self.sampler, self.steps)
 
     @property
     def is_steered(self) -> bool:
@@ -131,10 +125,7 @@ class DiffusionGenerator:
     @cached_property
     def sampled(self) -> Run:
         """The run that is sampled from: with its distilled network for that sampler."""
-        (sampler, steps), distilled = self._sampling, self.run.distilled
-        if sampler != "distilled" or distilled is None:
-            return self.run
-        return self.run.with_distilled(distilled.solver_of(steps))
+        return self.run.with_distilled() if self._sampling[0] == "distilled" else self.run
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -142,7 +133,7 @@ class DiffusionGenerator:
         recipe = self.run.config.recipe
         sampler, steps = self._sampling
         if recipe.process == "edm":
-            condition: dict[str, Any] = {"task": self.task, "guidance": self.guidance}
+            condition: dict[str, Any] = {"task": self.task}
             if sampler == "distilled" and self.run.distilled is not None:
                 condition["distilled_sha256"] = self.run.distilled.sha256
             if self.constraints is not None:
@@ -379,10 +370,17 @@ class DiffusionGenerator:
     def _edm(
         self, noise: WindowNoise, condition: Condition, sequences: Sequences
     ) -> Iterator[Tensor]:
-        (sampler, steps), config = self._sampling, self.sampled.config
+        (sampler, steps), recipe = self._sampling, self.run.config.recipe
         condition = tuple(sent(part, noise.device) for part in condition)
-        guidance = None
-        if self.guidance != 1 and condition:
-            guidance = Guidance(self.guidance, config.conditioning.without_task(condition))
-        solve, given = solve_of(config, sampler, steps), sequences.to(noise.device)
-        return sample_edm(self.network, config.recipe, noise, condition, given, solve, guidance)
+        distilled = self.run.distilled if sampler == "distilled" else None
+        levels = (
+            [*distilled.levels, 0.0] if distilled else recipe.edm.sigma_schedule(steps).tolist()
+        )
+
+        def solve(denoise: CleanEstimate, noise: Tensor) -> Iterator[Tensor]:
+            if distilled:
+                return ddim(denoise, noise, levels)
+            return unipc(denoise, noise * levels[0], levels)
+
+        given = sequences.to(noise.device)
+        return sample_edm(self.network, recipe, noise, condition, given, solve)

@@ -35,8 +35,8 @@ class SamplingSettings(SteeringSettings, total=False):
     or more in a row, in whose style windows are generated; of one task, for which they are taken
     where `task` is given. candidates: number of candidates per window of `like`, of which the
     closest are kept; 8 by default, 1 with scanpaths, targets and waypoints.
-    quality: fast, default or best. sampler, steps: override the quality's. eta: of DDIM.
-    guidance: classifier-free guidance scale of the task. precision: auto, fp32 or bf16.
+    quality: default or best. sampler, steps: override the quality's. eta: of DDIM.
+    precision: auto, fp32 or bf16.
     batch_size: changes speed, never the windows.
     """
 
@@ -47,7 +47,6 @@ class SamplingSettings(SteeringSettings, total=False):
     sampler: str
     steps: int | None
     eta: float | None
-    guidance: float
     precision: str
     batch_size: int | None
 

@@ -25,7 +25,6 @@ from torch import Tensor
 from gazediffusion.conditioning import Conditioning
 from gazediffusion.conditioning.statistics import STATISTICS
 from gazediffusion.data.windows import Windows
-from gazediffusion.diffusion.olss import LinearSolver
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
 from gazediffusion.models.distilled import Distilled, load_distilled
@@ -50,7 +49,6 @@ class RunConfig:
     screen: of the first windows. joint: the scales of the joint representation.
     conditioning: what the network is conditioned on.
     initialised_from: SHA-256 of the weights that training was initialised from; None for random.
-    solver: fitted to the model in its calibration, for quality fast; None where there is none.
     """
 
     recipe: Recipe
@@ -68,7 +66,6 @@ class RunConfig:
     joint: Joint | None = None
     conditioning: Conditioning = field(default_factory=Conditioning)
     initialised_from: str | None = None
-    solver: LinearSolver | None = None
 
     @classmethod
     def of(
@@ -125,7 +122,6 @@ class RunConfig:
             "screen": asdict(self.screen),
             "joint": self.joint.to_json() if self.joint else None,
             "conditioning": self.conditioning.to_json(),
-            "solver": self.solver.to_json() if self.solver else None,
         }
 
     @classmethod
@@ -133,11 +129,11 @@ class RunConfig:
         cls, values: Mapping[str, Any], tables: Mapping[str, Tensor] | None = None
     ) -> RunConfig:
         """Read what `to_json` wrote; tables: of the prior."""
-        others = ("format", "weights_sha256")  # the hash is a packaged model's
+        # The hash is a packaged model's; runs of version 0.1.0 had a fitted solver.
+        others = ("format", "weights_sha256", "solver")
         plain = {key: value for key, value in values.items() if key not in others}
         plain["recipe"] = Recipe.from_json(plain["recipe"])
         plain["screen"] = Screen(**plain["screen"])
-        plain["solver"] = LinearSolver.from_json(plain["solver"]) if plain.get("solver") else None
         plain["joint"] = Joint.from_json(plain["joint"]) if plain.get("joint") else None
         plain["conditioning"] = Conditioning.from_json(plain["conditioning"], tables)
         return cls(**plain)
@@ -190,14 +186,14 @@ class Run:
             "trained_on": dict(self.config.data),
         }
 
-    def with_distilled(self, solver: LinearSolver | None) -> Run:
-        """The run with the distilled network in the model's place, and one of its solvers.
+    def with_distilled(self) -> Run:
+        """The run with the distilled network in the model's place.
 
         Only samplers may use it: labels and scores are the model's own.
         """
         distilled = self.distilled
         assert distilled is not None
-        config = replace(self.config, conditioning=distilled.conditioning, solver=solver)
+        config = replace(self.config, conditioning=distilled.conditioning)
         return replace(self, network=distilled.network, config=config, distilled=None)
 
 

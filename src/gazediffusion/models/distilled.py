@@ -1,7 +1,7 @@
 """A distilled network beside a model's own: windows in a few evaluations.
 
 DISTILLED holds its low-rank difference from the model's weights (low_rank.py), and in the header
-the settings of the distillation, the solvers that were fitted to it and its calibration.
+the settings of the distillation and its calibration.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from torch import Tensor
 
 from gazediffusion.conditioning import Conditioning
 from gazediffusion.conditioning.calibration import calibration_of, with_calibration
-from gazediffusion.diffusion.olss import LinearSolver
 from gazediffusion.errors import GazeError
 from gazediffusion.models.compact import save_compact, unpacked
 from gazediffusion.models.low_rank import changed
@@ -30,28 +29,27 @@ DISTILLED = "distilled.safetensors"
 
 @dataclass(frozen=True, eq=False)
 class Distilled:
-    """A distilled network, what it is conditioned on and its solvers.
+    """A distilled network and what it is conditioned on.
 
-    change: of the model's weights, low-rank. solvers: from the most steps to the fewest; the first
-    is that of quality default and of every window that keeps to constraints. They are missing
-    before the calibration. settings: of the distillation, plain values. sha256: of its file.
+    change: of the model's weights, low-rank. settings: of the distillation, plain values. sha256:
+    of its file.
     """
 
     network: UNet
     change: Mapping[str, Tensor]
     conditioning: Conditioning
-    solvers: tuple[LinearSolver, ...]
     settings: Mapping[str, Any]
     sha256: str
 
-    def solver_of(self, steps: int) -> LinearSolver | None:
-        """The solver with so many steps."""
-        return next((one for one in self.solvers if len(one.levels) == steps), None)
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """The noise levels that it is trained for, one evaluation each."""
+        return tuple(self.settings["settings"]["levels"])
 
     @property
     def is_calibrated(self) -> bool:
-        """Whether it can be sampled from."""
-        return bool(self.solvers) and self.conditioning.is_calibrated
+        """Whether it is sampled from by default."""
+        return self.conditioning.is_calibrated
 
     def to(self, device: torch.device | str) -> Distilled:
         """The same with a copy of the network on a device."""
@@ -61,7 +59,6 @@ class Distilled:
         """Write it beside the model; with `levels` its factors are rounded (`compact`)."""
         header = {
             "settings": dict(self.settings),
-            "solvers": [one.to_json() for one in self.solvers],
             "calibration": calibration_of(self.conditioning),
         }
         if levels is None:
@@ -81,7 +78,6 @@ def load_distilled(
     try:
         change = unpacked(tensors, header, path) if "shapes" in header else tensors
         weights = changed(network.state_dict(), change)
-        solvers = tuple(LinearSolver.from_json(one) for one in header["solvers"])
         conditioning = with_calibration(conditioning, header["calibration"])
         settings = dict(header["settings"])
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
@@ -96,7 +92,6 @@ def load_distilled(
         network=distilled.to(device).eval().requires_grad_(False),
         change=change,
         conditioning=conditioning,
-        solvers=solvers,
         settings=settings,
         sha256=sha256_of(path),
     )

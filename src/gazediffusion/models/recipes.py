@@ -34,15 +34,13 @@ class Recipe:
     mixed_precision: bfloat16 arithmetic where the device has it.
     optimizer: of weight matrices, convolution kernels among them; AdamW has the other parameters.
     sampling_steps, eta: the default of `generate`.
-    solver_steps: evaluations of the solver that is fitted to an edm model in its calibration
-        (diffusion/olss.py), for quality fast.
     process: ddpm takes the schedule's settings (diffusion_steps, betas, objective, weighting), edm
         those of `edm`.
     asinh_scale: of the joint representation, as a share of c_v.
     is_conditioned: the network is conditioned on the task and on augmentation labels, so that it
         learns from augmented windows without generating them.
     has_statistics: it is conditioned on summary statistics of the window too.
-    condition_dropout: probability of dropping out the task, for guidance, and independently the
+    condition_dropout: probability of dropping out the task, and independently the
         statistics.
     is_steerable: the network is conditioned on known samples, fixations and targets.
     has_labels: it generates the event class of every sample beside the gaze.
@@ -86,11 +84,10 @@ class Recipe:
     condition_dropout: float = 0.0
     is_steerable: bool = False
     has_labels: bool = False
-    solver_steps: int = 7
     distillation: float = 0.0
 
     def __post_init__(self) -> None:
-        counts = ("diffusion_steps", "batch_size", "epochs", "sampling_steps", "solver_steps")
+        counts = ("diffusion_steps", "batch_size", "epochs", "sampling_steps")
         for name in counts:
             if getattr(self, name) < 1:
                 raise GazeError(f"`{name}` must be 1 or more, not {getattr(self, name)}")
@@ -140,11 +137,14 @@ class Recipe:
     def from_json(cls, values: Mapping[str, Any]) -> Recipe:
         """Read what `to_json` wrote."""
         network = {**values["network"], "widths": tuple(values["network"]["widths"])}
+        # Version 0.1.0 had these as well.
+        known = {key: value for key, value in values.items() if key != "solver_steps"}
+        edm = {key: value for key, value in values["edm"].items() if key != "rho"}
         return cls(
             **{
-                **values,
+                **known,
                 "network": UNetConfig(**network),
-                "edm": Edm(**values["edm"]),
+                "edm": Edm(**edm),
                 "seeds": tuple(values["seeds"]),
             }
         )

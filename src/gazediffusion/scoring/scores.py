@@ -68,7 +68,7 @@ class Scores:
     settings and calibration. notes: what to know of them, one line each.
 
     >>> import gazediffusion as gd
-    >>> gaze = gd.load("default").sample(2, task="reading", quality="fast")
+    >>> gaze = gd.load("default").sample(2, task="reading")
     >>> scores = gd.score(gaze, has_likelihood=False, n_noise=1)
     >>> scores.order.tolist(), scores.to_frame().height  # the oddest window first
     ([1, 0], 2)

@@ -1,7 +1,5 @@
 """Calibration: the condition is adjusted until generated statistics match their targets.
 
-First the solvers of few steps are fitted (fitted_solver.py).
-
 A trained network under-responds to its conditioning (gain below 1). Windows of every task are
 generated and measured, and the response is inverted (conditioning/response.py), in several rounds,
 because statistics depend on each other. No recordings are needed: generated statistics are compared
@@ -24,14 +22,12 @@ from torch import Tensor
 from gazediffusion.conditioning import Conditioning
 from gazediffusion.conditioning.course import Course
 from gazediffusion.conditioning.targets import response_gain
-from gazediffusion.diffusion.olss import LinearSolver
 from gazediffusion.errors import GazeError, StoppedError, shown
 from gazediffusion.generation.constraints import Constraints
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.qualities import SamplerName
 from gazediffusion.models.checkpoint import Run, RunConfig, load_run, write_config
 from gazediffusion.models.tensors import load_tensors, save_tensors
-from gazediffusion.training.fitted_solver import distilled_solvers, fitted_solver
 
 WINDOWS = 128  # of each task and round
 ROUNDS = 4
@@ -55,7 +51,6 @@ class _State:
     """How far a calibration is: the round, and measured statistics (window, statistic) by task."""
 
     conditioning: Conditioning
-    solvers: tuple[LinearSolver, ...] = ()
     round: int = 0
     measured: list[Tensor] = field(default_factory=list)
 
@@ -106,45 +101,30 @@ def calibrate(
     total = each * (has_model + (run.distilled is not None))
     if has_model:
         effort = _Effort(n, rounds, progress, should_stop, say, 0, total)
-        state = _calibrated(replace(run, distilled=None), "its solver", _own_solver, effort)
-        solver = state.solvers[0] if state.solvers else None
-        config = replace(run.config, conditioning=state.conditioning, solver=solver)
+        conditioning = _calibrated(replace(run, distilled=None), effort)
+        config = replace(run.config, conditioning=conditioning)
         run = replace(run, config=config)
         write_config(folder, config)
     if run.distilled is not None:
         effort = _Effort(n, rounds, progress, should_stop, say, total - each, total)
-        state = _calibrated(run, "the solvers of its distilled network", distilled_solvers, effort)
-        conditioning, solvers = state.conditioning, state.solvers
-        replace(run.distilled, conditioning=conditioning, solvers=solvers).save(folder)
+        conditioning = _calibrated(run, effort)
+        replace(run.distilled, conditioning=conditioning).save(folder)
     (folder / STATE).unlink(missing_ok=True)
 
 
-def _own_solver(run: Run, n_windows: int) -> tuple[LinearSolver, ...]:
-    solver = fitted_solver(run, n_windows)
-    return () if solver is None else (solver,)
-
-
-def _calibrated(
-    run: Run,
-    what: str,
-    fit: Callable[[Run, int], tuple[LinearSolver, ...]],
-    effort: _Effort,
-) -> _State:
-    """The end of a calibration of a run, or of its distilled network where it has one."""
+def _calibrated(run: Run, effort: _Effort) -> Conditioning:
+    """The calibrated conditioning of a run, or of its distilled network where it has one."""
     n, rounds, folder = effort.n, effort.rounds, run.path
     state = _restored(run, n, rounds)
     is_resumed = state.round or state.measured
     effort.say(
         f"resuming the calibration of {shown(folder)} in round {state.round + 1} of {rounds}"
         if is_resumed
-        else f"calibrating {shown(folder)}: {what}, then {n} windows of each task in {rounds} "
-        "rounds"
+        else f"calibrating {shown(folder)}: {n} windows of each task in {rounds} rounds"
     )
-    if not is_resumed:
-        state.solvers = fit(run, n)
     tasks = run.config.conditioning.tasks
     while state.round < rounds:
-        here = _with(run, state)
+        here = _with(run, state.conditioning)
         draws = [state.conditioning.draw(0, n, _SEED, task) for task in tasks]
         for number, task in enumerate(tasks):
             if len(state.measured) == number:
@@ -166,39 +146,34 @@ def _calibrated(
                         f"{shown(folder)} is saved"
                     )
         after = state.conditioning.calibrate(draws, state.measured)
-        state = _State(after, state.solvers, state.round + 1)
+        state = _State(after, state.round + 1)
         _save(run, state, n, rounds)
-    course = calibrated_course(_with(run, state), n)
-    return replace(state, conditioning=replace(state.conditioning, course=course))
+    return replace(state.conditioning, course=calibrated_course(run, state.conditioning, n))
 
 
-def _with(run: Run, state: _State) -> Run:
-    """The run that is sampled from: its own network, or the distilled one where it has one."""
-    network = run.network if run.distilled is None else run.distilled.network
-    solver = state.solvers[0] if state.solvers else None
-    config = replace(run.config, conditioning=state.conditioning, solver=solver)
-    return replace(run, config=config, network=network)
+def _with(run: Run, conditioning: Conditioning) -> Run:
+    """The run with another conditioning, of its distilled network where it has one."""
+    if run.distilled is None:
+        return replace(run, config=replace(run.config, conditioning=conditioning))
+    return replace(run, distilled=replace(run.distilled, conditioning=conditioning))
 
 
 def _generator(run: Run, **settings: Any) -> DiffusionGenerator:
-    """By a run of `_with`: a distilled network is sampled from by its solver."""
-    sampler: SamplerName = "auto" if run.distilled is None else "olss"
-    return DiffusionGenerator.of_quality(
-        replace(run, distilled=None), "default", sampler=sampler, **settings
-    )
+    """By the distilled network where the run has one."""
+    sampler: SamplerName = "auto" if run.distilled is None else "distilled"
+    return DiffusionGenerator.of_quality(run, "default", sampler=sampler, **settings)
 
 
-def calibrated_course(run: Run, n: int = WINDOWS) -> Course:
-    """The course of a run with the gain of gaze that n windows of each task with a target have."""
-    config = run.config
-    course, length, rate_hz = config.conditioning.course, config.length, config.rate_hz
+def calibrated_course(run: Run, conditioning: Conditioning, n: int = WINDOWS) -> Course:
+    """The course with the gain of gaze that n windows of each task with a target have."""
+    course, length, rate_hz = conditioning.course, run.config.length, run.config.rate_hz
     calibrated = {}
     for task, prior in course.targets.items():
         uncorrected = replace(prior, generated_gain=prior.recorded_gain)
         here = replace(course, targets={task: uncorrected})
         targets = here.draw([task] * n, 0, length, rate_hz, _SEED)["targets"]
         generator = _generator(
-            replace(run, config=_with_course(config, here)),
+            _with(run, replace(conditioning, course=here)),
             task=task,
             constraints=Constraints(targets=targets),
         )
@@ -208,17 +183,12 @@ def calibrated_course(run: Run, n: int = WINDOWS) -> Course:
     return replace(course, targets=calibrated)
 
 
-def _with_course(config: RunConfig, course: Course) -> RunConfig:
-    return replace(config, conditioning=replace(config.conditioning, course=course))
-
-
 def _counted(progress: OnWindows, before: int, total: int) -> Callable[[float], None]:
     return lambda done: progress(before + done, total)
 
 
 def _save(run: Run, state: _State, n: int, rounds: int) -> None:
     header = {**_identity(run, n, rounds), "round": state.round}
-    header["solvers"] = [solver.to_json() for solver in state.solvers]
     tensors = {f"prior.{name}": table for name, table in state.conditioning.to_tensors().items()}
     tensors |= {f"measured.{k}": rows for k, rows in enumerate(state.measured)}
     save_tensors(run.path / STATE, tensors, header)
@@ -234,8 +204,7 @@ def _restored(run: Run, n: int, rounds: int) -> _State:
             tables = {k[6:]: table for k, table in tensors.items() if k.startswith("prior.")}
             measured = [tensors[f"measured.{k}"] for k in range(len(tensors) - len(tables))]
             restored = Conditioning.from_json(conditioning.to_json(), tables)
-            solvers = tuple(LinearSolver.from_json(one) for one in header["solvers"])
-            return _State(restored, solvers, header["round"], measured)
+            return _State(restored, header["round"], measured)
     return _State(conditioning.uncalibrated())
 
 

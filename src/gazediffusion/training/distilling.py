@@ -96,7 +96,7 @@ def distill(
         change = {name: tensor.cpu() for name, tensor in student.average.items()}
         require_finite(folder, change)
         conditioning = teacher.config.conditioning.uncalibrated()
-        Distilled(teacher.network, change, conditioning, (), plain, "").save(folder)
+        Distilled(teacher.network, change, conditioning, plain, "").save(folder)
         (folder / STATE).unlink(missing_ok=True)
     distilled = load_run(folder).distilled
     if distilled is not None and not distilled.is_calibrated:

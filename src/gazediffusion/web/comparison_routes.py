@@ -63,9 +63,7 @@ async def _generation(
         Form(description="Synthetic windows; default 32.", json_schema_extra={"minimum": 25}),
     ] = None,
     seed: Annotated[int, Form(json_schema_extra={"minimum": 0})] = 0,
-    quality: Annotated[
-        str, Form(json_schema_extra={"enum": ["fast", "default", "best"]})
-    ] = "default",
+    quality: Annotated[str, Form(json_schema_extra={"enum": ["default", "best"]})] = "default",
 ) -> GenerationFields:
     n = min(_N_COMPARED, play.settings.limits.max_windows) if n is None else n
     return GenerationFields(

@@ -23,7 +23,7 @@ Files = Annotated[
 ]
 Text = Annotated[str | None, EMPTY_IS_NONE, Form()]
 Number = Annotated[float | None, EMPTY_IS_NONE, Form()]
-Quality = Annotated[str, Form(json_schema_extra={"enum": ["fast", "default", "best"]})]
+Quality = Annotated[str, Form(json_schema_extra={"enum": ["default", "best"]})]
 Seed = Annotated[int, Form(json_schema_extra={"minimum": 0})]
 
 

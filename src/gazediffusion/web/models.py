@@ -13,7 +13,7 @@ from gazediffusion.errors import GazeError, suggestion
 if TYPE_CHECKING:
     from gazediffusion.models.listing import ModelDescription
 
-QUALITIES = ("fast", "default", "best")
+QUALITIES = ("default", "best")
 # Windows of one turn in the queue: few, so that the first window comes soon and other jobs wait
 # briefly. On two cores, windows one by one take as long as in batches.
 BATCH_CPU, BATCH_GPU = 1, 64

@@ -62,8 +62,8 @@ Quality = Annotated[
     str,
     Field(
         "default",
-        description="fast, default or best, with an increasing number of sampling steps.",
-        json_schema_extra={"enum": ["fast", "default", "best"]},
+        description="default or best, with more sampling steps.",
+        json_schema_extra={"enum": ["default", "best"]},
     ),
 ]
 Seconds = Annotated[
@@ -156,7 +156,7 @@ class GenerateRequest(GenerationFields):
     model_config = ConfigDict(
         strict=True,
         extra="forbid",
-        json_schema_extra={"examples": [{"n": 3, "seed": 7, "quality": "fast", "format": "csv"}]},
+        json_schema_extra={"examples": [{"n": 3, "seed": 7, "quality": "best", "format": "csv"}]},
     )
 
     format: Annotated[
