@@ -10,8 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.cleaning import clean
-from gazediffusion.data.readers import Source
-from gazediffusion.data.reading import Recordings, sources_of
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.resampling import read_clock
 from gazediffusion.data.segments import clean_segments
@@ -33,6 +31,9 @@ from gazediffusion.storage import require_free
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from gazediffusion.data.readers import Source
+    from gazediffusion.data.reading import Recordings
 
 Gaze = NDArray[np.float32]
 Floats = NDArray[np.floating[Any]]
@@ -170,6 +171,8 @@ def plot_recording(
     'participant 01, free_viewing, trial 0'
     """
     require_free(path, overwrite)
+    from gazediffusion.data.reading import sources_of  # windows are drawn without polars
+
     for source in sources_of(recordings):
         for one in source.read():
             if len(one) < 3 or participant not in (None, one.participant):
