@@ -24,7 +24,6 @@ ORDER = [
     "settings",
     "seeds",
     "device",
-    "document",
     "parallel",
     "plugins",
     "data",

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from gazediffusion.document import Estimate, Table, as_text
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation import report
-from gazediffusion.evaluation.report import lay_out
+from gazediffusion.evaluation.metrics import Estimate
+from gazediffusion.evaluation.report import Table, as_text, lay_out
 from gazediffusion.evaluation.result import ALL, Evaluation
 from gazediffusion.plotting.evaluation import FIGURES
 from tests.browser import CHROMIUM, FLAGS
@@ -32,7 +32,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def without_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawing takes seconds; where words are tested it is left out."""
-    monkeypatch.setattr(report, "draw_all", lambda *_: {})
+    monkeypatch.setattr(report, "draw_figures", lambda *_: {})
 
 
 def visible(page: str) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from gazediffusion.document import Code, Estimate, Sections, as_text, to_html, to_markdown
+from gazediffusion.evaluation.metrics import Estimate
+from gazediffusion.evaluation.report import Code, Sections, as_text, to_html, to_markdown
 from gazediffusion.reproduction.page import FIGURES, render
 from gazediffusion.reproduction.rows import PARTS, Rows
 from gazediffusion.reproduction.tables import FORMAT_VERSION, TABLES, make_results

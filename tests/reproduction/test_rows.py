@@ -7,7 +7,7 @@ import statistics
 
 import pytest
 
-from gazediffusion.document import Estimate
+from gazediffusion.evaluation.metrics import Estimate
 from gazediffusion.reproduction.paper import Published
 from gazediffusion.reproduction.rows import (
     MissingError,

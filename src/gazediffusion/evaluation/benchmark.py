@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.windows import Windows
-from gazediffusion.document import Estimate
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.benchmark_definition import VERSION, Definition, find_definition
 from gazediffusion.evaluation.benchmark_row import DEEP_SETTINGS, BenchmarkRow
@@ -26,6 +25,7 @@ from gazediffusion.evaluation.deep_test import DeepConfig
 from gazediffusion.evaluation.distances import draw_weights, interval_around
 from gazediffusion.evaluation.gaze_sets import GazeSet, at_rate_of, stream
 from gazediffusion.evaluation.headline import Counted, percentages, ratio, summarised_ratios
+from gazediffusion.evaluation.metrics import Estimate
 from gazediffusion.evaluation.quantities import FEATURES, Measured
 from gazediffusion.evaluation.recorded_sets import whole_windows
 from gazediffusion.evaluation.set_tests import Progress

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.windows import Windows
-from gazediffusion.document import Estimate
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.benchmark import figures_of
 from gazediffusion.evaluation.benchmark_definition import (
@@ -27,7 +26,7 @@ from gazediffusion.evaluation.distances import bins_of
 from gazediffusion.evaluation.feature_balls import NAMES, Balls
 from gazediffusion.evaluation.gaze_sets import GazeSet, stream
 from gazediffusion.evaluation.headline import FAMILIES, Counted
-from gazediffusion.evaluation.metrics import histogram_counts
+from gazediffusion.evaluation.metrics import Estimate, histogram_counts
 from gazediffusion.evaluation.quantities import FEATURES, SCALARS, Measured
 from gazediffusion.evaluation.result import plain_values
 from gazediffusion.evaluation.summarising import DIGITS, MIN_PARTICIPANTS

@@ -8,15 +8,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gazediffusion.document import NOTHING, Estimate
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.benchmark_definition import Definition, find_definition
 from gazediffusion.evaluation.headline import NOT_COMPUTED
+from gazediffusion.evaluation.metrics import Estimate
 from gazediffusion.evaluation.result import plain_values
 from gazediffusion.storage import read_json, written_whole
 
 ROW_FORMAT = "gazediffusion-benchmark"
 TRAINING = "real, training participants"
+NOTHING = "\u2013"
 _DIGITS = 5
 # What of a `DeepConfig` decides the figures of the deep test.
 DEEP_SETTINGS = (

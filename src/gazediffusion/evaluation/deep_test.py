@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.subsampling import evenly_spaced
-from gazediffusion.document import Estimate
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.classifier import participant_folds
 from gazediffusion.evaluation.distances import draw_weights
 from gazediffusion.evaluation.gaze_sets import GazeSet, stream
+from gazediffusion.evaluation.metrics import Estimate
 from gazediffusion.seeds import seed_for
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class DeepTest:
     auc: by test, as "8 s below 30 Hz". by_task: of windows of one task, by test and task.
     n_train, n_test: windows of a side.
 
-    >>> from gazediffusion.document import Estimate
+    >>> from gazediffusion.evaluation.metrics import Estimate
     >>> test = DeepTest(auc={"2 s": Estimate(0.55, (0.50, 0.60))}, n_train=100, n_test=50)
     >>> test.auc["2 s"].value
     0.55

@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.document import Estimate
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.degree_events import degree_events, main_sequence_fit
 from gazediffusion.evaluation.distances import draw_weights, interval_around
 from gazediffusion.evaluation.features import ivt_statistics, kinematic_features
 from gazediffusion.evaluation.gaze_sets import GazeSet
+from gazediffusion.evaluation.metrics import Estimate
 from gazediffusion.evaluation.quantities import PLUGINS, GroupMeans
 
 Floats = NDArray[np.float64]

@@ -8,6 +8,7 @@ and NaN are refused with a GazeError.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,16 @@ Counts = NDArray[np.integer[Any]] | Floats
 JS_BINS = 50  # for features; 100 for quantities pooled over samples
 _PERCENTILES = (0.5, 99.5)
 _CHUNK = 1024
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with what it is worth: interval, ratio to the floor and SD, where known."""
+
+    value: float | None
+    interval: Sequence[float | None] | None = None
+    ratio: float | None = None
+    sd: float | None = None
 
 
 def ks_and_wasserstein1(a: ArrayLike, b: ArrayLike) -> tuple[float, float]:

@@ -1,39 +1,39 @@
-"""The report of an evaluation: the layout of report.md and report.html, and the headline as text.
+"""The report of an evaluation as Markdown and as one page, and the headline as text.
 
-The results are laid out once as sections of text, tables and pictures, which document.py writes as
-Markdown or HTML. The headline stands first. Every number that compares real with synthetic stands
-beside its floor. An evaluation of several parts has the sections of each part.
+Results are laid out once, as sections of text, tables and pictures, which two templates write, so
+that they cannot disagree. The headline stands first. Every number that compares real with synthetic
+stands beside its floor. An evaluation of several parts has the sections of each part.
 """
 
 from __future__ import annotations
 
+import base64
+import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from html import escape
+from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gazediffusion.data.windows import Windows
-from gazediffusion.document import (
-    TIMES,
-    Bars,
-    Block,
-    Cell,
-    Estimate,
-    Picture,
-    Sections,
-    Table,
-    as_text,
-    to_html,
-    to_markdown,
-)
-from gazediffusion.evaluation.deep_report import deep_blocks, deep_text
+from gazediffusion.evaluation.deep_test import DeepTest
 from gazediffusion.evaluation.gaze_sets import SECOND_DRAW
 from gazediffusion.evaluation.headline import COUNTS, LIMIT, Headline
-from gazediffusion.plotting.evaluation import Results, closest_pairs, draw_all, set_styles
-from gazediffusion.plotting.style import GREY
+from gazediffusion.evaluation.metrics import Estimate
+from gazediffusion.storage import sha256_source
 
+if TYPE_CHECKING:
+    import jinja2
+
+Results = Mapping[str, Any]
 Parts = Mapping[str, Results]
 Figures = Mapping[str, Sequence[Path]]
+Cell = str | float | Estimate | None
 
+TIMES, NOTHING = "\u00d7", "\u2013"
 TITLE = "Evaluation of synthetic gaze"
 PAIRWISE = "Distances between mean curves"
 DISTANCES = {"js": "JS divergence (nats)", "ks": "KS statistic", "w1": "Wasserstein-1 distance"}
@@ -58,6 +58,8 @@ TESTS = {
     "fgd": "Frechet gaze distance",
     "membership": "Membership inference",
 }
+FLOOR = "two groups of participants (floor)"
+DEEP_TITLE = "AUC of the deep two-sample test"
 HOW_TO_READ = (
     "Lower is better. Floor: training against held-out participants. Halves: two halves of the "
     f"training participants' recordings. Each set: its distance to held-out participants, {TIMES} "
@@ -72,18 +74,160 @@ HEADLINE = (
     "participants' windows, evaluated like a synthetic set; a generator without fault would be "
     "there. In brackets: 95 % intervals over participants."
 )
-_COLUMNS = (
-    "set",
-    "median ratio",
-    f"above {LIMIT:g}",
-    "worst",
-    "saccades (%)",
-    "fixations (%)",
-    "path length (%)",
-    "main sequence (%)",
-    "C2ST",
-    "windows",
-)
+_COLUMNS = ["set", "median ratio", f"above {LIMIT:g}", "worst", "saccades (%)", "fixations (%)",
+            "path length (%)", "main sequence (%)", "C2ST", "windows"]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under columns; `foot` rows (means, floors) stay below when the others are sorted.
+
+    is_text: the cells are sentences, which Markdown aligns to the left.
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    foot: Sequence[Sequence[Cell]] = ()
+    is_text: bool = False
+    kind: ClassVar[str] = "table"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure by its name in the figures folder."""
+
+    name: str
+    caption: str
+    kind: ClassVar[str] = "picture"
+
+
+@dataclass(frozen=True)
+class Code:
+    """A command or other text that is shown as it is."""
+
+    text: str
+    kind: ClassVar[str] = "code"
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Overall ratios to the floor, name -> (ratio, colour)."""
+
+    ratios: Mapping[str, tuple[float | None, str]]
+    kind: ClassVar[str] = "bars"
+
+    @property
+    def table(self) -> Table:
+        """The same as a table."""
+        rows = [[name, ratio] for name, (ratio, _) in self.ratios.items()]
+        return Table("Overall", ["set", "ratio to the floor"], rows)
+
+    @property
+    def places(self) -> Iterator[dict[str, Any]]:
+        """Where the bars are on a logarithmic track, in percent: from the floor to each set."""
+        logs = {name: math.log(ratio) for name, (ratio, _) in self.ratios.items() if ratio}
+        low, high = min(-0.2, *logs.values()), max(0.7, *logs.values())
+        for name, (ratio, colour) in self.ratios.items():
+            floor, place = (100 * (x - low) / (high - low) for x in (0.0, logs.get(name, 0.0)))
+            left, width = min(floor, place), max(abs(place - floor), 0.5)
+            places = {"floor": f"{floor:.1f}", "left": f"{left:.1f}", "width": f"{width:.1f}"}
+            yield {"name": name, "colour": colour, "ratio": ratio, **places}
+
+
+Block = str | Table | Picture | Bars | Code
+Sections = dict[str, list[Block]]
+
+
+def as_text(cell: Cell) -> str:
+    """A cell in words: three significant digits, whole numbers whole, a dash for nothing."""
+    if isinstance(cell, Estimate):
+        parts = [as_text(cell.value) if cell.sd is None else _with_sd(cell.value, cell.sd)]
+        parts += [f"{TIMES}{as_text(cell.ratio)}"] if cell.ratio is not None else []
+        parts += [f"[{', '.join(map(as_text, cell.interval))}]"] if cell.interval else []
+        return " ".join(parts)
+    if cell is None or isinstance(cell, str):
+        return cell or NOTHING
+    size = abs(cell)
+    if isinstance(cell, int) or size == 0 or size >= 999.5:
+        return f"{cell:,.0f}"
+    return f"{cell:.2e}".replace("e-0", "e-") if size < 1e-3 else f"{cell:#.3g}".rstrip(".")
+
+
+def _with_sd(mean: float | None, sd: float) -> str:
+    """A mean and its SD with the same decimals: 0.0155 ± 0.0038, (1.31 ± 0.02)e-4."""
+    digits, _, exponent = as_text(mean).partition("e")
+    if exponent:
+        return f"({digits} ± {sd / 10.0 ** int(exponent):.2f})e{exponent}"
+    return f"{digits} ± {sd:,.{len(digits.partition('.')[2])}f}"
+
+
+@cache
+def _templates() -> jinja2.Environment:
+    import jinja2
+    from markupsafe import Markup
+
+    def words(cell: Cell) -> Markup:
+        """Text that Markdown shows as it is, in one line."""
+        text = escape(" ".join(as_text(cell).split()), quote=False)
+        return Markup(re.sub(r"([\\`*|]|\](?=[(:\[]))", r"\\\1", text))
+
+    def sort_key(cell: float | Estimate | None) -> str:
+        value = cell.value if isinstance(cell, Estimate) else cell
+        return "" if value is None else repr(value)
+
+    found = jinja2.Environment(
+        loader=jinja2.PackageLoader("gazediffusion.evaluation"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+    )
+    found.filters |= {"words": words, "text": as_text, "sort_key": sort_key}
+    found.tests["list_of_numbers"] = lambda text: re.fullmatch(r"[-\d.e]+(, [-\d.e]+)+", text)
+    found.globals["hash_of"] = lambda text: sha256_source(f"\n{text}")
+    return found
+
+
+def _shown(sections: Sections, figures: Figures) -> Sections:
+    """The sections without pictures that were not drawn, and none that is empty."""
+    kept = {
+        title: [one for one in blocks if not isinstance(one, Picture) or one.name in figures]
+        for title, blocks in sections.items()
+    }
+    return {title: blocks for title, blocks in kept.items() if blocks}
+
+
+def to_markdown(title: str, sections: Sections, figures: Figures) -> str:
+    """Sections in Markdown; pictures are those of the figures folder beside it."""
+    template = _templates().get_template("report.md")
+    return template.render(title=title, sections=_shown(sections, figures))
+
+
+def to_html(title: str, sections: Sections, figures: Figures) -> str:
+    """Sections as one page with everything inside it."""
+    inside = files("gazediffusion.evaluation").joinpath("templates")
+    style, script = (inside.joinpath(f"report.{kind}").read_text("utf-8") for kind in ("css", "js"))
+    return (
+        _templates()
+        .get_template("report.html")
+        .render(
+            title=title,
+            sections=_shown(sections, figures),
+            pictures={name: _data_of(paths) for name, paths in figures.items()},
+            style=style,
+            script=script,
+        )
+    )
+
+
+def _data_of(paths: Sequence[Path]) -> str:
+    """A figure as it stands inside the page, in the smaller of its formats.
+
+    Thousands of points make an SVG many times the size of the same picture in pixels.
+    """
+    path = min(paths, key=lambda one: one.stat().st_size)
+    kind = {".png": "png", ".svg": "svg+xml"}[path.suffix]
+    return f"data:image/{kind};base64,{base64.b64encode(path.read_bytes()).decode('ascii')}"
 
 
 def html_report(parts: Parts, figures: Figures) -> str:
@@ -98,13 +242,13 @@ def markdown_report(parts: Parts, figures: Figures) -> str:
 
 def draw_figures(parts: Parts, folder: Path, shown: Mapping[str, Windows]) -> dict[str, list[Path]]:
     """Write every figure that can be drawn as PNG and SVG; name -> the paths, PNG first."""
-    if len(parts) == 1:
-        return draw_all(next(iter(parts.values())), folder, shown)
+    from gazediffusion.plotting.evaluation import draw_all
+
     drawn: dict[str, list[Path]] = {}
     for number, (part, results) in enumerate(parts.items()):
-        home = _home(part)
-        found = draw_all(results, folder / home, shown if number == 0 else None)
-        drawn |= {f"{home}/{name}": paths for name, paths in found.items()}
+        home = _home(part) if len(parts) > 1 else ""
+        found = draw_all(results, folder / home, None if number else shown)
+        drawn |= {f"{home}/{name}".lstrip("/"): paths for name, paths in found.items()}
     return drawn
 
 
@@ -118,14 +262,18 @@ def headline_text(parts: Parts) -> str:
     lines = [f"warning: {one}" for one in warnings_of(parts)]
     for before, results in _prefixed(parts):
         lines.append(before + results["about"]["compared"])
-        columns = [_COLUMNS, *([as_text(cell) for cell in row] for row in _rows(results))]
-        widths = [max(map(len, column)) for column in columns]
-        lines += [
-            "  ".join(map(str.ljust, row, widths)).rstrip() for row in zip(*columns, strict=True)
-        ]
+        # Transposed: a row for each figure, a column for each set.
+        lines += _aligned(zip(_COLUMNS, *_rows(results), strict=True))
         if "settings" in (deep := (results.get("tests") or {}).get("deep") or {}):
-            lines += deep_text(deep)
+            table = auc_table(deep_sets(deep))
+            lines += [f"{table.title}, 0.5 is chance:", *_aligned([table.columns, *table.rows])]
     return "\n".join(lines)
+
+
+def _aligned(rows: Iterable[Sequence[Cell]]) -> Iterator[str]:
+    words = [[as_text(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*words, strict=True)]
+    yield from ("  ".join(map(str.ljust, row, widths)).rstrip() for row in words)
 
 
 def _prefixed(parts: Parts) -> Iterator[tuple[str, Results]]:
@@ -161,6 +309,9 @@ def _sections(results: Results) -> Sections:
 
 
 def _headline(parts: Parts) -> Iterator[Block]:
+    from gazediffusion.plotting.evaluation import set_styles
+    from gazediffusion.plotting.style import GREY
+
     bars: dict[str, tuple[float | None, str]] = {}
     for before, results in _prefixed(parts):
         yield before + results["about"]["compared"]
@@ -267,7 +418,7 @@ def _test(name: str, test: Results) -> Iterator[Block]:
         yield f"Not computable: {test['not_computable']}"
         return
     if name == "deep":
-        yield from deep_blocks(test)
+        yield from _deep(test)
         return
     columns = {"floor": _flat(test["floor"])} if test.get("floor") else {}
     columns |= {key: _flat(found) for key, found in test["synthetic"].items()}
@@ -277,8 +428,9 @@ def _test(name: str, test: Results) -> Iterator[Block]:
         for key in measures
     ]
     yield Table("Results", ["measure", *columns], rows)
-    pairs = closest_pairs(test)
-    if pairs:
+    if pairs := {
+        key: one["pairs"][:5] for key, one in test["synthetic"].items() if one.get("pairs")
+    }:
         yield Picture(name, "The closest pairs: training in grey, synthetic in colour.")
         keys = ("distance", "synthetic_index", "training_index")
         nearest = [[key, *map(pair.get, keys)] for key, found in pairs.items() for pair in found]
@@ -297,6 +449,41 @@ def _flat(found: Results | None, before: str = "") -> dict[str, Cell]:
         elif key != "pairs":
             row[before + key] = ("no", "yes")[value] if isinstance(value, bool) else value
     return row
+
+
+def deep_sets(test: Results) -> dict[str, DeepTest]:
+    """The floor, the planted defect and the synthetic sets, by name."""
+    rows = {FLOOR: test["floor"]} if test.get("floor") else {}
+    rows |= {**test.get("planted", {}), **test.get("synthetic", {})}
+    return {name: DeepTest.of(row) for name, row in rows.items()}
+
+
+def auc_table(sets: Mapping[str, DeepTest]) -> Table:
+    """A row for each set, a column for each test."""
+    tests = list(dict.fromkeys(test for one in sets.values() for test in one.auc))
+    rows = [[name, *map(one.auc.get, tests)] for name, one in sets.items()]
+    return Table(DEEP_TITLE, ["set", *tests], rows)
+
+
+def _deep(test: Results) -> Iterator[Block]:
+    sets = deep_sets(test)
+    yield auc_table(sets)
+    yield Picture("deep", "AUC with 95 % intervals over participants and seeds; 0.5 is chance.")
+    for cell in dict.fromkeys(cell for one in sets.values() for cell in one.by_task):
+        of = {name: one.by_task.get(cell, {}) for name, one in sets.items()}
+        if tasks := list(dict.fromkeys(task for row in of.values() for task in row)):
+            rows = [[name, *map(row.get, tasks)] for name, row in of.items()]
+            yield Table(f"AUC by task: {cell}", ["set", *tasks], rows)
+    settings = test["settings"]
+    n_train, n_test = (
+        ", ".join(f"{name} {getattr(one, key):,}" for name, one in sets.items())
+        for key in ("n_train", "n_test")
+    )
+    yield (
+        f"Trials: {settings['n_seeds']}, each of another seed and fold of participants; at most "
+        f"{settings['n_steps']} steps of {settings['batch_size']} snippets. Windows of a side in "
+        f"training: {n_train}; in test: {n_test}."
+    )
 
 
 def _differences(results: Results) -> Iterator[Block]:

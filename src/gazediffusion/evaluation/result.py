@@ -21,7 +21,6 @@ import numpy as np
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation import report
-from gazediffusion.evaluation.deep_report import deep_sets
 from gazediffusion.evaluation.deep_test import DeepTest
 from gazediffusion.evaluation.headline import Headline, ratio_entries
 from gazediffusion.storage import written_whole
@@ -130,7 +129,7 @@ class Evaluation:
         """
         parts = [self.parts[ALL]] if ALL in self.parts else list(self.parts.values())
         found = (parts[0].get("tests") or {}).get("deep") or {}
-        return deep_sets(found) if "settings" in found else {}
+        return report.deep_sets(found) if "settings" in found else {}
 
     @property
     def warnings(self) -> list[str]:

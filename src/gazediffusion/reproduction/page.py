@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gazediffusion.document import (
+from gazediffusion.evaluation.report import (
     NOTHING,
     Block,
     Cell,

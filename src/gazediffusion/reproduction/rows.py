@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.document import Cell, Estimate, as_text
+from gazediffusion.evaluation.metrics import Estimate
+from gazediffusion.evaluation.report import Cell, as_text
 from gazediffusion.reproduction import paper
 from gazediffusion.reproduction.paper import Published
 

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gazediffusion.document import as_text
 from gazediffusion.evaluation.quantities import EVENTS, FEATURES, TEMPORAL, VELOCITY
+from gazediffusion.evaluation.report import as_text
 from gazediffusion.reproduction import paper
 from gazediffusion.reproduction.plan import BASELINES, ETAS
 from gazediffusion.reproduction.rows import MissingError, Row, Rows

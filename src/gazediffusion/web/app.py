@@ -82,7 +82,7 @@ def page_policy() -> str:
 
     Plotly writes styles of single elements, which only 'unsafe-inline' allows.
     """
-    script = files("gazediffusion").joinpath("document.js").read_text("utf-8")
+    script = files("gazediffusion.evaluation").joinpath("templates/report.js").read_text("utf-8")
     report = sha256_source(f"\n{script}")
     return (
         f"default-src 'none'; script-src 'self' {report}; style-src 'self' 'unsafe-inline'; "
