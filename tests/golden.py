@@ -1,8 +1,7 @@
 """Hashes of what the package computes, so that a change of code that should change no number does.
 
-    python tests/golden.py --write              # record tests/golden.json
-    python tests/golden.py --check [NAME ...]   # compare with it: all cases, or those named
-                                                # (`generate` names every generate/... case)
+    python tests/golden.py --write [NAME ...]   # record tests/golden.json: all cases, or those named
+    python tests/golden.py --check [NAME ...]   # compare with it (`generate` names every generate/...)
 
 Arrays are hashed, not the files around them, since cards hold versions and times. The hashes are
 those of the machine that recorded them: another CPU, or another torch, rounds differently. So this
@@ -300,13 +299,15 @@ def main() -> None:
     """Write or check."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     does = parser.add_mutually_exclusive_group(required=True)
-    does.add_argument("--write", action="store_true", help="record all cases")
+    does.add_argument("--write", nargs="*", metavar="NAME", help="record all cases, or some")
     does.add_argument("--check", nargs="*", metavar="NAME", help="compare all cases, or some")
     given = parser.parse_args()
-    if given.write:
-        GOLDEN.write_text(json.dumps(computed(list(CASES)), indent=2) + "\n")
+    golden = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
+    if given.write is not None:
+        hashes = {**golden, **computed(chosen(given.write))}
+        kept = {name: hashes[name] for name in CASES if name in hashes}
+        GOLDEN.write_text(json.dumps(kept, indent=2) + "\n")
         return
-    golden = json.loads(GOLDEN.read_text())
     found = computed(chosen(given.check))
     changed = [name for name, of in found.items() if golden.get(name) != of]
     sys.exit(f"changed: {' '.join(changed)}" if changed else None)
