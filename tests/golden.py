@@ -1,7 +1,9 @@
 """Hashes of what the package computes, so that a change of code that should change no number does.
 
-    python tests/golden.py --write [NAME ...]   # record tests/golden.json: all cases, or those named
-    python tests/golden.py --check [NAME ...]   # compare with it (`generate` names every generate/...)
+    python tests/golden.py --write [NAME ...]    # record tests/golden.json
+    python tests/golden.py --check [NAME ...]    # compare with it
+
+Without names all cases are meant; `generate` names every generate/... case.
 
 Arrays are hashed, not the files around them, since cards hold versions and times. The hashes are
 those of the machine that recorded them: another CPU, or another torch, rounds differently. So this
