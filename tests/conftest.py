@@ -39,7 +39,6 @@ LONGEST = (
     "reproduction/test_claims.py",  # and all others of "evaluations"
     "evaluation/test_evaluation.py",
     "generation/test_sets.py",
-    "training/test_concurrent.py",
     "training/test_distributed.py",
     "cli/test_interrupts.py",
     "test_architecture.py",

@@ -58,8 +58,8 @@ from gazediffusion.cli import main
 from gazediffusion.plotting.evaluation import FIGURES
 real, folder = sys.argv[1:]
 for line in (
-    "plugins",
-    f"baseline still {real} -n 30 -o {folder}/g.lines",
+    "info",
+    f"generate --model still --fit {real} -n 30 -o {folder}/g.lines",
     f"inspect {folder}/g.lines --seconds 1",
     f"simulate --participants 1 --minutes 0.2 --rate 250 --format lines -o {folder}/sim",
     f"prepare {folder}/sim -o {folder}/w.safetensors --val-fraction 0 --seconds 2",

@@ -87,7 +87,7 @@ class FittedGenerator(Protocol):
 
 
 class GeneratorPlugin(Protocol):
-    """Generates windows after a fit: `baseline NAME WINDOWS`, `evaluate --synthetic NAME`."""
+    """Generates windows after a fit, as `generate --model NAME --fit WINDOWS`."""
 
     def fit(self, train: Windows) -> FittedGenerator:
         """Fit to the windows of the training participants."""

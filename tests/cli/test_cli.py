@@ -43,7 +43,7 @@ def error_of(result: tuple[int, str, str]) -> str:
 
 @pytest.mark.parametrize(
     "verb",
-    ["", "simulate", "inspect", "prepare", "train", "generate", "evaluate", "baseline", "info"],
+    ["", "simulate", "inspect", "prepare", "train", "generate", "evaluate", "info"],
 )
 def test_every_verb_teaches_with_help(run: RunCommand, verb: str) -> None:
     code, said, _ = run(*[verb] if verb else [], "--help")
@@ -328,7 +328,19 @@ BAD_MODELS = {
         "--format is parquet, but the name ends in .csv; end the name in .parquet",
     ),
     "baseline ending": (
-        ["baseline", "uniform", "WINDOWS", "-o", "OUT/g.xlsx"], "no format ends in .xlsx"
+        ["generate", "--model", "uniform", "--fit", "WINDOWS", "-o", "OUT/g.xlsx"],
+        "no format ends in .xlsx"
+    ),
+    "no baseline": (
+        ["generate", "--model", "markov", "--fit", "WINDOWS", "-o", "OUT/g.csv"],
+        "no baseline 'markov'"
+    ),
+    "baseline without data": (
+        ["generate", "--model", "uniform", "-o", "OUT/g.csv"], "with --fit"
+    ),
+    "baseline with more": (
+        ["generate", "--model", "uniform", "--fit", "WINDOWS", "-o", "OUT/g.csv", "--at", "1:2,3"],
+        "a baseline takes no --at"
     ),
     "weights": (["generate", "-o", "OUT/g", "--model", "RUN", "--weights", "x"], "--weights"),
     "bids without cm": (
@@ -374,8 +386,9 @@ def test_baselines_are_generated_and_evaluated_in_one_report(
 ) -> None:
     windows = evaluated / "windows.safetensors"
     code, said, lines = run(
-        "baseline", "kinematic-markov", windows, "-n", 60, "-o", tmp_path / "markov.safetensors"
-    )
+        "generate", "--model", "kinematic-markov", "--fit", windows, "-n", 60, "-o",
+        tmp_path / "markov.safetensors",
+    )  # fmt: skip
     assert code == 0, lines
     assert "60 windows of the baseline kinematic-markov" in said
     (tmp_path / "report").mkdir()
@@ -434,16 +447,3 @@ def test_bad_input_to_evaluate_is_one_clear_line(
         arguments = [argument.replace(word, place) for argument in arguments]
     assert problem in error_of(run("evaluate", *arguments))
     assert list(tmp_path.iterdir()) == []
-
-
-def test_an_unknown_baseline_is_refused(run: RunCommand, evaluated: Path, tmp_path: Path) -> None:
-    said = error_of(
-        run(
-            "baseline",
-            "markov",
-            evaluated / "windows.safetensors",
-            "-o",
-            tmp_path / "b.safetensors",
-        )
-    )
-    assert "no baseline 'markov'" in said

@@ -40,7 +40,7 @@ def interrupted(
 def test_an_uncalibrated_model_says_so(run: RunCommand, folder: Path, tmp_path: Path) -> None:
     code, said, _ = run("info", folder / "run")
     assert code == 0
-    assert "30 summary statistics, not calibrated (gazediffusion calibrate)" in said
+    assert "30 summary statistics, not calibrated: train it on" in said
     code, _, errors = run("generate", "--model", folder / "run", "-n", 2, "-o", tmp_path / "g.npz")
     assert code == 0
     assert "is not calibrated" in errors
@@ -65,18 +65,3 @@ def test_ctrl_c_in_generate_keeps_the_windows_and_the_same_command_resumes(
     code, said, _ = run(*small)
     assert code == 0
     assert f"resuming {tmp_path / 'g.npz'}: {2 * n_pieces} of {2 * n_pieces} windows" in said
-
-
-def test_ctrl_c_in_calibrate_keeps_its_state_and_the_same_command_resumes(
-    folder: Path, run: RunCommand
-) -> None:
-    state = folder / "run" / "calibration.safetensors"
-    words = ["calibrate", str(folder / "run"), "-n", "64", "--device", "cpu"]
-    code, said, errors = interrupted(words, folder, state.is_file)
-    assert code == 130, errors
-    assert "calibration stopped in round" in said
-    assert said.rstrip().endswith("the same command resumes")
-    code, said, _ = run(*words)
-    assert code == 0
-    assert f"resuming the calibration of {folder / 'run'} in round" in said
-    assert gd.load(folder / "run").is_calibrated

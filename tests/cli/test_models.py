@@ -83,7 +83,7 @@ def test_a_set_in_the_style_of_a_recording_says_so(
         ("--like {0}/empty.csv --task movies " + SCREEN, "empty.csv"),
         (
             "--candidates 4",
-            "compared with a recording, or by their labels; give --like or --labels",
+            "compared with a recording; give --like",
         ),
         (
             "--like {0}/one.csv --task movies --candidates 4 --start 640,360 " + SCREEN,

@@ -40,9 +40,12 @@ COMMANDS = {
     "generate a folder": (
         f"generate -o OUT/g --format bids {MODEL} {SIZE}", ["g/card.json", "g/sub-old/old.tsv"]
     ),
-    "baseline": ("baseline uniform PLACE/run.safetensors -n 2 -o OUT/b.npz", ["b.npz"]),
+    "baseline": (
+        "generate --model uniform --fit PLACE/run.safetensors -n 2 -o OUT/b.npz", ["b.npz"]
+    ),
     "baseline windows": (
-        "baseline uniform PLACE/run.safetensors -n 2 -o OUT/b.safetensors", ["b.safetensors"]
+        "generate --model uniform --fit PLACE/run.safetensors -n 2 -o OUT/b.safetensors",
+        ["b.safetensors"],
     ),
 }  # fmt: skip
 EVALUATE = "evaluate --synthetic PLACE/run.safetensors -o OUT/report", ["report/results.json"]

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 import gazediffusion as gd
-from gazediffusion.models.checkpoint import load_run
 from tests.conftest import SCREEN, RunCommand
 from tests.runs import saved_windows
 from tests.training.test_joint import JOINT
-from tests.training.test_steering import labelled_windows
 
 
 def content(path: Path) -> dict[str, bytes]:
@@ -86,37 +82,6 @@ def test_train_fine_tune_and_calibrate(run: RunCommand, model: gd.Model, tmp_pat
     settings: dict[str, Any] = {"epochs": 1, "batch_size": 4, "learning_rate": 2e-3, "seed": 5}
     gd.train(windows, tmp_path / "d", "position-tiny", device="cpu", **settings)
     assert content(tmp_path / "c") == content(tmp_path / "d")
-    assert run(*f"calibrate {tmp_path / 'a'} -n 4 --rounds 1 --device cpu".split())[0] == 0
-    tuned.calibrate(4, 1)
-    assert content(tmp_path / "a") == content(tmp_path / "b")
-
-
-@pytest.mark.usefixtures("small_calibration")
-def test_distill(run: RunCommand, steerable_folder: Path, tmp_path: Path) -> None:
-    windows = replace(labelled_windows(), rate_hz=20.0)
-    windows.save(tmp_path / "w.safetensors")
-    words = f"distill {steerable_folder} {tmp_path / 'w.safetensors'} --steps 2 --batch-size 2"
-    code, said, _ = run(*words.split(), "--device", "cpu", "-o", tmp_path / "a")
-    assert code == 0
-    assert "2 steps" in said
-    loaded = gd.Windows.load(tmp_path / "w.safetensors")
-    teacher = gd.load(steerable_folder, device="cpu")
-    gd.distill(teacher, loaded, tmp_path / "b", steps=2, batch_size=2, device="cpu")
-    assert content(tmp_path / "a") == content(tmp_path / "b")
-    code, _, error = run(*words.split(), "--steps", "3", "--device", "cpu", "-o", tmp_path / "a")
-    assert code == 2
-    assert "other settings" in error
-    # Without -o the network is added to the run itself; a packaged model stays as it is.
-    shutil.copytree(steerable_folder, tmp_path / "c")
-    own = f"distill {tmp_path / 'c'} {tmp_path / 'w.safetensors'} --steps 2 --batch-size 2"
-    assert run(*own.split(), "--device", "cpu")[0] == 0
-    found, expected = (load_run(tmp_path / name).distilled for name in ("c", "a"))
-    assert found is not None
-    assert expected is not None
-    assert all(torch.equal(found.change[name], one) for name, one in expected.change.items())
-    code, _, error = run("distill", "joint", tmp_path / "w.safetensors", "--device", "cpu")
-    assert code == 2
-    assert "-o" in error
 
 
 @pytest.mark.parametrize("name", ["g.parquet", "g.csv", "g.npz", "bids", "asc"])

@@ -12,9 +12,9 @@ from gazediffusion import cli
 @pytest.mark.parametrize(
     ("command", "given", "spin"),
     [
-        ("plugins", {}, "2000"),
-        ("plugins", {"GOMP_SPINCOUNT": "7"}, "7"),
-        ("plugins", {"OMP_WAIT_POLICY": "ACTIVE"}, None),
+        ("info", {}, "2000"),
+        ("info", {"GOMP_SPINCOUNT": "7"}, "7"),
+        ("info", {"OMP_WAIT_POLICY": "ACTIVE"}, None),
         ("serve", {}, None),  # its threads sleep at once
         ("serve", {"GOMP_SPINCOUNT": "7"}, "7"),
     ],

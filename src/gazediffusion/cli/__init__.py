@@ -16,7 +16,6 @@ from gazediffusion.cli import (
     about,
     augmentation,
     benchmark,
-    distillation,
     evaluation,
     filling,
     labelling,
@@ -65,20 +64,16 @@ for command in (
     recordings.inspect,
     recordings.prepare,
     models.train,
-    models.calibrate,
-    distillation.distill,
     models.generate,
     filling.fill,
     augmentation.augment,
     labelling.label,
     scoring.score,
     evaluation.evaluate,
-    evaluation.baseline,
     benchmark.benchmark,
     reproduction.reproduce,
     web.serve,
     about.info,
-    about.plugins,
 ):
     app.command()(command)
 

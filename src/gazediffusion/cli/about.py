@@ -1,4 +1,4 @@
-"""Commands that describe a file or folder, and list the plug-ins."""
+"""The command that describes a file or folder, and lists what is installed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from gazediffusion.cli.console import out, plain
 
 def info(
     path: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            help="A windows file, a run folder, a packaged model or a synthetic set.",
+            help="A windows file, a run folder, a packaged model or a synthetic set; without it, "
+            "packaged models and plug-ins are listed.",
             show_default=False,
         ),
-    ],
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     bound: Annotated[
         Path | None,
@@ -34,6 +35,9 @@ def info(
     """
     import gazediffusion as gd
 
+    if path is None:
+        _list_installed()
+        return
     if bound is not None:
         model, windows = gd.load(path), gd.Windows.load(bound)
         with progress.evaluations_bar("variational bound") as bar:
@@ -49,13 +53,12 @@ def info(
         tables.print_bound(estimate, model.config.recipe.representation)
 
 
-def plugins() -> None:
-    """List the plug-ins: readers, exporters, metrics and generators of other packages.
-
-    Example: [bold]gazediffusion plugins[/bold]
-    """
+def _list_installed() -> None:
+    """The packaged models, and the readers, exporters, metrics and generators of plug-ins."""
     import gazediffusion as gd
+    from gazediffusion.models.pretrained import pretrained_models
 
+    out.print(f"packaged models: {', '.join(pretrained_models())}")
     groups = ("readers", "exporters", "metrics", "generators")
     found = [one for group in groups for one in gd.find_plugins(group).values()]  # type: ignore[arg-type]
     for one in found:

@@ -1,4 +1,4 @@
-"""Commands about models: train, calibrate and generate."""
+"""Commands about models: train and generate."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from gazediffusion.cli.options import (
     screen_of,
     windows_or_recordings,
 )
-from gazediffusion.errors import shown
-from gazediffusion.storage import place_of
+from gazediffusion.errors import GazeError, shown
+from gazediffusion.storage import place_of, require_writable
 
 if TYPE_CHECKING:
     from gazediffusion.training.loop import Epoch
@@ -97,7 +97,7 @@ def train(
 
     The validation loss is that of the averaged weights on held-out participants, with the same
     noise at every epoch. A model conditioned on summary statistics is calibrated at the end, and
-    with recipes joint and steerable distilled, for windows in few evaluations (see distill). Ctrl-C
+    with recipes joint and steerable distilled, for windows in few evaluations. Ctrl-C
     saves; the same command resumes.
 
     With few recordings fine-tune the packaged model: --from default. Several GPUs: torchrun
@@ -144,36 +144,8 @@ def train(
     out.print(f"wrote {plain(output)}" + ("" if bars.has_trained else " (it was complete already)"))
 
 
-def calibrate(
-    run: Annotated[Path, typer.Argument(help="A run folder.", show_default=False)],
-    n: Annotated[
-        int | None,
-        typer.Option(
-            "-n",
-            help="Windows of each task and round; by default 1024 on a GPU, 128 elsewhere.",
-            show_default=False,
-        ),
-    ] = None,
-    rounds: Annotated[int, typer.Option(help="How often the response is estimated.")] = 4,
-    device: Device = "auto",
-) -> None:
-    """Calibrate a model's response to its summary statistics.
-
-    The command train does this at the end of training. Windows of every task are generated, and the
-    condition is adjusted until their statistics match their targets. Ctrl-C saves; the same command
-    resumes.
-
-    Example: [bold]gazediffusion calibrate run[/bold]
-    """
-    import gazediffusion as gd
-
-    model = gd.load(run, device=device)
-    with progress.training_bars() as (bars, stopped):
-        model.calibrate(n, rounds, bars.on_calibration, stopped, bars.say)
-    out.print(f"wrote {plain(run)}")
-
-
 def generate(
+    context: typer.Context,
     output: Annotated[
         Path,
         typer.Option(
@@ -185,10 +157,18 @@ def generate(
     model: Annotated[
         str,
         typer.Option(
-            help="A run folder or a packaged model: joint, which is the default, or the paper's "
-            "position and velocity."
+            help="A run folder, a packaged model (joint, which is the default, or the paper's "
+            "position and velocity), or with --fit a baseline: kinematic-markov, "
+            "positional-markov, uniform, gaussian or a plug-in's generator."
         ),
     ] = "default",
+    fit: Annotated[
+        Path | None,
+        typer.Option(
+            help="Windows file whose training participants a baseline is fitted to.",
+            show_default=False,
+        ),
+    ] = None,
     n: Annotated[
         int | None,
         typer.Option(
@@ -326,14 +306,16 @@ def generate(
     Example: [bold]gazediffusion generate -n 100 --task reading -o gaze.parquet[/bold]
     """
     import gazediffusion as gd
+    from gazediffusion.generation.baselines import is_baseline
 
+    if fit is not None or is_baseline(model):
+        _generate_by_baseline(context, output, model, fit, n, seed, format, overwrite)
+        return
     parts = engine_of(engine, address, part_size, workers, device, format)
     where = "auto" if engine == "ray" and device == "cuda" else device  # the workers' GPUs
     loaded = gd.load(model, weights, where)  # type: ignore[arg-type]  # checked there
     if not loaded.is_calibrated:
-        warn(
-            f"{model} is not calibrated: run gazediffusion calibrate {model} for better statistics"
-        )
+        warn(f"{model} is not calibrated: the train command that made it calibrates it")
     given = screen_of(screen, screen_cm, distance_cm)
     steering: dict[str, Any] = {}
     if scanpath or targets or at or start:
@@ -382,3 +364,38 @@ def generate(
     out.print(f"wrote {plain(written[0])}: {n} synthetic windows by {loaded.name}, seed {seed}")
     if len(written) > 1:
         out.print(f"card: {plain(written[1])}, in words: {plain(written[2])}")
+
+
+def _generate_by_baseline(
+    context: typer.Context,
+    output: Path,
+    name: str,
+    fit: Path | None,
+    n: int | None,
+    seed: int,
+    format: str | None,
+    overwrite: bool,
+) -> None:
+    """Generate by one of the paper's statistical baselines, or by a plug-in's generator."""
+    import gazediffusion as gd
+
+    for option in context.params.keys() - {"output", "model", "fit", "n", "seed", "format"}:
+        source = context.get_parameter_source(option)
+        if source is not None and source.name == "COMMANDLINE" and option != "overwrite":
+            raise GazeError(f"a baseline takes no --{option.replace('_', '-')}")
+    if fit is None:
+        raise GazeError(
+            f"the baseline {name} is fitted to recordings",
+            remedy="give a windows file written by prepare with --fit",
+        )
+    require_writable(output)
+    n = 100 if n is None else n
+    with progress.steps_line() as step:
+        step(f"fitting {name}")
+        fitted = gd.fit_baseline(name, gd.Windows.load(fit))
+        step("generating")
+        if output.suffix == ".safetensors" and format is None:
+            fitted.sample(n, seed).save(output, overwrite=overwrite)
+        else:
+            fitted.sample_to(output, n, seed=seed, format=format, overwrite=overwrite)
+    out.print(f"wrote {plain(output)}: {n} windows of the baseline {name}, seed {seed}")

@@ -314,12 +314,3 @@ def training_bars() -> Iterator[tuple[TrainingBars, Callable[[], bool]]]:
         except StoppedError as stop:
             bars.close()
             exit_stopped(stop)
-
-
-@contextlib.contextmanager
-def training_into(output: Path) -> Iterator[tuple[TrainingBars, Callable[[], bool]]]:
-    """The same of a training into a run folder; says what was written."""
-    with training_bars() as (bars, stopped):
-        yield bars, stopped
-    done = "" if bars.has_trained else " (it was complete already)"
-    out.print(f"wrote {plain(output)}{done}")

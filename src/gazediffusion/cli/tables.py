@@ -72,7 +72,7 @@ def print_run(run: Mapping[str, Any]) -> None:
         out.print(done)
     if run["has_statistics"]:
         statistics = run["conditioning"]["schema"]["statistics"]
-        state = "calibrated" if run["is_calibrated"] else "not calibrated (gazediffusion calibrate)"
+        state = "calibrated" if run["is_calibrated"] else "not calibrated: train it on"
         out.print(f"conditioned on {len(statistics)} summary statistics, {state}")
     versions = run["gazediffusion_version"], run["torch_version"]
     out.print(f"trained with gazediffusion {versions[0]}, torch {versions[1]}")

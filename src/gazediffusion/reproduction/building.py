@@ -48,8 +48,7 @@ from gazediffusion.reproduction.plan import BASELINES, Plan
 from gazediffusion.settings import EvaluationConfig
 from gazediffusion.storage import read_json, write_json, written_whole
 from gazediffusion.training import calibration
-from gazediffusion.training.concurrent import Job, train_concurrently
-from gazediffusion.training.loop import held_out_bound
+from gazediffusion.training.loop import held_out_bound, train_epochs
 from gazediffusion.training.noise_levels import loss_by_level
 
 PARTICIPANTS = ("real", "train")
@@ -249,18 +248,34 @@ class Builder:
         return load_run(self.path("runs", name), weights, choose_device(self.device))
 
     def _train(self, names: Sequence[str]) -> None:
-        jobs = []
-        n_windows = 0
         names = [name for name in names if not self.is_packaged(name)]
-        for name in names:
-            plan = self.plan.runs[name]
-            if len(read_metrics(self.path("runs", name))) >= plan.recipe.epochs:
-                continue
-            windows = self.windows(self.plan.representation_of(name))
-            jobs.append(Job(windows, self.path("runs", name), plan.recipe, plan.seed))
-            n_windows += len(windows.train) * plan.recipe.epochs
-        if jobs:
-            self._train_jobs(jobs, n_windows)
+        plans = {name: self.plan.runs[name] for name in names}
+        due = {
+            name: self.windows(self.plan.representation_of(name))
+            for name, plan in plans.items()
+            if len(read_metrics(self.path("runs", name))) < plan.recipe.epochs
+        }
+        if due:
+            self._part("training " + ", ".join(due))
+            n_windows = sum(len(due[name].train) * plans[name].recipe.epochs for name in due)
+            with self.watcher.training(len(due), n_windows) as update:
+                for name, windows in due.items():
+
+                    def on_step(done: int, total: int, name: str = name) -> None:
+                        update(name, done)
+
+                    epochs = train_epochs(
+                        windows,
+                        self.path("runs", name),
+                        plans[name].recipe,
+                        seed=plans[name].seed,
+                        device=self.device,
+                        should_stop=self.watcher.should_stop,
+                        on_step=on_step,
+                    )
+                    for _ in epochs:
+                        pass
+            self._require_no_stop()
         for name in names:
             folder = self.path("runs", name)
             if calibration.is_due(read_config(folder)):
@@ -271,19 +286,6 @@ class Builder:
                     self.plan.n_calibration,
                     should_stop=self.watcher.should_stop,
                 )
-
-    def _train_jobs(self, jobs: Sequence[Job], n_windows: int) -> None:
-        self._part("training " + ", ".join(job.folder.name for job in jobs))
-        with self.watcher.training(len(jobs), n_windows) as update:
-            list(
-                train_concurrently(
-                    jobs,
-                    device=self.device,
-                    should_stop=self.watcher.should_stop,
-                    on_step=lambda job, done, total: update(job.folder.name, done),
-                )
-            )
-        self._require_no_stop()
 
     def _history(self, name: str) -> dict[str, Any]:
         """Losses by epoch, time and device of a run."""
