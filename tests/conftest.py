@@ -30,10 +30,9 @@ SCREEN = Screen(1280, 720, 40.0, 22.5, 45.0)
 # The files that take longest come first, so that no test process waits for the other at the end.
 LONGEST = (
     "web/test_page.py",
-    "reproduction/test_reproduce.py",
+    "reproduction/test_build.py",
     "generation/test_cluster.py",
     "web/test_same_bytes.py",  # and all others of "web"
-    "reproduction/test_evidence.py",
     "test_documents.py",
     "training/test_loop.py",
     "reproduction/test_claims.py",  # and all others of "evaluations"

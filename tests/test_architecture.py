@@ -101,7 +101,7 @@ def test_training_and_sampling_need_nothing_the_gpu_machine_lacks() -> None:
     modules = "gazediffusion.cli, gazediffusion.model, gazediffusion.description"
     modules += ", gazediffusion.evaluation.loading, gazediffusion.scoring.scoring"
     assert not missing & loaded_by(f"import {modules}")
-    reproduction = loaded_by("import gazediffusion.reproduction.reproduction")
+    reproduction = loaded_by("import gazediffusion.reproduction.build")
     assert not {"polars", "pymovements", "pydantic", "diffusers"} & reproduction
 
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from gazediffusion.models.recipes import RECIPES, Recipe
     from gazediffusion.plotting.gaze import plot_recording, plot_windows
     from gazediffusion.plugins import Plugin, find_plugins
-    from gazediffusion.reproduction.reproduction import reproduce
+    from gazediffusion.reproduction.build import reproduce
     from gazediffusion.scoring.scores import Scores
     from gazediffusion.scoring.scoring import calibrate_scores, score
     from gazediffusion.settings import (
@@ -116,7 +116,7 @@ _HOME = {
     "read_scanpaths": "data.scanpaths",
     "read_targets": "data.targets",
     "real_windows": "evaluation.recorded_sets",
-    "reproduce": "reproduction.reproduction",
+    "reproduce": "reproduction.build",
     "score": "scoring.scoring",
     "simulate": "data.simulation",
     "style_windows": "data.preparing",

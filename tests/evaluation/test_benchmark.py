@@ -168,7 +168,7 @@ def test_a_row_is_written_read_and_put_into_a_table(
     with pytest.raises(GazeError, match="several tasks or definitions"):
         markdown_table([again, later])
     with pytest.raises(GazeError, match="no row of the benchmark"):
-        BenchmarkRow.load(ROOT / "docs" / "results" / "evidence.json")
+        BenchmarkRow.load(ROOT / "docs" / "results" / "results.json")
 
 
 def test_the_command_writes_the_row_and_refuses_in_one_line(

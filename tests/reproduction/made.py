@@ -14,9 +14,8 @@ from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
 from gazediffusion.evaluation.metrics import frechet_of
 from gazediffusion.evaluation.result import plain_values
 from gazediffusion.geometry import Screen
-from gazediffusion.reproduction.artefacts import Artefacts
-from gazediffusion.reproduction.binning import other_bins
-from gazediffusion.reproduction.plan import BASELINES, PAPER, Plan
+from gazediffusion.reproduction.plan import BASELINES, PAPER, Artefacts, Plan
+from gazediffusion.reproduction.tables import other_bins
 from tests.gaze import simulated_windows, with_noise
 
 # The paper's plan with two velocity seeds, so that the two numbers of seeds cannot be confused.
@@ -38,8 +37,6 @@ def artefacts() -> Artefacts:
         evaluations=evaluations,
         frechet=_frechet(),
         histories={run: history(run) for run in PLAN.runs},
-        levels={run: _levels(run) for run in (*PLAN.position_sets, *PLAN.velocity_sets)},
-        bounds={run: _bound(run) for run in PLAN.named(["first"])},
         shown={},
         about={
             "data": ["movies.parquet"],
@@ -90,7 +87,7 @@ def _tests_of(names: list[str], like: dict[str, Any]) -> dict[str, Any]:
 def features() -> dict[str, NDArray[np.float64]]:
     """Of normal distributions with known means."""
     rng = np.random.default_rng(0)
-    names = ["real", "train", *PLAN.position_sets, *PLAN.evaluations["weights"][1:], "joint-0"]
+    names = ["real", "train", *PLAN.position_sets, "joint-0"]
     shift = dict.fromkeys(names, 0.1) | dict.fromkeys(BASELINES, 8.0) | {PLAN.x0: 20.0}
     return {
         name: rng.normal(0 if name == "real" else by, 1, (200, N_FEATURES))
@@ -107,15 +104,8 @@ def _frechet() -> dict[str, dict[str, Any]]:
     }
 
 
-def _bound(run: str) -> dict[str, Any]:
-    parts = {"prior": 0.1, "diffusion": 0.4, "reconstruction": -2.0}
-    total = sum(parts.values())
-    counts = {"n_windows": 64, "n_steps": 8}
-    return {**parts, "total": total, "total_in_position": total, "standard_error": 0.1, **counts}
-
-
 def history(run: str) -> dict[str, Any]:
-    """A run as `building.Builder` describes it; the first velocity run's time is not known."""
+    """A run as `build.Builder` describes it; the first velocity run's time is not known."""
     number = list(PLAN.runs).index(run)
     planned = PLAN.runs[run]
     return {
@@ -138,19 +128,6 @@ def history(run: str) -> dict[str, Any]:
         "gazediffusion_version": "0.1",
         "torch_version": "2",
     }
-
-
-def _levels(run: str) -> dict[str, Any]:
-    number = list(PLAN.runs).index(run)
-    return {
-        "representation": PLAN.representation_of(run),
-        "n_windows": 64,
-        "levels": [
-            {"t": t, "sigma": 0.01 * t, "loss": 0.5 / t + 0.01 * number,
-             "unexplained_fixation": 0.9 - 0.07 * number}
-            for t in (1, 10, 100)
-        ],
-    }  # fmt: skip
 
 
 def _counts(n: int) -> dict[str, int]:

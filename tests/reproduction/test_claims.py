@@ -11,11 +11,19 @@ import numpy as np
 import pytest
 
 from gazediffusion.evaluation.quantities import FEATURES, TEMPORAL, VELOCITY
-from gazediffusion.reproduction.claims import CLAIMS, evaluate_claims
+from gazediffusion.reproduction.build import make_results
+from gazediffusion.reproduction.claims import (
+    CLAIMS,
+    FAILS,
+    HOLDS,
+    IN_PART,
+    RULES,
+    UNDECIDED,
+    VERDICTS,
+    evaluate_claims,
+)
 from gazediffusion.reproduction.plan import BASELINES, ETAS
-from gazediffusion.reproduction.rows import Row, Rows
-from gazediffusion.reproduction.tables import TABLES, make_results, rows_of
-from gazediffusion.reproduction.verdicts import FAILS, HOLDS, IN_PART, RULES, UNDECIDED, VERDICTS
+from gazediffusion.reproduction.tables import EIGHT, TABLES, Row, Rows, rows_of
 from tests.reproduction.made import artefacts
 
 Tables = dict[tuple[str, str, str], Row]
@@ -87,7 +95,6 @@ def _steps(**of: tuple[float, float, float]) -> Callable[[Tables], None]:
     )
 
 
-EIGHT = [name for name in FEATURES if name != "path_length"]
 GOOD_ETA = each("sampling", [f"eta {eta:g}" for eta in ETAS], ks=0.5, js=0.5)
 
 CASES: dict[str, dict[str, Callable[[Tables], None]]] = {

@@ -12,11 +12,10 @@ import pytest
 from gazediffusion.evaluation.quantities import FEATURES
 from gazediffusion.models.unet import UNet
 from gazediffusion.plotting.style import house_style
-from gazediffusion.reproduction import figures, paper, training_figures
-from gazediffusion.reproduction.artefacts import Artefacts
+from gazediffusion.reproduction import figures
 from gazediffusion.reproduction.figures import FIGURES, draw_figures
-from gazediffusion.reproduction.measures import Comparison
-from gazediffusion.reproduction.plan import ETAS, PAPER, STEPS, TINY, Plan
+from gazediffusion.reproduction.plan import ETAS, PAPER, STEPS, TINY, Artefacts, Plan
+from gazediffusion.reproduction.tables import NUMBERS, PROTOCOL, Comparison
 from tests.gaze import as_synthetic, simulated_windows
 from tests.reproduction import made
 from tests.reproduction.made import PLAN
@@ -24,8 +23,6 @@ from tests.reproduction.made import PLAN
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-SIGMAS = (0.01, 0.05, 0.3, 157.0)
 
 
 def history(plan: Plan, name: str, number: int) -> dict[str, Any]:
@@ -46,29 +43,12 @@ def history(plan: Plan, name: str, number: int) -> dict[str, Any]:
     }
 
 
-def levels(plan: Plan, name: str, number: int) -> dict[str, Any]:
-    """Losses and shares that differ from run to run, the noisiest level first."""
-    rows = [
-        {
-            "t": 1 + n,
-            "sigma": sigma,
-            "loss": 0.01 / sigma * (1 + number / 10),
-            "unexplained_fixation": (0.9 + number / 100) * 10.0**n,
-        }
-        for n, sigma in enumerate(SIGMAS)
-    ]
-    kind = plan.representation_of(name)
-    return {"representation": kind, "n_windows": 64, "levels": rows[::-1]}
-
-
 @pytest.fixture(scope="module")
 def artefacts() -> Artefacts:
-    networks = [*PLAN.position_sets, *PLAN.velocity_sets]
     shown = as_synthetic(simulated_windows(6, 0.6)).cut()[:8, :, :496]
     return replace(
         made.artefacts(),
         histories={name: history(PLAN, name, n) for n, name in enumerate(PLAN.runs)},
-        levels={name: levels(PLAN, name, n) for n, name in enumerate(networks)},
         shown={PLAN.reference: shown},
         about={"rate_hz": 250.0, "screen_px": [1280, 720]},
     )
@@ -112,7 +92,6 @@ def texts(figure: Figure) -> str:
     [
         ({"shown": {}}, {"dataset_overview", "architecture", "generated_trajectories"}),
         ({"histories": {}}, {"training_curves"}),
-        ({"levels": {}}, {"noise_levels"}),
         (
             {"evaluations": {}},
             {
@@ -124,7 +103,7 @@ def texts(figure: Figure) -> str:
             },
         ),
     ],
-    ids=["shown", "histories", "levels", "evaluations"],
+    ids=["shown", "histories", "evaluations"],
 )
 def test_what_was_not_made_costs_its_own_figures_only(
     artefacts: Artefacts, without: Mapping[str, Any], missing: set[str]
@@ -134,36 +113,15 @@ def test_what_was_not_made_costs_its_own_figures_only(
 
 
 def test_nothing_made_draws_nothing(tmp_path: Path) -> None:
-    empty = Artefacts(PAPER, {}, {}, {}, {}, {}, {}, {})
+    empty = Artefacts(PAPER, {}, {}, {}, {}, {})
     assert draw_figures(empty, tmp_path) == []
     assert list(tmp_path.iterdir()) == []
-
-
-def test_noise_levels_shows_the_mean_of_the_runs(
-    artefacts: Artefacts,
-) -> None:
-    figure = drawn(training_figures.noise_levels(artefacts))
-    loss_axes, share_axes = figure.axes
-    for kind, names in (("position", PLAN.position_sets), ("velocity", PLAN.velocity_sets)):
-        runs = [artefacts.levels[name]["levels"][::-1] for name in names]
-        for axes, key in ((loss_axes, "loss"), (share_axes, "unexplained_fixation")):
-            (found,) = (xy for label, xy in lines(axes).items() if label.startswith(kind))
-            assert found[0] == list(SIGMAS)
-            expected = np.mean([[level[key] for level in run] for run in runs], axis=0)
-            np.testing.assert_allclose(found[1], expected)
-    low, high = share_axes.get_xlim()
-    assert 0.005 < low < SIGMAS[0]
-    assert SIGMAS[-2] < high < 2.0
-    said = texts(figure)
-    assert "nothing recovered" in said
-    assert "n = 64 held-out windows" in said
-    assert "= 0.01" in said
 
 
 def test_training_curves_are_the_histories_with_the_best_epoch_marked(
     artefacts: Artefacts,
 ) -> None:
-    figure = drawn(training_figures.training_curves(artefacts))
+    figure = drawn(figures.training_curves(artefacts))
     for axes, names in zip(
         figure.axes, (PLAN.position_sets, PLAN.velocity_sets, [PLAN.x0]), strict=True
     ):
@@ -184,24 +142,22 @@ def test_training_curves_are_the_histories_with_the_best_epoch_marked(
 def test_a_run_without_validation_is_still_drawn(artefacts: Artefacts) -> None:
     one = artefacts.histories[PLAN.reference]
     bare = {**one, "validation_loss": [None] * 6, "best_validation_loss": None, "best_epoch": None}
-    figure = drawn(
-        training_figures.training_curves(replace(artefacts, histories={PLAN.reference: bare}))
-    )
+    figure = drawn(figures.training_curves(replace(artefacts, histories={PLAN.reference: bare})))
     (axes,) = figure.axes
     assert list(lines(axes)) == ["paper's best: 0.0060"]
 
 
 def test_the_papers_losses_stand_only_beside_its_own_objective(artefacts: Artefacts) -> None:
-    figure = drawn(training_figures.training_curves(replace(artefacts, plan=TINY)))
+    figure = drawn(figures.training_curves(replace(artefacts, plan=TINY)))
     assert "paper" not in texts(figure)
     assert "position model, predicting eps" in texts(figure)
 
 
 def test_sampling_ablation_shows_ours_the_floor_and_the_papers(artefacts: Artefacts) -> None:
     results = artefacts.evaluations["sampling"]
-    figure = drawn(training_figures.sampling_ablation(artefacts))
+    figure = drawn(figures.sampling_ablation(artefacts))
     (speed,) = (one for one in results["quantities"] if one["name"] == "mean_speed")
-    published = paper.NUMBERS["sampling"]
+    published = NUMBERS["sampling"]
     for row, kind in enumerate(("ks", "js")):
         steps, etas = (lines(axes) for axes in figure.axes[2 * row : 2 * row + 2])
         cells, means = speed["distances"][kind], results["means"][f"{kind}_8"]
@@ -230,9 +186,7 @@ def test_sampling_ablation_shows_the_intervals_that_there_are(artefacts: Artefac
         cell["interval"] = [cell["value"] / 2, cell["value"] * 3]
     without = speed["distances"]["ks"]["synthetic"][PLAN.with_steps(25)]
     without |= {"interval": None, "draws": []}
-    figure = drawn(
-        training_figures.sampling_ablation(replace(artefacts, evaluations={"sampling": results}))
-    )
+    figure = drawn(figures.sampling_ablation(replace(artefacts, evaluations={"sampling": results})))
     collection: Any = figure.axes[0].collections[0]
     bars = collection.get_segments()
     y = lines(figure.axes[0])["this reproduction"][1]
@@ -249,9 +203,7 @@ def test_sampling_ablation_without_some_sets_leaves_their_places_empty(
     for one in results["quantities"]:
         for cells in one["distances"].values():
             cells["synthetic"] = {PLAN.reference: cells["synthetic"][PLAN.reference]}
-    figure = drawn(
-        training_figures.sampling_ablation(replace(artefacts, evaluations={"sampling": results}))
-    )
+    figure = drawn(figures.sampling_ablation(replace(artefacts, evaluations={"sampling": results})))
     _, y = lines(figure.axes[0])["this reproduction"]
     assert np.isnan(y).tolist() == [n != PLAN.position.sampling_steps for n in STEPS]
 
@@ -272,7 +224,7 @@ def test_architecture_says_what_the_network_is(artefacts: Artefacts, plan: Plan)
 
 
 def test_the_papers_parameter_count_is_drawn(artefacts: Artefacts) -> None:
-    assert f"{paper.PROTOCOL['n_parameters']:,} parameters" in texts(
+    assert f"{PROTOCOL['n_parameters']:,} parameters" in texts(
         drawn(figures.architecture(artefacts))
     )
 
@@ -383,7 +335,7 @@ def test_every_axis_has_a_unit(artefacts: Artefacts) -> None:
 
 
 def test_no_legend_lies_on_the_traces(artefacts: Artefacts) -> None:
-    for draw in (figures.dataset_overview, training_figures.training_curves):
+    for draw in (figures.dataset_overview, figures.training_curves):
         figure = drawn(draw(artefacts))
         figure.draw_without_rendering()
         for axes in figure.axes:

@@ -1,20 +1,39 @@
-"""Every table's numbers are those of the evaluations, recomputed here by hand."""
+"""Every table's numbers are those of the evaluations, recomputed here by hand.
+
+Rows are found by key and put in words; the paper's own numbers agree with each other, so that none
+was mistyped.
+"""
 
 from __future__ import annotations
 
 import json
+import math
+import statistics
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from gazediffusion.evaluation.metrics import frechet_of
-from gazediffusion.evaluation.quantities import VELOCITY
-from gazediffusion.reproduction.artefacts import Artefacts
-from gazediffusion.reproduction.plan import TINY, Plan
-from gazediffusion.reproduction.rows import Row, Rows
-from gazediffusion.reproduction.tables import TABLES, make_results
+from gazediffusion.evaluation.metrics import Estimate, frechet_of
+from gazediffusion.evaluation.quantities import EVENTS, FEATURES, TEMPORAL, VELOCITY
+from gazediffusion.evaluation.report import NOTHING, as_text
+from gazediffusion.reproduction.build import make_results
+from gazediffusion.reproduction.plan import BASELINES, ETAS, STEPS, TINY, Artefacts, Plan
+from gazediffusion.reproduction.tables import (
+    EIGHT,
+    NUMBERS,
+    TABLES,
+    TEXT,
+    MissingError,
+    Published,
+    Row,
+    Rows,
+    as_published,
+    mean_and_sd,
+    over,
+    percent_above,
+)
 from tests.reproduction.made import PLAN, artefacts, features, history
 
 
@@ -130,14 +149,6 @@ def test_the_ratio_of_a_mean_is_of_distances_in_the_floors_bins(
     row = rows.find("velocity", "mean of five", "js")
     assert row.ratio == pytest.approx(np.mean(by_seed))
     assert row.floor == pytest.approx(floor)
-
-
-def test_w1_is_that_of_the_evaluation(made: Artefacts, rows: Rows) -> None:
-    values, *_ = distance(made, "position", "features", "path_length", "w1")
-    row = rows.find("w1", "path_length", "w1")
-    assert is_over_seeds(row, [values[name] for name in PLAN.position_sets])
-    assert (row.paper, row.paper_sd) == (1.2195, 0.3671)
-    assert row.unit
 
 
 def test_markov_has_the_baseline_and_the_model(made: Artefacts, rows: Rows) -> None:
@@ -315,7 +326,7 @@ def test_seeds_have_one_row_each_and_the_papers(made: Artefacts, rows: Rows) -> 
 
 def test_training_says_what_was_not_recorded(made: Artefacts, rows: Rows) -> None:
     assert rows.names("training", "loss") == [*PLAN.runs, "position"]
-    assert rows.of["training", "velocity-0", "minutes"].cell("ours") == "not recorded"
+    assert rows.of["training", "velocity-0", "minutes"].text() == "not recorded"
     assert rows.number("training", "position-123", "minutes") == pytest.approx(20.0)
     assert rows.find("training", "position-42", "loss").paper == 0.0059
     assert rows.find("training", "position-123", "loss").paper == 0.006147
@@ -333,23 +344,6 @@ def test_a_run_without_held_out_participants_has_no_loss(made: Artefacts) -> Non
     rows = Rows.from_json(make_results(without)["rows"])
     names = rows.names("training", "loss")
     assert not {"position-42", "position"} & set(names)
-
-
-def test_levels_are_over_the_runs_of_each_representation(rows: Rows) -> None:
-    assert rows.number("levels", "t 10", "sigma") == pytest.approx(0.1)
-    assert is_over_seeds(rows.find("levels", "t 10", "position_loss"), [0.05, 0.06, 0.07])
-    left = [0.9 - 0.07 * 4, 0.9 - 0.07 * 5]
-    assert is_over_seeds(rows.find("levels", "t 10", "velocity_left"), left)
-
-
-def test_rounded_weights_stand_beside_full_ones(made: Artefacts, rows: Rows) -> None:
-    evaluation, name = made.evaluations["weights"], "position-2024-levels-15"
-    assert rows.number("weights", name, "overall") == evaluation["ratios"]["overall"][name]
-    means = evaluation["means"]["js_8"]["synthetic"]
-    assert rows.number("weights", name, "js_8") == pytest.approx(means[name])
-    fgd = frechet_of(features()["real"], features()[name])
-    assert rows.number("weights", name, "fgd") == pytest.approx(fgd)
-    assert "velocity-1-levels-31" not in rows.names("weights", "fgd")
 
 
 def test_beyond_has_ratios_classifiers_and_copies(made: Artefacts, rows: Rows) -> None:
@@ -384,11 +378,9 @@ def test_the_median_step_is_of_the_size_of_the_simulated_tremor(results: dict[st
 @pytest.mark.parametrize(
     ("part", "kept"),
     [
-        ("evaluations", {"fgd", "objective", "training", "levels", "bound"}),
-        ("frechet", set(TABLES) - {"fgd", "objective", "seeds", "weights"}),
+        ("evaluations", {"fgd", "objective", "training"}),
+        ("frechet", set(TABLES) - {"fgd", "objective", "seeds"}),
         ("histories", set(TABLES) - {"objective", "seeds", "training", "velocity-seeds"}),
-        ("levels", set(TABLES) - {"levels"}),
-        ("bounds", set(TABLES) - {"bound"}),
     ],
 )
 def test_tables_whose_parts_are_absent_are_left_out(
@@ -401,7 +393,7 @@ def test_tables_whose_parts_are_absent_are_left_out(
 @pytest.mark.parametrize("plan", [PLAN, TINY], ids=lambda plan: plan.name)
 def test_tables_need_what_the_plan_builds(plan: Plan) -> None:
     built = {"frechet": {*plan.sets, "train"}, "evaluations": plan.evaluations}
-    built |= dict.fromkeys(("histories", "levels", "bounds"), plan.runs)
+    built["histories"] = plan.runs
     for table in TABLES.values():
         for kind, names in table.required(plan).items():
             assert set(names) <= set(built[kind])
@@ -414,3 +406,187 @@ def test_each_table_is_built_from_its_needs_alone(made: Artefacts) -> None:
             for kind, names in table.required(PLAN).items()
         }
         assert name in make_results(replace(made, **few))["tables"]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (Published(0.0155, 0.0038), "0.0155 ± 0.0038"),
+        (Published(1.2195, 0.3671), "1.2195 ± 0.3671"),
+        (Published(1.31e-4, 0.02e-4), "(1.31 ± 0.02)e-4"),
+        (Published(6e-4, 2e-4), "(6 ± 2)e-4"),
+        (Published(2752.88), "2,752.88"),
+        (0.2095, "0.2095"),
+        (0.0003, "0.0003"),
+        (462, "462"),
+    ],
+)
+def test_a_number_of_the_paper_keeps_its_digits(value: Published | float, text: str) -> None:
+    assert as_published(value) == text
+
+
+def test_the_sd_over_seeds_divides_by_n_less_one() -> None:
+    values = [1.0, 2.0, 4.0]
+    mean, sd = mean_and_sd(values)
+    assert mean == pytest.approx(statistics.mean(values))
+    assert sd == pytest.approx(statistics.stdev(values))
+
+
+def test_one_seed_has_no_sd_and_a_lacking_one_no_mean() -> None:
+    assert mean_and_sd([1.5]) == (1.5, None)
+    assert mean_and_sd([1.5, None]) == (None, None)
+    assert mean_and_sd([]) == (None, None)
+
+
+def test_a_ratio_to_nothing_is_nothing() -> None:
+    assert over(1.0, 0.0) is None
+    assert over(None, 1.0) is None
+    assert over(3.0, 2.0) == 1.5
+    assert percent_above(11.0, 10.0) == pytest.approx(10.0)
+    assert percent_above(None, 10.0) is None
+
+
+def test_a_row_takes_the_papers_number_of_its_key() -> None:
+    row = Row("x_std", "js", "x std", 0.02).beside_paper("features")
+    assert (row.table, row.paper, row.paper_sd) == ("features", 0.0206, 0.0030)
+    assert Row("x_std", "js", ours=0.02).beside_paper("beyond").paper is None
+    own = Row("position-42", "loss", ours=0.02, paper=0.0059).beside_paper("training")
+    assert own.paper == 0.0059
+
+
+def test_parts_of_a_row_are_words() -> None:
+    row = Row(
+        "a", "b", ours=0.01551, sd=0.00382, paper=0.016, paper_sd=0.004, floor=0.01, ratio=1.6
+    )
+    parts = ("ours", "paper", "floor", "ratio")
+    said = ["0.0155 ± 0.0038", "0.016 ± 0.004", "0.0100", "1.60"]
+    assert [row.text(part) for part in parts] == said
+    single = Row("a", "b", ours=0.5, interval=[0.4, 0.6])
+    assert (single.text(), single.text(with_interval=True)) == ("0.500", "0.500 [0.400, 0.600]")
+    assert Row("a", "b", ours="NVIDIA H200").text() == "NVIDIA H200"
+    assert Row("a", "b", note="not recorded").text() == "not recorded"
+    assert Row("a", "b").text() == NOTHING
+
+
+def test_rows_survive_json() -> None:
+    row = Row("a", "b", "c", 0.5, 0.1, floor=0.2, n=3, seeds=[1, 2], table="t")
+    plain = json.loads(json.dumps([row.to_json()]))
+    assert "paper" not in plain[0]
+    assert Rows.from_json(plain).find("t", "a", "b") == row
+
+
+def test_rows_are_found_by_key_and_what_was_read_is_kept() -> None:
+    of = [Row("a", "x", ours=2.0, table="one"), Row("a", "y", table="one", paper=1.0)]
+    of += [Row("b", "x", ours="word", table="one")]
+    rows = Rows({(row.table, row.row, row.column): row for row in of})
+    assert rows.number("one", "a", "x") == 2.0
+    assert list(rows.read) == [("one", "a", "x")]
+    assert rows.names("one", "x") == ["a", "b"]
+    assert len(rows.table("one")) == 3
+    for key in (("two", "a", "x"), ("one", "c", "x"), ("one", "a", "y")):
+        with pytest.raises(MissingError):
+            rows.find(*key)
+    with pytest.raises(MissingError):
+        rows.number("one", "b", "x")
+
+
+def papers(table: str, row: str, column: str) -> float:
+    return NUMBERS[table][row][column].mean
+
+
+def test_every_quantity_of_ours_has_its_number() -> None:
+    assert list(NUMBERS["features"]) == [*FEATURES, "mean of eight", "mean of nine"]
+    assert list(NUMBERS["w1"]) == list(FEATURES)
+    assert list(NUMBERS["markov"]) == [*EIGHT, "mean of eight"]
+    assert list(NUMBERS["events"]) == list(EVENTS)
+    assert list(NUMBERS["velocity"]) == [*VELOCITY, "path_length", "mean of five"]
+    temporal = [name for name, row in NUMBERS["velocity"].items() if "rho1" in row]
+    assert tuple(temporal) == TEMPORAL
+    assert list(NUMBERS["fgd"]) == ["diffusion", *BASELINES]
+    settings = [*(f"steps {n}" for n in STEPS), *(f"eta {eta:g}" for eta in ETAS), "raw", "ema"]
+    assert list(NUMBERS["sampling"]) == settings
+
+
+@pytest.mark.parametrize("table", ["features", "markov"])
+@pytest.mark.parametrize("kind", ["ks", "js"])
+def test_the_mean_row_is_the_mean_of_the_eight(table: str, kind: str) -> None:
+    of_eight = np.mean([papers(table, name, kind) for name in EIGHT])
+    assert of_eight == pytest.approx(papers(table, "mean of eight", kind), abs=6e-4)
+
+
+def test_the_abstract_rounds_the_table() -> None:
+    for kind, tolerance in (("ks", 5e-4), ("js", 1e-3)):
+        nine = [papers("features", name, kind) for name in FEATURES]
+        assert np.mean(nine) == pytest.approx(
+            papers("features", "mean of nine", kind), abs=tolerance
+        )
+    assert max(papers("features", name, "js") for name in FEATURES) < TEXT["highest_feature_js"]
+    five = [papers("velocity", name, "js") for name in VELOCITY]
+    assert np.mean(five) == pytest.approx(papers("velocity", "mean of five", "js"), abs=1e-4)
+    assert max(five) == pytest.approx(TEXT["velocity_highest_js"][0], abs=5e-4)
+    trtr, tstr, aug, share = (
+        papers("downstream", name, "r2") for name in ("trtr", "tstr", "aug", "tstr / trtr")
+    )
+    assert 100 * tstr / trtr == pytest.approx(share, abs=0.05)
+    assert trtr - aug == pytest.approx(TEXT["aug_gap_to_trtr"], abs=5e-4)
+
+
+@pytest.mark.parametrize("kind", ["ks", "js"])
+def test_the_reduction_against_markov_is_that_of_the_means(kind: str) -> None:
+    model, markov = (papers(table, "mean of eight", kind) for table in ("features", "markov"))
+    published = TEXT["markov_reduction_percent"][kind]
+    assert 100 * (1 - model / markov) == pytest.approx(published, abs=0.15)
+
+
+def test_path_length_is_mean_speed_again() -> None:
+    assert NUMBERS["features"]["path_length"] == NUMBERS["features"]["mean_speed"]
+    w1 = 1999 * papers("w1", "mean_speed", "w1")
+    assert papers("w1", "path_length", "w1") == pytest.approx(w1, rel=0.1)
+
+
+@pytest.mark.parametrize("name", EIGHT)
+def test_ks_and_js_of_markov_are_possible_in_nats(name: str) -> None:
+    """JS >= ln 2 - H((1 - KS) / 2) for any two distributions with this KS, ln 2 at the most."""
+    p, js = (1 - papers("markov", name, "ks")) / 2, papers("markov", name, "js")
+    entropy = -p * math.log(p) - (1 - p) * math.log(1 - p)
+    assert math.log(2) - entropy <= js + 5e-4
+    assert js <= math.log(2)
+
+
+def test_ks_and_js_of_markov_are_not_all_possible_in_bits() -> None:
+    p = (1 - papers("markov", "fixation_ratio", "ks")) / 2
+    js = papers("markov", "fixation_ratio", "js")
+    assert js < 1 + p * math.log2(p) + (1 - p) * math.log2(1 - p)
+
+
+def test_events_are_as_far_from_real_as_the_text_says() -> None:
+    for name, bound in TEXT["event_bounds_percent"].items():
+        assert round(abs(papers("events", name, "above_real"))) <= bound
+    missing = -papers("events", "saccade_count", "above_real")
+    assert round(missing) == TEXT["saccade_undercount_percent"]
+
+
+def test_the_chosen_settings_are_the_reference_run_wherever_it_is_given() -> None:
+    assert NUMBERS["sampling"]["steps 100"]["ks"] == NUMBERS["sampling"]["ema"]["ks"]
+    reference = NUMBERS["seeds"]["paper, reference run"]
+    assert NUMBERS["sampling"]["eta 0"]["js"] == reference["js_8"]
+    assert NUMBERS["objective"]["eps"] == {key: reference[key] for key in ("loss", "fgd")}
+
+
+def test_velocity_numbers_keep_the_bounds_of_the_text() -> None:
+    for name in TEMPORAL:
+        assert papers("velocity", name, "rho1") < TEXT["highest_rho1"]
+        assert TEXT["psd_order"] <= papers("velocity", name, "psd") < 10 * TEXT["psd_order"]
+
+
+@pytest.mark.parametrize(
+    ("mean", "sd", "text"),
+    [
+        (0.01551, 0.00382, "0.0155 ± 0.0038"),
+        (13.79, 2.97, "13.8 ± 3.0"),
+        (1.314e-4, 2e-6, "(1.31 ± 0.02)e-4"),
+        (1650.2, 1020.4, "1,650 ± 1,020"),
+    ],
+)
+def test_a_mean_and_its_sd_share_their_decimals(mean: float, sd: float, text: str) -> None:
+    assert as_text(Estimate(mean, sd=sd)) == text

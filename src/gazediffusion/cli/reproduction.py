@@ -60,22 +60,6 @@ def reproduce(
         bool,
         typer.Option("--so-far", help="Train nothing; write the tables that the runs allow."),
     ] = False,
-    packaged: Annotated[
-        bool,
-        typer.Option(
-            "--packaged",
-            help="Take the packaged weights of seed 42 (position) and 0 (velocity) instead of "
-            "training these runs.",
-        ),
-    ] = False,
-    check: Annotated[
-        Path | None,
-        typer.Option(
-            help="A published results.json: compare the numbers of the same runs and windows; exit "
-            "code 2 where one differs.",
-            show_default=False,
-        ),
-    ] = None,
     task: Tasks = None,
     format: Format = "auto",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda ...")] = "auto",
@@ -84,12 +68,10 @@ def reproduce(
 ) -> None:
     """Reproduce the paper's experiments on your recordings: every table and figure.
 
-    Trains three seeds of both models and an ablation (concurrently on a GPU, about half an hour on
-    an H200; on a CPU use --tiny), generates, evaluates, and writes OUTPUT/results: README.md,
-    results.json and figures. Each number stands beside the paper's and the real-vs-real floor.
-    Every artefact is kept: the same command resumes, and OUTPUT can be moved between machines.
-    --packaged --so-far --check FILE computes the published numbers of the packaged weights again
-    (minutes on a GPU, hours on a CPU).
+    Trains three seeds of both models and an ablation (an hour on an H200; on a CPU use --tiny),
+    generates, evaluates, and writes OUTPUT/results: README.md, results.json and figures. Each
+    number stands beside the paper's and the real-vs-real floor. Every artefact is kept: the same
+    command resumes, and OUTPUT can be moved between machines.
 
     Example: [bold]gazediffusion reproduce --data study/ --screen 1280x720 --screen-cm 40x22.5
     --distance-cm 45 -o reproduction[/bold]
@@ -114,8 +96,6 @@ def reproduce(
                 runs=run or (),
                 until=until,  # type: ignore[arg-type]  # checked there
                 so_far=so_far,
-                packaged=packaged,
-                published=check,
                 command=command,
                 device=device,
                 watcher=progress.ReproductionWatcher(stopped),

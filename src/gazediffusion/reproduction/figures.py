@@ -8,8 +8,9 @@ where the paper shows one, a simulated one takes its place and the figure says s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,29 +20,38 @@ from numpy.typing import NDArray
 from gazediffusion.data.simulation import simulate
 from gazediffusion.evaluation.quantities import DIRECTIONS, FEATURES, VELOCITY
 from gazediffusion.geometry import Screen
+from gazediffusion.models.recipes import Recipe
+from gazediffusion.models.unet import n_parameters
 from gazediffusion.plotting import evaluation as plots
 from gazediffusion.plotting import gaze as gaze_plots
 from gazediffusion.plotting import style
 from gazediffusion.plotting.evaluation import Results, SetStyle, numbers
-from gazediffusion.plotting.gaze import normalized_views
-from gazediffusion.plotting.style import BLUE, GREEN, GREY, ORANGE
-from gazediffusion.reproduction import training_figures
-from gazediffusion.reproduction.artefacts import Artefacts
-from gazediffusion.reproduction.figure_parts import FAINT, Draw, add_title, of_evaluation, panels
-from gazediffusion.reproduction.measures import Comparison, Measure, Values
-from gazediffusion.reproduction.plan import Plan
-from gazediffusion.reproduction.rows import over
-from gazediffusion.reproduction.schematic import draw_architecture
-from gazediffusion.reproduction.table_rows import MARKOV
+from gazediffusion.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE
+from gazediffusion.reproduction.plan import ETAS, STEPS, Artefacts, Plan
+from gazediffusion.reproduction.tables import (
+    EIGHT,
+    MARKOV,
+    NUMBERS,
+    TEXT,
+    Comparison,
+    Measure,
+    Values,
+    over,
+    read_data,
+)
 from gazediffusion.settings import PrepareConfig, SimulationConfig
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 Floats = NDArray[np.float32]
+Draw = Callable[[Artefacts], "Figure | None"]
 
 _TITLES = {"features": FEATURES, "directions": DIRECTIONS, "velocity": VELOCITY}
+# The same colours, for the seeds beside the one in full colour.
+_FAINT = {BLUE: "#9CC9E3", GREEN: "#9AD9C5"}
 _N_SHOWN = 8
 # Of the recording in the paper's figure 1.
 _TRIAL_S = 45.0
@@ -49,6 +59,58 @@ _TRIAL_S = 45.0
 _HIGH_HZ = 60.0
 # Points of the speed profile, each ten samples apart, in one mean.
 _SMOOTHED = 5
+_SEED_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, "#56B4E9", "#E69F00")
+_SEED_LINES = ("-", "--", "-.", ":")
+_LOSSES = ("validation_loss", "training_loss")
+# Losses above so many times the lowest are not shown.
+_PLATEAU = 4.0
+
+
+def of_evaluation(name: str) -> Callable[[Callable[[Plan, Comparison], Figure]], Draw]:
+    """A figure of an evaluation: None where it is not there, and counts of windows if it is."""
+
+    def decorate(draw: Callable[[Plan, Comparison], Figure]) -> Draw:
+        @wraps(draw)
+        def draw_of(artefacts: Artefacts) -> Figure | None:
+            if (results := artefacts.evaluations.get(name)) is None:
+                return None
+            figure = draw(artefacts.plan, Comparison(results))
+            real, n = results["sets"]["real"], results["about"]["n_common"]
+            counts = (
+                f"held-out participants: n = {real['n_windows']:,} windows of "
+                f"{real['n_participants']} participants; every other set: n = {n:,} windows"
+            )
+            return add_title(figure, f"{figure.get_suptitle()}\n{counts}")
+
+        return draw_of
+
+    return decorate
+
+
+def panels(n_rows: int, n_columns: int, width: float, height: float, **shared: Any) -> Any:
+    """A figure and the grid of its axes (row, column)."""
+    import matplotlib.pyplot as plt
+
+    size = (width, height)
+    return plt.subplots(n_rows, n_columns, figsize=size, squeeze=False, **shared)
+
+
+def add_title(figure: Figure, title: str, has_legend: bool = False) -> Figure:
+    """A title in one or two lines; below, the sets of the first panel, which are those of all."""
+    figure.suptitle(title)
+    if has_legend:
+        handles, labels = figure.axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    return figure
+
+
+def set_plain_ticks(axis: Axis, digits: Sequence[float] = (1.0, 2.0, 5.0)) -> None:
+    """Numbers such as 0.02 on a logarithmic axis instead of powers of ten."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=digits))
+    axis.set_major_formatter(lambda value, _: f"{value:g}")
+    axis.set_minor_formatter(NullFormatter())
 
 
 def draw_figures(
@@ -231,13 +293,123 @@ def temporal_diagnostics(plan: Plan, compared: Comparison) -> Figure:
     return add_title(figure, "temporal diagnostics of the velocity model", has_legend=True)
 
 
+def training_curves(artefacts: Artefacts) -> Figure | None:
+    """Validation and training loss of every run by epoch, in logarithms."""
+    plan, histories = artefacts.plan, artefacts.histories
+    eps, x0 = TEXT["best_validation_loss"][0], NUMBERS["objective"]["x0"]["loss"].mean
+    is_papers = plan.position.objective == "eps"
+    ablation = f"position model, predicting {'x0' if is_papers else 'eps'}"
+    shown = [
+        (title, found, best)
+        for title, names, best in (
+            ("position model", plan.position_sets, eps if is_papers else None),
+            ("velocity model", plan.velocity_sets, None),
+            (ablation, [plan.x0], x0 if is_papers else None),
+        )
+        if (found := [histories[name] for name in names if name in histories])
+    ]
+    if not shown:
+        return None
+    figure, grid = panels(1, len(shown), 3.5 * len(shown) + 0.5, 4.8)
+    for axes, (title, found, best) in zip(grid.flat, shown, strict=True):
+        for number, history in enumerate(found):
+            _draw_history(history, number, axes)
+        if best is not None:
+            label = f"paper's best: {best:.4f}"
+            axes.axhline(best, color="black", linestyle="--", linewidth=0.9, label=label)
+        recipe = plan.runs[found[0]["run"]].recipe
+        kind = "mean" if recipe.weighting == "standard" else "Min-SNR weighted"
+        loss = f"loss ({kind} squared error of {recipe.objective})"
+        axes.set(yscale="log", xlabel="epoch", ylabel=loss, title=title)
+        _show_plateau(found, best, axes)
+        set_plain_ticks(axes.yaxis, (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0))
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14))
+    return add_title(figure, "validation loss (circle: best epoch), training loss faint")
+
+
+def _show_plateau(histories: Sequence[Results], best: float | None, axes: Axes) -> None:
+    """The first epochs leave the picture: they would squeeze all others into a line."""
+    losses = np.concatenate([numbers(one[key]) for one in histories for key in _LOSSES])
+    lowest = float(np.nanmin([*losses, np.nan if best is None else best]))
+    axes.set_ylim(0.85 * lowest, min(1.1 * float(np.nanmax(losses)), _PLATEAU * lowest))
+
+
+def _draw_history(history: Results, number: int, axes: Axes) -> None:
+    """One run: epochs count from 1; those that were not validated are left out of the line."""
+    colour = _SEED_COLOURS[number % len(_SEED_COLOURS)]
+    training = numbers(history["training_loss"])
+    axes.plot(np.arange(1, len(training) + 1), training, color=colour, alpha=0.3, linewidth=0.7)
+    validation = numbers(history["validation_loss"])
+    is_known = np.isfinite(validation)
+    if not is_known.any():
+        return
+    epoch, validation = np.flatnonzero(is_known) + 1, validation[is_known]
+    best = int(np.argmin(validation))
+    label = f"seed {history['seed']}: {validation[best]:.4f} (epoch {epoch[best]})"
+    line = _SEED_LINES[number % len(_SEED_LINES)]
+    axes.plot(epoch, validation, color=colour, linestyle=line, linewidth=1.1, label=label)
+    axes.plot(epoch[best], validation[best], "o", color=colour, markersize=6, fillstyle="none")
+
+
+@of_evaluation("sampling")
+def sampling_ablation(plan: Plan, compared: Comparison) -> Figure:
+    """KS and JS by DDIM steps (mean speed) and by eta (mean of eight features), and the paper's."""
+    by_steps = {float(n): (plan.with_steps(n), f"steps {n}") for n in STEPS}
+    by_eta = {eta: (plan.with_eta(eta), f"eta {eta:g}") for eta in ETAS}
+    figure, grid = panels(2, 2, 8.6, 6.0, sharex="col")
+    has_intervals = False
+    for row, kind in zip(grid, ("ks", "js"), strict=True):
+        speed = compared.distance("features", "mean_speed", kind)
+        for axes, settings, measure in (
+            (row[0], by_steps, speed),
+            (row[1], by_eta, compared.mean("features", EIGHT, kind)),
+        ):
+            has_intervals |= _draw_ablation(kind, settings, measure, axes)
+        row[0].set(xscale="log", ylabel="JS (nats)" if kind == "js" else "KS (dimensionless)")
+        for axes in row:
+            if kind == "js":
+                axes.set_yscale("log")
+                set_plain_ticks(axes.yaxis)
+            else:
+                axes.set_ylim(bottom=0)
+    for axes, title in zip(grid[0], ("mean speed", "mean of eight features"), strict=True):
+        axes.set_title(title, loc="left")
+    grid[1, 0].set_xlabel("DDIM steps (evaluations of the network)")
+    grid[1, 0].set_xticks(STEPS, [str(steps) for steps in STEPS])
+    grid[1, 0].minorticks_off()
+    grid[1, 1].set(xlabel="$\\eta$ (0: deterministic, 1: DDPM)", xticks=ETAS)
+    title = f"sampling ablations, position model, seed {plan.reference_seed}"
+    bars = "; bars: 95 % bootstrap intervals over participants"
+    return add_title(figure, title + (bars if has_intervals else ""), has_legend=True)
+
+
+def _draw_ablation(
+    kind: str, settings: Mapping[float, tuple[str, str]], measure: Measure, axes: Axes
+) -> bool:
+    """Ours with intervals where there are any, the floor and the paper's; whether there are any.
+
+    settings: x -> (set, row of the paper's table).
+    """
+    x, sets = list(settings), [one for one, _ in settings.values()]
+    ours = numbers(measure.values.get(one) for one in sets)
+    axes.plot(x, ours, "o-", color=BLUE, linewidth=1.3, markersize=4.5, label="this reproduction")
+    ends = [measure.of([one])["interval"] or (None, None) for one in sets]
+    low, high = (numbers(side) for side in zip(*ends, strict=True))
+    if has_intervals := bool(np.isfinite(low + high).any()):
+        axes.errorbar(x, ours, [ours - low, high - ours], fmt="none", ecolor=BLUE, capsize=3)
+    theirs = [NUMBERS["sampling"][row][kind].mean for _, row in settings.values()]
+    axes.plot(x, theirs, "s--", color=ORANGE, markersize=4, label="paper, its recordings")
+    floor = "floor: training against held-out participants"
+    axes.axhline(measure.floor or 0.0, color=GREY, linestyle=":", linewidth=1.3, label=floor)
+    return has_intervals
+
+
 FIGURES: dict[str, Draw] = {
     figure.__name__: figure
     for figure in (
         *(dataset_overview, architecture, generated_trajectories, four_metrics),
         *(velocity_marginals, feature_marginals, temporal_diagnostics),
-        *(training_figures.noise_levels, training_figures.training_curves),
-        training_figures.sampling_ablation,
+        *(training_curves, sampling_ablation),
     )
 }
 
@@ -256,7 +428,8 @@ def _simulated(rate_hz: float, seconds: float) -> tuple[Screen, Floats, Floats]:
         binocular=False,
     )  # fmt: skip
     found = (
-        normalized_views(one.recording, simulation.screen, config) for one in simulate(simulation)
+        gaze_plots.normalized_views(one.recording, simulation.screen, config)
+        for one in simulate(simulation)
     )
     trial, segment = next(views for views in found if views is not None)
     return simulation.screen, trial, segment
@@ -285,7 +458,7 @@ def _with_seeds(
         seeds = ", ".join(other.rsplit("-", 1)[1] for other in others)
         # One entry of the legend stands for all: a leading underscore hides the rest.
         text = f"seeds {seeds}" if number == 0 else f"_{name}"
-        styles[name] = SetStyle(text, FAINT[colour], "-", "o", 0.9)
+        styles[name] = SetStyle(text, _FAINT[colour], "-", "o", 0.9)
     styles[first] = SetStyle(f"{label}, seed {first.rsplit('-', 1)[1]}", colour, "-", "o", 1.3)
     return styles
 
@@ -337,3 +510,79 @@ def _smoothed(curve: Results) -> Results:
         "x_label": f"{curve['x_label']}, running mean of {n * (x[1] - x[0]):.2g} s",
         "sets": {name: mean(numbers(values)) for name, values in curve["sets"].items()},
     }
+
+
+# The schematic: boxes, arrows and words are listed in schematic.toml; every number is read from the
+# recipe and the network, so that the picture cannot disagree with what was run.
+
+_BOX_COLOURS = {"blue": BLUE, "orange": ORANGE, "green": GREEN, "purple": PURPLE, "grey": GREY}
+_BOX_COLOURS["black"] = "black"
+# In units of a hundredth of the canvas's width: lines of the parts, and moves from level to level.
+_FLOW, _FIRST, _LEVEL, _INDENT, _BOX_HEIGHT = -5.0, -16.5, 11.5, 6.0, 5.6
+_ARROW: dict[str, Any] = {"arrowstyle": "-|>", "mutation_scale": 9, "shrinkA": 0, "shrinkB": 0}
+
+
+def draw_architecture(position: Recipe, velocity: Recipe, length: int) -> Figure:
+    """The network of the position recipe for windows of so many samples, and how it is used."""
+    import matplotlib.pyplot as plt
+
+    parts, network = read_data("schematic"), position.network
+    widths, depth = network.widths, len(network.widths)
+    height = (depth + 1) * _LEVEL - _FIRST - 6.0
+    figure, axes = plt.subplots(figsize=(10.5, 10.5 * height / 100.0))
+    axes.set(xlim=(0, 100.0), ylim=(-height, 0), aspect="equal")
+    axes.axis("off")
+    values = {
+        **vars(position),
+        **vars(network),
+        "velocity_steps": velocity.sampling_steps,
+        "n_parameters": n_parameters(network),
+        "linear": 4 * network.embedding,
+        "shape": f"{network.channels} \u00d7 {length:,}",
+        "target": r"$\hat\varepsilon$" if position.objective == "eps" else r"$\hat X_0$",
+    }
+    _draw_part(parts["flow"], _FLOW, 0, values, axes)
+    _draw_part(parts["ends"], _FIRST, 0, values, axes)
+    for level, (width, deeper) in enumerate(zip(widths, (*widths[1:], widths[-1]), strict=True)):
+        values |= {"size": f"{width} \u00d7 {length >> level:,}", "width": width, "deeper": deeper}
+        _draw_part(parts["level"], _FIRST - level * _LEVEL, level, values, axes)
+    values["size"] = f"{widths[-1]} \u00d7 {length >> depth:,}"
+    bottom = _FIRST - depth * _LEVEL
+    # As wide as the gap between the outer centres of the deepest level.
+    parts["bottleneck"]["boxes"][0][2] = 48.0 - 2 * (depth - 1) * _INDENT
+    _draw_part(parts["bottleneck"], bottom, 0, values, axes)
+    axes.plot(2.0, bottom + 2.0, "o", color=GREEN, markersize=5)
+    return figure
+
+
+def _draw_part(part: dict[str, Any], line: float, level: int, values: Any, axes: Axes) -> None:
+    """The boxes, arrows and words of a part on its line."""
+    from matplotlib.colors import to_rgba
+    from matplotlib.patches import FancyBboxPatch
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        """Deeper levels are nearer to the middle."""
+        return x + level * _INDENT * ((x < 50.0) - (x > 50.0)), line + y
+
+    for x, y, width, name, has_film, text in part["boxes"]:
+        (centre, middle), colour = place(x, y), _BOX_COLOURS[name]
+        corner = (centre - width / 2, middle - _BOX_HEIGHT / 2)
+        shape: dict[str, Any] = {"boxstyle": "round,pad=0,rounding_size=0.8", "edgecolor": colour}
+        face = to_rgba(colour, 0.12)
+        axes.add_patch(FancyBboxPatch(corner, width, _BOX_HEIGHT, facecolor=face, **shape))
+        said = text.format(**values)
+        axes.text(centre, middle, said, ha="center", va="center", fontsize=8.5)
+        if has_film:
+            axes.plot(corner[0] + 1.3, middle + 1.5, "o", color=GREEN, markersize=5)
+    for x, y, x_end, y_end, name, line_style in part["arrows"]:
+        look = {"color": _BOX_COLOURS[name], "linestyle": line_style, **_ARROW}
+        axes.annotate("", place(x_end, y_end), place(x, y), arrowprops=look)
+    for x, y, alignment, size, name, text in part["words"]:
+        va, ha = alignment.split()
+        look = {
+            "va": va,
+            "ha": ha,
+            "color": _BOX_COLOURS[name],
+            "linespacing": 1.5 if va == "top" and ha == "left" else 1.2,
+        }
+        axes.text(*place(x, y), text.format(**values), fontsize=size, **look)

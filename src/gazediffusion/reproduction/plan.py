@@ -1,14 +1,18 @@
 """The plan of a reproduction: which runs, which sets of windows, which comparisons.
 
 PAPER is the paper's protocol with every seed and ablation; TINY is the same graph with networks
-that train in seconds. A plan only names things; building.py builds what is missing.
+that train in seconds. A plan only names things; build.py builds what is missing, and `Artefacts`
+is what tables, figures and page are made from.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gazediffusion.diffusion.ddpm import Objective
 from gazediffusion.errors import GazeError
@@ -20,8 +24,8 @@ from gazediffusion.training.calibration import WINDOWS
 BASELINES = ("kinematic-markov", "positional-markov", "uniform", "gaussian")
 STEPS = (10, 25, 50, 100, 200)
 ETAS = (0.0, 0.2, 0.5, 1.0)
-# Rounded weights as in packaged models: the largest weight of a row is this many steps from zero.
-LEVELS = (127, 31, 15)
+# Kind (evaluations, frechet, histories) -> names of the artefacts required.
+Required = Mapping[str, list[str]]
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class RunPlan:
 class SetPlan:
     """Windows to be generated: by a run and its sampler or, without a run, by the baseline `name`.
 
-    steps, eta: None is the recipe's own. levels: weights rounded to so many steps before.
+    steps, eta: None is the recipe's own.
     """
 
     name: str
@@ -44,7 +48,6 @@ class SetPlan:
     weights: WeightsName = "best"
     steps: int | None = None
     eta: float | None = None
-    levels: int | None = None
 
 
 @dataclass(frozen=True)
@@ -57,8 +60,7 @@ class Plan:
     ablations are done and whose bottleneck gives the features of the Frechet Gaze Distance. The
     paper does not say which of its seeds that is; by loss and FGD it is not 123. The first seed
     that the paper lists is taken.
-    n_bound: held-out windows of the variational bound. n_calibration: windows of each round that
-    calibrates the joint model.
+    n_calibration: windows of each round that calibrates the joint model.
     n_windows: windows of a set; None is as many as there are of held-out participants.
     seconds: length of a window.
     """
@@ -68,7 +70,6 @@ class Plan:
     joint: Recipe | None = JOINT
     reference_seed: int = 42
     n_bootstrap: int = 200
-    n_bound: int = 128
     n_calibration: int = WINDOWS
     n_windows: int | None = None
     seconds: float = 8.0
@@ -101,22 +102,14 @@ class Plan:
         return f"x0-{self.reference_seed}"
 
     @property
-    def whole(self) -> tuple[str, str]:
-        """The runs whose raw and full weights are compared with averaged and rounded ones.
-
-        They are the last seeds: the packaged weights of the reference run are averaged and rounded.
-        """
-        return self.position_sets[-1], self.velocity_sets[-1]
-
-    @property
     def raw(self) -> str:
-        """The set of weights that are not averaged, after the last epoch."""
-        return f"{self.whole[0]}-raw"
+        """The set of the last seed's weights after the last epoch, not averaged."""
+        return f"{self.position_sets[-1]}-raw"
 
     @property
     def last(self) -> str:
         """The set of averaged weights of the same run and epoch as those of `raw`."""
-        return f"{self.whole[0]}-last"
+        return f"{self.position_sets[-1]}-last"
 
     def with_steps(self, steps: int) -> str:
         """The reference run's set at so many DDIM steps."""
@@ -126,10 +119,6 @@ class Plan:
     def with_eta(self, eta: float) -> str:
         """The reference run's set at this eta."""
         return self.reference if eta == self.position.eta else f"{self.reference}-eta-{eta:g}"
-
-    def with_levels(self, run: str, levels: int) -> str:
-        """A run's set of weights rounded to so many levels."""
-        return f"{run}-levels-{levels}"
 
     @property
     def runs(self) -> dict[str, RunPlan]:
@@ -146,13 +135,12 @@ class Plan:
     @property
     def sets(self) -> dict[str, SetPlan]:
         """Every set of windows, by name."""
-        reference, whole = self.reference, self.whole
+        reference, last = self.reference, self.position_sets[-1]
         plans = [
             *(SetPlan(self.with_steps(n), reference, steps=n) for n in STEPS),
             *(SetPlan(self.with_eta(eta), reference, eta=eta) for eta in ETAS),
-            SetPlan(self.raw, whole[0], weights="raw"),
-            SetPlan(self.last, whole[0], weights="last"),
-            *(SetPlan(self.with_levels(run, n), run, levels=n) for run in whole for n in LEVELS),
+            SetPlan(self.raw, last, weights="raw"),
+            SetPlan(self.last, last, weights="last"),
             *(SetPlan(name) for name in BASELINES),
             *(SetPlan(name, "joint-0") for name in self.joint_sets.values()),
             # Last, since the reference run's own settings are those of some ablations.
@@ -165,16 +153,11 @@ class Plan:
         """The sets that one evaluation compares with the held-out participants."""
         ablations = [*map(self.with_steps, STEPS), *map(self.with_eta, ETAS)]
         ablations += [self.raw, self.last, self.x0]
-        rounded, velocity_rounded = (
-            [run, *(self.with_levels(run, levels) for levels in LEVELS)] for run in self.whole
-        )
         joint = self.joint_sets
         return {
             "position": [*self.position_sets, *BASELINES, *([joint["position"]] if joint else [])],
             "sampling": list(dict.fromkeys(ablations)),
-            "weights": rounded,
             "velocity": [*self.velocity_sets, *([joint["velocity"]] if joint else [])],
-            "velocity-weights": velocity_rounded,
         }
 
     def named(self, groups: Iterable[str]) -> list[str]:
@@ -186,7 +169,6 @@ class Plan:
             "joint": [self.joint_sets["position"]] if self.joint_sets else [],
             "first": [self.reference, self.velocity_sets[0]],
             "objectives": [self.reference, self.x0],
-            "weights": self.evaluations["weights"],
             "all": list(self.runs),
         }
         return [name for group in groups for name in of[group]]
@@ -217,12 +199,13 @@ class Plan:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Plan:
-        """Read what `to_json` wrote."""
+        """Read what `to_json` wrote; settings that a plan no longer has are left out."""
         recipes = {
             name: Recipe.from_json(values[name]) if values.get(name) else None
             for name in ("position", "velocity", "joint")
         }
-        return cls(**{**values, **recipes})
+        known = {one.name: values[one.name] for one in fields(cls) if one.name in values}
+        return cls(**{**known, **recipes})
 
     def differences(self, other: Plan) -> list[str]:
         """The settings in which another plan differs, with its value and this one's.
@@ -246,6 +229,30 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
             yield f"{prefix}{key}", value
 
 
+@dataclass(frozen=True, eq=False)
+class Artefacts:
+    """Everything that is there; a part that was not required is not among the keys.
+
+    evaluations: by name, the results of `evaluation.evaluate` in plain values.
+    frechet: by set, and of "train" (as many windows of the training participants), the Frechet
+        Gaze Distance to the held-out participants with its bootstrap replicates.
+    histories: by run, losses by epoch, time, device.
+    shown: a few windows (window, 2, time) of normalized gaze by set, for the figures.
+    about: data, screen, numbers of participants and windows, versions, command.
+    """
+
+    plan: Plan
+    evaluations: Mapping[str, Mapping[str, Any]]
+    frechet: Mapping[str, Mapping[str, Any]]
+    histories: Mapping[str, Mapping[str, Any]]
+    shown: Mapping[str, NDArray[np.float32]]
+    about: Mapping[str, Any]
+
+    def has(self, required: Required) -> bool:
+        """Whether all that is required is there."""
+        return all(set(names) <= set(getattr(self, kind)) for kind, names in required.items())
+
+
 PAPER = Plan()
 _SMALL: dict[str, Any] = {"network": UNetConfig(widths=(8, 8, 8), embedding=16), "epochs": 2}
 TINY = Plan(
@@ -257,7 +264,6 @@ TINY = Plan(
         epochs=2,
     ),
     n_bootstrap=20,
-    n_bound=2,
     n_calibration=3,
     n_windows=5,
     seconds=4.0,

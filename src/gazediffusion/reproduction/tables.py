@@ -1,32 +1,954 @@
-"""Tables: every table of the paper, with our number, the paper's and the real-vs-real floor.
+"""The paper's tables: each number of ours beside the paper's and the real-vs-real floor.
 
-tables.toml says what each table shows and requires; the function of the same name in table_rows.py
-gives its rows. `make_results` builds all that the artefacts allow, and the verdicts on the claims.
+paper.toml has the published numbers, tables.toml what each table shows and requires; the function
+of the same name gives its rows. All rows are one tidy table, in which a number is found by its key
+(table, row, column): results.json stores it, and claims and page need nothing else.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+import math
+import re
+import string
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gazediffusion.evaluation.features import IVT_THRESHOLD
+from gazediffusion.data.windows import Windows
+from gazediffusion.evaluation.comparison import cell
+from gazediffusion.evaluation.distances import (
+    BINS,
+    Distance,
+    bins_of,
+    distances_with_intervals,
+    draw_weights,
+)
+from gazediffusion.evaluation.features import IVT_THRESHOLD, kinematic_features
+from gazediffusion.evaluation.gaze_sets import arrange
+from gazediffusion.evaluation.headline import ratio
+from gazediffusion.evaluation.metrics import Estimate, histogram_counts
+from gazediffusion.evaluation.quantities import (
+    DIRECTIONS,
+    EVENTS,
+    FEATURES,
+    TEMPORAL,
+    VELOCITY,
+    Quantity,
+    feature_quantities,
+)
+from gazediffusion.evaluation.report import NOTHING, as_text
 from gazediffusion.generation.baselines import SMOOTHING_CELLS
-from gazediffusion.reproduction.artefacts import Artefacts, Required
-from gazediffusion.reproduction.binning import fewer_bins
-from gazediffusion.reproduction.claims import evaluate_claims
-from gazediffusion.reproduction.further_rows import FURTHER_ROWS
-from gazediffusion.reproduction.measures import Comparison
-from gazediffusion.reproduction.paper import read_data
-from gazediffusion.reproduction.plan import Plan
-from gazediffusion.reproduction.rows import Row
-from gazediffusion.reproduction.table_rows import ROWS
+from gazediffusion.reproduction.plan import BASELINES, ETAS, STEPS, Artefacts, Plan, Required
+from gazediffusion.settings import EvaluationConfig
 
 FORMAT = "gazediffusion-reproduction"
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
+# The parts of a row that a table shows, and their words there.
+PARTS = {
+    "ours": "ours",
+    "paper": "paper",
+    "floor": "floor",
+    "ratio": "ratio",
+    "joint": "joint",
+    "joint_ratio": "joint ratio",
+}
+MARKOV = "kinematic-markov"
+BASELINE_LABELS = {
+    "kinematic-markov": "kinematic Markov",
+    "positional-markov": "positional Markov",
+    "uniform": "uniform (the paper's random)",
+    "gaussian": "Gaussian",
+}
+EIGHT = [name for name in FEATURES if name != "path_length"]
+KINDS = {"ks": "", "js": "nats"}
+FAMILIES = ("features", "events", "directions", "velocity", "temporal", "degrees")
+TESTS = {
+    "features_accuracy": "c2st",
+    "share_of_copies": "memorisation",
+}
+FEWER, DEBIASED = "features in fewer bins", "features debiased"
+Draws = NDArray[np.float64]
+Key = tuple[str, str, str]  # table, row, column
+
+
+# Numbers of the paper, and numbers in words
+
+
+@dataclass(frozen=True)
+class Published:
+    """A number of the paper, with its SD over three seeds where one is given."""
+
+    mean: float
+    sd: float | None = None
+
+    @classmethod
+    def of(cls, value: float | list[float]) -> Published:
+        """A number, or a pair of a mean and its SD."""
+        return cls(*value) if isinstance(value, list) else cls(value)
+
+
+def read_data(name: str) -> dict[str, Any]:
+    """A TOML file of this package."""
+    return tomllib.loads((files(__package__) / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+_DATA = read_data("paper")
+# Numbers of participants, windows and parameters; numbers that the text names.
+PROTOCOL: dict[str, Any] = _DATA["protocol"]
+TEXT: dict[str, Any] = _DATA["text"]
+# label -> template of our value, the paper's for position and for velocity
+HYPERPARAMETERS: dict[str, list[str]] = _DATA["hyperparameters"]
+# table -> row -> column -> number
+NUMBERS: dict[str, dict[str, dict[str, Published]]] = {
+    name: {
+        row: {column: Published.of(value) for column, value in cells.items()}
+        for row, cells in rows.items()
+    }
+    for name, rows in _DATA["tables"].items()
+}
+for _row in NUMBERS["events"].values():
+    _above = 100.0 * (_row["generated"].mean / _row["real"].mean - 1.0)
+    _row["above_real"] = Published(float(f"{_above:.3g}"))
+NUMBERS["event-distances"] = NUMBERS["events"]
+
+
+class _Words(string.Formatter):
+    """Numbers and rows as the tables show them, unless a template names another format."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if isinstance(value, Row):
+            return value.text(format_spec or "ours")
+        if format_spec == "paper":
+            return as_published(value)
+        return format(value, format_spec) if format_spec else as_text(value)
+
+
+def in_words(template: str, values: Mapping[str, Any]) -> str:
+    """A template with its values: {row:floor} is a part of a row, {x} a number as in a table."""
+    return _Words().vformat(template, (), values)
+
+
+def as_published(mean: float | Published, sd: float | None = None) -> str:
+    """A number of the paper with the digits it has there, no more and no less."""
+    if isinstance(mean, Published):
+        return as_published(mean.mean, mean.sd)
+    if sd is None:
+        return f"{mean:.10g}" if 0 < abs(mean) < 1e-3 else f"{mean:,.10g}"
+    if abs(mean) >= 1e-3:
+        return f"{mean:,.10g} ± {sd:.10g}"
+    exponent = math.floor(math.log10(abs(mean)))
+    digits, spread = (round(one / 10.0**exponent, 6) for one in (mean, sd))
+    return f"({digits:g} ± {spread:g})e{exponent}"
+
+
+# The tidy table
+
+
+class MissingError(LookupError):
+    """A number that is not among the results."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One number of one table.
+
+    table, row, column: its key. label: the row in words.
+    ours: a number, a word, or None. It is the mean over `seeds` where there are several, with
+        their SD (ddof = 1). interval: 95 % bootstrap interval over participants, and over seeds
+        where there are several.
+    paper, paper_sd: the published number. floor: the same distance between the training
+        participants and the held-out participants. ratio: ours over the floor, as `evaluate`
+        defines it (JS of both in the floor's bins), with its interval.
+    joint, joint_ratio: the same of the joint model. n: windows of each set.
+    note: what a reader must know of the number, or why there is none.
+    draws, ratio_draws: bootstrap replicates of ours and of the ratio; not stored in results.json.
+    """
+
+    row: str
+    column: str
+    label: str = ""
+    ours: float | str | None = None
+    sd: float | None = None
+    interval: Sequence[float | None] | None = None
+    paper: float | None = None
+    paper_sd: float | None = None
+    floor: float | None = None
+    ratio: float | None = None
+    ratio_sd: float | None = None
+    ratio_interval: Sequence[float] | None = None
+    joint: float | None = None
+    joint_ratio: float | None = None
+    unit: str = ""
+    n: int | None = None
+    seeds: Sequence[int] = ()
+    note: str = ""
+    table: str = ""
+    draws: Draws | None = field(default=None, repr=False, compare=False)
+    ratio_draws: Draws | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def number(self) -> float:
+        """Our number; MissingError if there is none."""
+        if self.ours is None or isinstance(self.ours, str):
+            raise MissingError(f"{self.table}: {self.row}: {self.column}")
+        return self.ours
+
+    def text(self, part: str = "ours", with_interval: bool = False) -> str:
+        """A part of `PARTS`, or an interval, in words; the paper's numbers keep their digits."""
+        value = getattr(self, part)
+        if part == "paper":
+            return NOTHING if value is None else as_published(value, self.paper_sd)
+        if part in ("interval", "ratio_interval"):
+            return NOTHING if value is None else "[{}, {}]".format(*map(as_text, value))
+        if part == "ratio":
+            return as_text(Estimate(value, sd=self.ratio_sd))
+        if part != "ours":
+            return as_text(value)
+        if value is None or isinstance(value, str):
+            return value or self.note or NOTHING
+        has_interval = with_interval and self.sd is None
+        interval = self.interval if has_interval else None
+        return as_text(Estimate(value, interval, sd=self.sd))
+
+    def beside_paper(self, table: str) -> Row:
+        """This row in its table, with the number that the paper gives for its key."""
+        theirs = NUMBERS.get(table, {}).get(self.row, {}).get(self.column)
+        if theirs is None:
+            return replace(self, table=table)
+        return replace(self, table=table, paper=theirs.mean, paper_sd=theirs.sd)
+
+    def drawn(self, number: int) -> Row:
+        """This row with one bootstrap replicate in place of its numbers."""
+        if self.draws is None:
+            return self
+        ratio = self.ratio if self.ratio_draws is None else float(self.ratio_draws[number])
+        return replace(self, ours=float(self.draws[number]), ratio=ratio)
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields that say something, as plain values."""
+        fields = asdict(replace(self, draws=None, ratio_draws=None))
+        return {key: value for key, value in fields.items() if value not in (None, "", (), [])}
+
+
+@dataclass
+class Rows:
+    """Rows by key. `read` are those that were asked for, in order.
+
+    number_of_draw: a bootstrap replicate that stands for the numbers; None for the numbers.
+    """
+
+    of: Mapping[Key, Row]
+    read: dict[Key, Row] = field(default_factory=dict)
+    number_of_draw: int | None = None
+
+    @classmethod
+    def from_json(cls, rows: Iterable[Mapping[str, Any]]) -> Rows:
+        """Read what `Row.to_json` wrote."""
+        found = [Row(**row) for row in rows]
+        return cls({(row.table, row.row, row.column): row for row in found})
+
+    def find(self, table: str, row: str, column: str) -> Row:
+        """The row of a key; MissingError if there is none or no number of ours in it."""
+        found = self.of.get((table, row, column))
+        if found is None or found.ours is None:
+            raise MissingError(f"{table}: {row}: {column}")
+        self.read[table, row, column] = found
+        return found if self.number_of_draw is None else found.drawn(self.number_of_draw)
+
+    def number(self, table: str, row: str, column: str) -> float:
+        """Our number of a key."""
+        return self.find(table, row, column).number
+
+    def names(self, table: str, column: str) -> list[str]:
+        """The names of a table's rows that have a number or a word of ours in a column."""
+        return [
+            row.row
+            for row in self.of.values()
+            if (row.table, row.column) == (table, column) and row.ours is not None
+        ]
+
+    def table(self, name: str) -> list[Row]:
+        """All rows of a table."""
+        return [row for row in self.of.values() if row.table == name]
+
+
+def mean_and_sd(values: Iterable[float | None]) -> tuple[float | None, float | None]:
+    """Mean and SD (ddof = 1) over seeds: no SD of one, nothing if one lacks."""
+    found = list(values)
+    if not found or any(one is None for one in found):
+        return None, None
+    numbers = np.array(found, dtype=np.float64)
+    if len(numbers) == 1:
+        return float(numbers[0]), None
+    return float(numbers.mean()), float(numbers.std(ddof=1))
+
+
+def centred(draws: Draws, value: float) -> Draws:
+    """Replicates moved to have the value as their median, as intervals of `evaluate` are.
+
+    Drawing with replacement makes histograms rougher and distances larger.
+    """
+    return np.asarray(draws - np.median(draws) + value)
+
+
+def interval_of(draws: Draws, lowest: float | None = None) -> list[float]:
+    """The central 95 % of replicates; not below `lowest`."""
+    low, high = np.percentile(draws, [2.5, 97.5]).tolist()
+    return [low if lowest is None else max(low, lowest), high]
+
+
+def over(value: float | None, floor: float | None) -> float | None:
+    """value / floor; None where either is nothing or the floor is zero."""
+    return None if value is None or not floor else value / floor
+
+
+def percent_above(value: float | None, other: float | None) -> float | None:
+    """By how many percent a value is above another."""
+    ratio = over(value, other)
+    return None if ratio is None else 100.0 * (ratio - 1.0)
+
+
+# Measures: an evaluation's numbers of every set
+
+Values = Mapping[str, float | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """One number of every set, with its floor and the ratios to it. n: windows of each set.
+
+    draws: bootstrap replicates by set, (replicate,), paired over sets; floor_draws: of the floor.
+    """
+
+    values: Values
+    floor: float | None = None
+    ratios: Values = field(default_factory=dict)
+    intervals: Mapping[str, Sequence[float | None] | None] = field(default_factory=dict)
+    n: int | None = None
+    draws: Mapping[str, Draws] = field(default_factory=dict)
+    floor_draws: Draws | None = None
+
+    def of(
+        self, sets: Sequence[str], with_floor: bool = True, joint: str | None = None
+    ) -> dict[str, Any]:
+        """The fields of a row for some sets: one, or one for each seed. joint: the set beside."""
+        ours, sd = mean_and_sd(self.values.get(one) for one in sets)
+        ratio, ratio_sd = mean_and_sd(self.ratios.get(one) for one in sets)
+        drawn = self.drawn(sets)
+        fields: dict[str, Any] = {
+            "ours": ours,
+            "sd": sd,
+            "interval": self.intervals.get(sets[0]) if len(sets) == 1 else None,
+            "floor": self.floor if with_floor else None,
+            "ratio": ratio,
+            "ratio_sd": ratio_sd,
+            "n": self.n,
+            "seeds": seeds_of(sets),
+        }
+        if joint is not None:
+            fields |= {"joint": self.values.get(joint), "joint_ratio": self.ratios.get(joint)}
+        if drawn is not None and ours is not None:
+            lowest = 0.0 if drawn.min() >= 0.0 else None
+            fields["draws"] = centred(drawn, ours)
+            fields["interval"] = fields["interval"] or interval_of(fields["draws"], lowest)
+            if self.floor_draws is not None and ratio is not None and self.floor_draws.min() > 0:
+                fields["ratio_draws"] = centred(drawn / self.floor_draws, ratio)
+                fields["ratio_interval"] = interval_of(fields["ratio_draws"], lowest)
+        return fields
+
+    def above(self, other: str) -> Measure:
+        """By how many percent each set's number is above that of another set."""
+        base, drawn = self.values.get(other), self.draws.get(other)
+        values = {one: percent_above(value, base) for one, value in self.values.items()}
+        draws = {
+            one: 100.0 * (found / drawn - 1.0) for one, found in self.draws.items()
+        } if drawn is not None and drawn.min() > 0 else {}  # fmt: skip
+        return Measure(values, n=self.n, draws=draws)
+
+    def share_of(self, other: Measure) -> Measure:
+        """Percentages of another measure of the same sets; none where that is not above zero."""
+        values: dict[str, float | None] = {}
+        draws: dict[str, Draws] = {}
+        for one, value in self.values.items():
+            base = other.values.get(one)
+            values[one] = 100.0 * value / base if value is not None and base and base > 0 else None
+            if one in self.draws and one in other.draws and other.draws[one].min() > 0:
+                draws[one] = 100.0 * self.draws[one] / other.draws[one]
+        return Measure(values, n=self.n, draws=draws)
+
+    def drawn(self, sets: Sequence[str]) -> Draws | None:
+        """Replicates of the mean over sets, which are drawn with replacement as well."""
+        if not sets or any(one not in self.draws for one in sets):
+            return None
+        found = np.stack([self.draws[one] for one in sets], axis=1)
+        if not np.isfinite(found).all():
+            return None
+        chosen = np.random.default_rng(0).integers(0, len(sets), found.shape)
+        return np.asarray(np.take_along_axis(found, chosen, axis=1).mean(axis=1))
+
+
+def seeds_of(sets: Sequence[str]) -> list[int]:
+    """The seeds of the networks that generated sets; baselines have none."""
+    found = [re.match(r"(?:position|velocity|x0)-(\d+)", one) for one in sets]
+    return [int(one[1]) for one in found if one]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The results of an evaluation, as `evaluation.evaluate` gives them in plain values."""
+
+    evaluation: Mapping[str, Any]
+
+    @property
+    def n(self) -> int:
+        """Windows of each set."""
+        n: int = self.evaluation["about"]["n_common"]
+        return n
+
+    def quantity(self, family: str, name: str) -> Mapping[str, Any] | None:
+        """A quantity's entry."""
+        rows = self.evaluation["quantities"]
+        return next((row for row in rows if (row["family"], row["name"]) == (family, name)), None)
+
+    def distance(self, family: str, name: str, kind: str) -> Measure:
+        """The distance `kind` (ks, js, w1) of a quantity to the held-out participants."""
+        row = self.quantity(family, name)
+        return self._measure(None if row is None else row["distances"][kind])
+
+    def scalar(self, name: str) -> Measure:
+        """A temporal distance."""
+        rows = self.evaluation["scalars"]
+        return self._measure(next((row for row in rows if row["name"] == name), None))
+
+    def mean(self, family: str, names: Sequence[str], kind: str) -> Measure:
+        """The mean distance over quantities.
+
+        The ratio is that of the means of distances in the floor's bins, which an evaluation keeps
+        as ratio times floor.
+        """
+        parts = [self.distance(family, name, kind) for name in names]
+        if any(part.floor is None for part in parts):
+            return Measure({})
+        with_draws = set.intersection(*(set(part.draws) for part in parts))
+        of_floor = [part.floor_draws for part in parts if part.floor_draws is not None]
+        floors = np.array([part.floor for part in parts])
+
+        def mean_of(values: Sequence[float | None], weights: Any = None) -> float | None:
+            is_whole = all(one is not None for one in values) and (weights is None or any(weights))
+            return float(np.average(np.array(values), weights=weights)) if is_whole else None
+
+        sets = parts[0].values
+        return Measure(
+            {one: mean_of([part.values[one] for part in parts]) for one in sets},
+            float(floors.mean()),
+            {one: mean_of([part.ratios[one] for part in parts], floors) for one in sets},
+            n=self.n,
+            draws={one: np.mean([part.draws[one] for part in parts], axis=0) for one in with_draws},
+            floor_draws=np.mean(of_floor, axis=0) if len(of_floor) == len(parts) else None,
+        )
+
+    @property
+    def n_draws(self) -> int:
+        """Bootstrap replicates."""
+        n: int = self.evaluation["about"]["n_bootstrap"]
+        return n
+
+    def decay_ms(self) -> Measure:
+        """The lag at which the mean autocorrelation of speed falls below 1/e, in each set."""
+        curve = self.evaluation["curves"]["speed_autocorrelation"]
+        row = next(row for row in self.evaluation["scalars"] if row["name"] == "autocorrelation")
+        lag_ms = np.array(curve["x"], dtype=np.float64)
+
+        def below(values: Any) -> float:
+            is_below = np.array(values, dtype=np.float64) < np.exp(-1.0)
+            return float(lag_ms[np.argmax(is_below)]) if is_below.any() else float(lag_ms[-1])
+
+        draws = {
+            one: np.array([below(one_curve) for one_curve in found])
+            for one, found in row.get("curve_draws", {}).items()
+        }
+        values = {one: below(found) for one, found in curve["sets"].items()}
+        return Measure(values, n=self.n, draws=draws)
+
+    def set_means(self, family: str, name: str) -> Measure:
+        """The mean of a quantity in each set, "real" and "train" among them."""
+        row = self.quantity(family, name)
+        if row is None:
+            return Measure({})
+        return Measure(row["mean"], n=self.n, draws=_arrays(row.get("mean_draws", {})))
+
+    def test(self, name: str, key: str) -> Measure:
+        """A number that a test of whole sets found."""
+        test = self.evaluation["tests"].get(name, {})
+        of = test.get("synthetic") or {}
+        floor = (test.get("floor") or {}).get(key)
+        draws = {one: cells[f"{key}_draws"] for one, cells in of.items() if f"{key}_draws" in cells}
+        values = {one: cells.get(key) for one, cells in of.items()}
+        return Measure(values, floor, n=self.n, draws=_arrays(draws))
+
+    def ratio(self, family: str | None) -> Measure:
+        """Ratios to the floor in a family, or overall."""
+        ratios = self.evaluation["ratios"]
+        of_family = ratios["overall"] if family is None else ratios["families"].get(family, {})
+        return Measure(of_family, n=self.n)
+
+    def _measure(self, distance: Mapping[str, Any] | None) -> Measure:
+        if distance is None:
+            return Measure({})
+        values, ratios, intervals = (
+            {one: cell[key] for one, cell in distance["synthetic"].items()}
+            for key in ("value", "ratio", "interval")
+        )
+        draws = {
+            one: cell["draws"] for one, cell in distance["synthetic"].items() if "draws" in cell
+        }
+        of_floor = distance.get("floor_draws")
+        return Measure(
+            values,
+            distance["floor"],
+            ratios,
+            intervals,
+            self.n,
+            _arrays(draws),
+            None if of_floor is None else np.array(of_floor, dtype=np.float64),
+        )
+
+
+def _arrays(draws: Mapping[str, Sequence[float | None]]) -> dict[str, Draws]:
+    """Replicates as arrays; sets that have none are left out."""
+    return {one: np.array(values, dtype=np.float64) for one, values in draws.items() if len(values)}
+
+
+def loss_of(history: Mapping[str, Any], n_draws: int) -> dict[str, Any]:
+    """The fields of a row for a run's best validation loss.
+
+    Its replicates add the deviation of a drawn epoch, of the last tenth, from their line: the loss
+    goes up and down by so much from one epoch to the next.
+    """
+    best = history["best_validation_loss"]
+    fields: dict[str, Any] = {"ours": best, "seeds": [history["seed"]]}
+    last = np.array(history["validation_loss"], dtype=np.float64)
+    last = last[-max(10, len(last) // 10) :]
+    if best is not None and n_draws and len(last) >= 10 and np.isfinite(last).all():
+        epoch = np.arange(len(last))
+        deviations = last - np.polyval(np.polyfit(epoch, last, 1), epoch)
+        drawn = np.random.default_rng(history["seed"]).choice(deviations, n_draws)
+        fields["draws"] = best + drawn
+        fields["interval"] = interval_of(fields["draws"])
+    return fields
+
+
+def frechet_measure(made: Artefacts, sets: Sequence[str]) -> Measure:
+    """The Frechet Gaze Distance of sets to the held-out participants."""
+    found = {one: made.frechet[one] for one in ("train", *sets) if one in made.frechet}
+    floor = found["train"]["fgd"]
+    draws = _arrays({one: cells["draws"] for one, cells in found.items()})
+    values = {one: cells["fgd"] for one, cells in found.items()}
+    ratios = {one: over(value, floor) for one, value in values.items()}
+    n = found["train"]["n"]
+    return Measure(values, floor, ratios, n=n, draws=draws, floor_draws=draws.get("train"))
+
+
+# The features' JS in other bins, and less its bias
+
+
+def most_bins(js: float, n: int) -> int:
+    """The most bins in which two equal distributions of n windows each have this JS on average."""
+    return int(4.0 * n * js + 1.0)
+
+
+def fewer_bins() -> int:
+    """The number of bins that the paper's smallest JS of a feature allows."""
+    smallest = min(row["js"].mean for row in NUMBERS["features"].values())
+    return most_bins(smallest, PROTOCOL["n_held_out_windows"]["position"])
+
+
+def bias(a: Quantity, b: Quantity, edges: np.ndarray) -> float:
+    """The JS (nats) expected of two samples of this size if both had the same distribution."""
+    counts = [histogram_counts(one.values, edges) for one in (a, b)]
+    n_occupied = int(np.count_nonzero(counts[0] + counts[1]))
+    return (n_occupied - 1) / 8.0 * (1.0 / len(a.values) + 1.0 / len(b.values))
+
+
+def other_bins(
+    real: Windows, synthetic: Mapping[str, Windows], train: Windows, config: EvaluationConfig
+) -> list[dict[str, Any]]:
+    """The features' JS in fewer bins, and in our bins less the bias, as an evaluation's rows."""
+    sets = arrange(real, synthetic, train, config.seed)
+    assert sets.train is not None
+    shown = [sets.real, sets.train, *sets.synthetic]
+    measured = {
+        one.name: feature_quantities(kinematic_features(one.gaze, one.rate_hz), one.group)
+        for one in shown
+    }
+    rng = np.random.default_rng(config.seed + 1)
+    weights = {
+        one.name: draw_weights(one.group.max() + 1, config.n_replicates, rng) for one in shown
+    }
+    rows = []
+    for family, n_bins in {FEWER: fewer_bins(), DEBIASED: BINS["window"]}.items():
+        for number, (name, (title, unit)) in enumerate(FEATURES.items()):
+            of = {one: quantities[number] for one, quantities in measured.items()}
+            of_real = of.pop("real")
+            edges = bins_of(of_real, of["train"], n_bins)
+            js: dict[str, Distance] = {}
+            for one, other in of.items():
+                drawn = (weights["real"], weights[one])
+                found = distances_with_intervals(of_real, other, edges, drawn)["js"]
+                less = bias(of_real, other, edges) if family == DEBIASED else 0.0
+                js[one] = Distance(found.value - less, found.replicates - less)
+            floor = js.pop("train")
+            cells = {
+                one: cell(found, ratio(found.value, floor.value), True) for one, found in js.items()
+            }
+            row = {"floor": floor.value, "floor_draws": floor.replicates, "synthetic": cells}
+            about = {"name": name, "title": title, "family": family, "unit": unit}
+            rows.append({**about, "distances": {"js": row}})
+    return rows
+
+
+# Rows of each table
+
+RowsOf = Iterator[Row]
+Measures = dict[str, Measure]
+
+
+def _list(name: str | None) -> list[str]:
+    return [] if name is None else [name]
+
+
+def _labelled(title: str, unit: str) -> str:
+    return f"{title} ({unit})" if unit else title
+
+
+def _distances(
+    name: str, label: str, of: Measures, sets: Sequence[str], joint: str | None = None
+) -> RowsOf:
+    """KS and JS of one quantity."""
+    for kind, unit in KINDS.items():
+        yield Row(name, kind, label, unit=unit, **of[kind].of(sets, joint=joint))
+
+
+def _joint(made: Artefacts, evaluation: str = "position") -> str | None:
+    """The joint model's set in an evaluation."""
+    return made.plan.joint_sets.get(evaluation)
+
+
+def _position(made: Artefacts) -> Comparison:
+    return Comparison(made.evaluations["position"])
+
+
+def _measures(compared: Comparison, family: str, *names: str, column: str = "{}") -> Measures:
+    """KS and JS of a quantity, or the means over several, by column."""
+    return {
+        column.format(kind): compared.distance(family, names[0], kind)
+        if len(names) == 1
+        else compared.mean(family, names, kind)
+        for kind in KINDS
+    }
+
+
+def features(made: Artefacts) -> RowsOf:
+    """KS and JS of the nine kinematic features, and their means."""
+    compared, sets, joint = _position(made), made.plan.position_sets, _joint(made)
+    for name, (title, _) in FEATURES.items():
+        yield from _distances(name, title, _measures(compared, "features", name), sets, joint)
+    for name, names in {"mean of eight": EIGHT, "mean of nine": list(FEATURES)}.items():
+        yield from _distances(name, name, _measures(compared, "features", *names), sets, joint)
+
+
+def bins(made: Artefacts) -> RowsOf:
+    """The mean JS of features in our bins, in fewer, and less its bias."""
+    compared, sets, joint = _position(made), made.plan.position_sets, _joint(made)
+    ways = {
+        "ours": ("features", f"{BINS['window']} bins"),
+        "fewer": (FEWER, f"{fewer_bins()} bins"),
+        "debiased": (DEBIASED, f"{BINS['window']} bins, less the bias"),
+    }
+    for name, (family, label) in ways.items():
+        for column, names in {"js_8": EIGHT, "js_9": list(FEATURES)}.items():
+            fields = compared.mean(family, names, "js").of(sets, joint=joint)
+            yield Row(name, column, label, unit="nats", **fields)
+
+
+def w1(made: Artefacts) -> RowsOf:
+    """Wasserstein-1 distances of the nine features, each in its own unit."""
+    compared, sets, joint = _position(made), made.plan.position_sets, _joint(made)
+    for name, (title, unit) in FEATURES.items():
+        fields = compared.distance("features", name, "w1").of(sets, joint=joint)
+        yield Row(name, "w1", _labelled(title, unit), unit=unit, **fields)
+
+
+def markov(made: Artefacts) -> RowsOf:
+    """The kinematic Markov baseline by feature, beside the diffusion model."""
+    compared, sets = _position(made), made.plan.position_sets
+    of = {name: _measures(compared, "features", name) for name in EIGHT}
+    of["mean of eight"] = _measures(compared, "features", *EIGHT)
+    for name, measures in of.items():
+        title, unit = FEATURES.get(name, (name, ""))
+        of_sets = compared.set_means("features", name).values
+        yield Row(name, "real", title, of_sets.get("real"), unit=unit)
+        for kind, unit in KINDS.items():
+            columns = {kind: [MARKOV], f"{kind}_model": sets, f"{kind}_joint": _list(_joint(made))}
+            for column, of_column in columns.items():
+                if of_column:
+                    fields = measures[kind].of(of_column, with_floor=False)
+                    yield Row(name, column, title, unit=unit, **fields)
+
+
+def fgd(made: Artefacts) -> RowsOf:
+    """Frechet Gaze Distance of the model and the baselines."""
+    sets, joint = made.plan.position_sets, _list(_joint(made))
+    measure = frechet_measure(made, [*sets, *BASELINES, *joint])
+    yield Row("diffusion", "fgd", "diffusion model", **measure.of(sets))
+    if joint:
+        yield Row("joint", "fgd", "joint model", **measure.of(joint))
+    for name in BASELINES:
+        yield Row(name, "fgd", BASELINE_LABELS[name], **measure.of([name]))
+
+
+def events(made: Artefacts) -> RowsOf:
+    """Means of the I-VT statistics: participants, the reference run, the paper."""
+    compared, plan = _position(made), made.plan
+    for name, (title, unit) in EVENTS.items():
+        of = compared.set_means("events", name)
+        real, train = of.values.get("real"), of.values.get("train")
+        above_train, above_real = (of.above(one) for one in ("train", "real"))
+        floor = percent_above(train, real)
+        columns: dict[str, dict[str, Any]] = {
+            "real": {"ours": real},
+            "train": {"ours": train, "n": compared.n},
+            "generated": of.of([plan.reference]),
+            "generated_seeds": of.of(plan.position_sets, joint=_joint(made)),
+            "above_train": above_train.of([plan.reference], joint=_joint(made)),
+            "above_real": {
+                **above_real.of([plan.reference], joint=_joint(made)),
+                "floor": floor,
+            },
+        }
+        for column, fields in columns.items():
+            of_column = "%" if column.startswith("above") else unit
+            yield Row(name, column, _labelled(title, unit), unit=of_column, **fields)
+
+
+def event_distances(made: Artefacts) -> RowsOf:
+    """KS and JS of the I-VT statistics of the reference run."""
+    compared, sets, joint = _position(made), [made.plan.reference], _joint(made)
+    for name, (title, _) in EVENTS.items():
+        yield from _distances(name, title, _measures(compared, "events", name), sets, joint)
+
+
+def panel(made: Artefacts) -> RowsOf:
+    """The four-metric framework: speed, its autocorrelation, direction, turning angle."""
+    compared, sets = _position(made), made.plan.position_sets
+    of = {
+        name: (f"{title}, JS", compared.distance("directions", name, "js"), "nats")
+        for name, (title, _) in DIRECTIONS.items()
+    }
+    title = "autocorrelation of speed, mean absolute difference to 400 ms"
+    of["autocorrelation"] = (title, compared.scalar("autocorrelation"), "")
+    for name in ("speed", "autocorrelation", "direction", "turning_angle"):
+        label, measure, unit = of[name]
+        yield Row(name, "model", label, unit=unit, **measure.of(sets, joint=_joint(made)))
+        yield Row(name, "markov", label, unit=unit, **measure.of([MARKOV], with_floor=False))
+
+
+def speed(made: Artefacts) -> RowsOf:
+    """What the text says of speed: the decay of its autocorrelation, and its tail."""
+    compared, plan = _position(made), made.plan
+    of = {
+        "decay": ("autocorrelation of speed falls below 1/e (ms)", compared.decay_ms(), "ms"),
+        "tail": (
+            "mean over windows of the highest speed (normalized units per sample)",
+            compared.set_means("features", "max_speed"),
+            "normalized units per sample",
+        ),
+    }
+    columns = {"real": ["real"], "train": ["train"], "model": plan.position_sets}
+    columns |= {"markov": [MARKOV], "joint": _list(_joint(made))}
+    for name, (label, measure, unit) in of.items():
+        for column, sets in columns.items():
+            if sets:
+                yield Row(name, column, label, unit=unit, **measure.of(sets))
+
+
+def sampling(made: Artefacts) -> RowsOf:
+    """DDIM steps, eta and weights of the reference run."""
+    compared, plan = Comparison(made.evaluations["sampling"]), made.plan
+    speed = _measures(compared, "features", "mean_speed")
+    eight = _measures(compared, "features", *EIGHT)
+    other = f"trained to predict {plan.runs[plan.x0].recipe.objective}, mean of eight"
+    for name, label, measures, one in (
+        *((f"steps {n}", f"{n} DDIM steps, mean speed", speed, plan.with_steps(n)) for n in STEPS),
+        *((f"eta {e:g}", f"eta = {e:.1f}, mean of eight", eight, plan.with_eta(e)) for e in ETAS),
+        ("raw", "raw weights of the last epoch, mean speed", speed, plan.raw),
+        ("ema", "averaged weights (EMA) of the last epoch, mean speed", speed, plan.last),
+        ("other", other, eight, plan.x0),
+    ):
+        yield from _distances(name, label, measures, [one])
+
+
+def objective(made: Artefacts) -> RowsOf:
+    """Predicting eps against predicting x0."""
+    plan = made.plan
+    runs = {plan.runs[run].recipe.objective: run for run in (plan.reference, plan.x0)}
+    measure = frechet_measure(made, list(runs.values()))
+    for target, run in sorted(runs.items()):
+        label, loss = f"predicts {target} ({run})", made.histories[run]["best_validation_loss"]
+        yield Row(target, "loss", label, loss, seeds=seeds_of([run]))
+        yield Row(target, "fgd", label, **measure.of([run]))
+
+
+def seeds(made: Artefacts) -> RowsOf:
+    """Each seed of the position model: its loss and the distances of what it generates."""
+    compared, sets = _position(made), made.plan.position_sets
+    measures = _measures(compared, "features", *EIGHT, column="{}_8")
+    measures["fgd"] = frechet_measure(made, sets)
+    for name in ("x_std", "y_std", "x_range", "y_range"):
+        measures |= _measures(compared, "features", name, column=f"{name}_{{}}")
+    for one in [*sets, *_list(_joint(made))]:
+        if one in sets:
+            yield Row(one, "loss", one, **loss_of(made.histories[one], compared.n_draws))
+        for column, measure in measures.items():
+            yield Row(one, column, one, **measure.of([one]))
+    for name, columns in NUMBERS["seeds"].items():
+        yield from (Row(name, column, name) for column in columns)
+
+
+def downstream(made: Artefacts) -> RowsOf:
+    """Predicting the number of fixations: trained on real windows, on synthetic ones, on both."""
+    compared, sets = _position(made), made.plan.position_sets
+
+    def measure(way: str, key: str) -> Measure:
+        return compared.test("tstr", f"{way}_{key}")
+
+    for key in ("r2", "mae"):
+        # The same for every set. Its SD is over folds of participants.
+        sd = measure("trtr", f"{key}_sd").values.get(sets[0])
+        real = {**measure("trtr", key).of(sets[:1]), "sd": sd, "seeds": ()}
+        yield Row("trtr", key, "TRTR (real → real)", **real)
+        for way, label in {"tstr": "synthetic", "aug": "real + synthetic"}.items():
+            fields = measure(way, key).of(sets, with_floor=False, joint=_joint(made))
+            yield Row(way, key, f"{way.upper()} ({label} → real)", **fields)
+        floor, sd = (measure("tstr", one).floor for one in (key, f"{key}_sd"))
+        label = "TSTR with the training participants' windows (floor)"
+        yield Row("floor", key, label, floor, sd, n=compared.n)
+    on_real = measure("trtr", "r2")
+    fields = measure("tstr", "r2").share_of(on_real).of(sets, joint=_joint(made))
+    yield Row("tstr / trtr", "r2", "TSTR / TRTR (%)", unit="%", **fields)
+
+
+def velocity(made: Artefacts) -> RowsOf:
+    """The velocity model: JS, lag-one autocorrelations and spectra."""
+    compared, sets = Comparison(made.evaluations["velocity"]), made.plan.velocity_sets
+    joint = _joint(made, "velocity")
+    titles = {name: title for name, (title, _) in VELOCITY.items()}
+    titles["path_length"] = "reconstructed path length"
+    for name, title in titles.items():
+        measure = compared.distance("velocity", name, "js")
+        yield Row(name, "js", title, unit="nats", **measure.of(sets, joint=joint))
+        for column in ("rho1", "psd") if name in TEMPORAL else ():
+            fields = compared.scalar(f"{column}_{name}").of(sets, joint=joint)
+            yield Row(name, column, title, **fields)
+    spectrum = np.array(compared.evaluation["curves"]["speed_spectrum"]["sets"]["real"])
+    white = float(np.abs(spectrum - spectrum.mean()).mean())
+    yield Row("speed", "white", titles["speed"], white, n=compared.n)
+    fields = compared.mean("velocity", list(VELOCITY), "js").of(sets, joint=joint)
+    yield Row("mean of five", "js", "mean of five (without path length)", unit="nats", **fields)
+
+
+def velocity_seeds(made: Artefacts) -> RowsOf:
+    """Each seed of the velocity model: its loss and the distances of what it generates."""
+    compared, sets = Comparison(made.evaluations["velocity"]), made.plan.velocity_sets
+    measures = {"js_5": compared.mean("velocity", list(VELOCITY), "js")}
+    for name in (*VELOCITY, "path_length"):
+        measures[f"{name}_js"] = compared.distance("velocity", name, "js")
+    for one in [*sets, *_list(_joint(made, "velocity"))]:
+        if one in sets:
+            yield Row(one, "loss", one, **loss_of(made.histories[one], compared.n_draws))
+        for column, measure in measures.items():
+            yield Row(one, column, one, **measure.of([one]))
+
+
+def training(made: Artefacts) -> RowsOf:
+    """Each network: losses, epochs, wall time."""
+    plan = made.plan
+    for run, planned in plan.runs.items():
+        history, seconds = made.histories[run], made.histories[run]["seconds"]
+        ours = {
+            "objective": history["objective"],
+            "epochs": history["epochs"],
+            "loss": history["best_validation_loss"],
+            "epoch": history["best_epoch"],
+            "training_loss": history["training_loss_at_best"],
+            "minutes": None if seconds is None else seconds / 60.0,
+            "device": history["gpu"] or history["device"],
+            "parameters": history["n_parameters"],
+        }
+        theirs = _published_training(plan, run)
+        n = made.about[plan.representation_of(run)]["n_real_windows"]
+        counts: dict[str, Any] = {"n": n, "seeds": [planned.seed]}
+        for column, value in ours.items():
+            row = Row(run, column, run, value, paper=theirs.get(column), **counts)
+            if column == "minutes":
+                row = replace(row, unit="min", note="not recorded" if value is None else "")
+            yield row
+    runs, label = plan.position_sets, "position, mean of seeds"
+    loss, sd = mean_and_sd(made.histories[run]["best_validation_loss"] for run in runs)
+    mean = Row("position", "loss", label, loss, sd, seeds=seeds_of(runs))
+    best, best_sd = TEXT["best_validation_loss"]
+    is_papers = plan.position.objective == "eps"
+    yield replace(mean, paper=best, paper_sd=best_sd) if is_papers else mean
+
+
+def _published_training(plan: Plan, run: str) -> dict[str, float]:
+    """The paper's numbers of this run: of seed 123, of the reference or of the ablation."""
+    target = plan.runs[run].recipe.objective
+    numbers: dict[str, float] = {}
+    if run in (plan.reference, plan.x0):
+        numbers["loss"] = NUMBERS["objective"][target]["loss"].mean
+    elif run == "position-123" and target == "eps":
+        numbers["loss"] = NUMBERS["seeds"]["paper, seed 123"]["loss"].mean
+    if run == plan.reference and target == "eps":
+        numbers["epoch"] = TEXT["reference_epoch"]
+        numbers["training_loss"] = TEXT["reference_training_loss"]
+    return numbers
+
+
+def beyond(made: Artefacts) -> RowsOf:
+    """What the paper did not measure: ratios to the floor, classifiers, memorisation."""
+    plan, position = made.plan, Comparison(made.evaluations["position"])
+    velocity = Comparison(made.evaluations["velocity"])
+    beside = [plan.joint_sets["velocity"]] if plan.joint_sets else []
+    for name, label, compared, sets in (
+        ("position", "position model", position, plan.position_sets),
+        *((one, "joint model", position, [one]) for one in plan.named(["joint"])),
+        *((one, BASELINE_LABELS[one], position, [one]) for one in BASELINES),
+        ("velocity", "velocity model", velocity, plan.velocity_sets),
+        *((one, "joint model, as the velocity model", velocity, [one]) for one in beside),
+    ):
+        yield Row(name, "ratio_overall", label, **compared.ratio(None).of(sets))
+        for family in FAMILIES:
+            yield Row(name, f"ratio_{family}", label, **compared.ratio(family).of(sets))
+        for key, test in TESTS.items():
+            yield Row(name, key, label, **compared.test(test, key).of(sets))
+
+
+ROWS: dict[str, Callable[[Artefacts], RowsOf]] = {
+    rows.__name__.replace("_", "-"): rows
+    for rows in (
+        *(features, bins, w1, markov, fgd, events, event_distances, panel, speed, sampling),
+        *(objective, seeds, downstream, velocity, velocity_seeds, training, beyond),
+    )
+}
+
+
+# Tables
 
 
 @dataclass(frozen=True)
@@ -42,8 +964,6 @@ class Table:
     evaluations: Sequence[str] = ()
     fgd: Sequence[str] = ()
     runs: Sequence[str] = ()
-    levels: Sequence[str] = ()
-    bounds: Sequence[str] = ()
 
     def required(self, plan: Plan) -> Required:
         """The artefacts that it is built from."""
@@ -52,15 +972,13 @@ class Table:
             "evaluations": list(self.evaluations),
             "frechet": ["train", *sets] if sets else [],
             "histories": plan.named(self.runs),
-            "levels": plan.named(self.levels),
-            "bounds": plan.named(self.bounds),
         }
 
     def described(self, plan: Plan) -> dict[str, Any]:
         """What results.json says of it beside its rows."""
         values = {
             "reference": plan.reference,
-            "whole": plan.whole[0],
+            "whole": plan.position_sets[-1],
             "steps": plan.position.sampling_steps,
             "eta": f"{plan.position.eta:g}",
             "objective": plan.position.objective,
@@ -81,63 +999,14 @@ def requirements(plan: Plan, names: Sequence[str]) -> Required:
     parts = [TABLES[name].required(plan) for name in names]
     return {
         kind: list(dict.fromkeys(name for part in parts for name in part[kind]))
-        for kind in ("evaluations", "frechet", "histories", "levels", "bounds")
+        for kind in ("evaluations", "frechet", "histories")
     }
 
 
-def make_results(made: Artefacts, only: Sequence[str] = ()) -> dict[str, Any]:
-    """The tables of these names that can be built, and the verdicts, as plain values.
-
-    only: all tables if it is empty.
-    """
-    names = [name for name in only or TABLES if made.has(TABLES[name].required(made.plan))]
-    rows = rows_of(made, names)
-    results = {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "about": _about(made),
-        "tables": {name: TABLES[name].described(made.plan) for name in names},
-        "rows": [row.to_json() for row in rows.values()],
-        "claims": evaluate_claims(rows),
-    }
-    plain: dict[str, Any] = json.loads(json.dumps(results, allow_nan=False))
-    return plain
-
-
-def rows_of(made: Artefacts, names: Sequence[str]) -> dict[tuple[str, str, str], Row]:
+def rows_of(made: Artefacts, names: Sequence[str]) -> dict[Key, Row]:
     """The rows of tables beside the paper's numbers, with their bootstrap replicates, by key."""
     return {
         (name, row.row, row.column): row.beside_paper(name)
         for name in names
-        for row in (ROWS | FURTHER_ROWS)[name](made)
+        for row in ROWS[name](made)
     }
-
-
-def _about(made: Artefacts) -> dict[str, Any]:
-    plan = made.plan
-    return {
-        **made.about,
-        "plan": plan.name,
-        "seeds": {"position": list(plan.position.seeds), "velocity": list(plan.velocity.seeds)},
-        "reference": plan.reference,
-        "n_compared": {name: one["about"]["n_common"] for name, one in made.evaluations.items()},
-        "settings": plan.to_json(),
-        "choices": {
-            "js_bins": next((one["about"]["bins"] for one in made.evaluations.values()), None),
-            "markov_smoothing_cells": SMOOTHING_CELLS,
-            "fixation_threshold": IVT_THRESHOLD,
-        },
-        "median_step": _median_step(made),
-    }
-
-
-def _median_step(made: Artefacts) -> float | None:
-    """The held-out participants' median motion per sample, normalized, from their log-speeds."""
-    for evaluation in made.evaluations.values():
-        row = Comparison(evaluation).quantity("velocity", "log_speed")
-        if row is not None:
-            edges, density = (np.array(row["histogram"][key]) for key in ("edges", "real"))
-            share = np.cumsum(density) / density.sum()
-            median = np.interp(0.5, [0.0, *share], edges)
-            return float(np.exp(median)) / float(made.about["rate_hz"])
-    return None

@@ -19,7 +19,7 @@ from gazediffusion.cli import app, progress
 from gazediffusion.data.simulation import write_simulation
 from gazediffusion.errors import GazeError
 from gazediffusion.plotting import style
-from gazediffusion.reproduction import reproduction
+from gazediffusion.reproduction import build
 from gazediffusion.reproduction.figures import FIGURES
 from gazediffusion.reproduction.page import render
 from gazediffusion.reproduction.plan import BASELINES, PAPER, TINY, Plan
@@ -41,7 +41,7 @@ SMALL = replace(
 @pytest.fixture(scope="module", autouse=True)
 def small_plan() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reproduction, "TINY", SMALL)
+        patch.setattr(build, "TINY", SMALL)
         yield
 
 
@@ -78,7 +78,7 @@ def results_of(folder: Path) -> dict[str, Any]:
 
 
 def parts(folder: Path) -> dict[Path, int]:
-    kinds = ("windows", "runs", "sets", "features", "histories", "levels", "evaluations")
+    kinds = ("windows", "runs", "sets", "features", "histories", "evaluations")
     return {
         path: path.stat().st_mtime_ns
         for kind in kinds
@@ -139,9 +139,7 @@ def test_a_lost_set_is_built_again_the_same_and_nothing_else(made: Path, tmp_pat
 
 def test_one_run_is_trained_alone_with_its_sets(made: Path, tmp_path: Path) -> None:
     folder = tmp_path / "copy"
-    ignored = shutil.ignore_patterns(
-        "runs", "sets", "histories", "levels", "evaluations", "results"
-    )
+    ignored = shutil.ignore_patterns("runs", "sets", "histories", "evaluations", "results")
     shutil.copytree(made, folder, ignore=ignored)
     name = SMALL.velocity_sets[-1]
     assert run("--tiny", "-o", folder, "--run", name).exit_code == 0
@@ -160,10 +158,10 @@ def test_sets_without_their_runs_are_enough(made: Path, tmp_path: Path) -> None:
     """The sets of a GPU machine are evaluated on a laptop without the weights."""
     folder = tmp_path / "copy"
     shutil.copytree(made, folder, ignore=shutil.ignore_patterns("runs", "evaluations", "results"))
-    assert run("--tiny", "-o", folder, "--only", "features", "--only", "levels").exit_code == 0
+    assert run("--tiny", "-o", folder, "--only", "features", "--only", "velocity").exit_code == 0
     assert not (folder / "runs").exists()
     results = results_of(folder)
-    assert list(results["tables"]) == ["features", "levels"]
+    assert list(results["tables"]) == ["features", "velocity"]
     kept = [row for row in results_of(made)["rows"] if row["table"] in results["tables"]]
     assert results["rows"] == kept
 
@@ -258,7 +256,7 @@ def test_a_folder_of_an_older_version_is_resumed(made: Path, tmp_path: Path) -> 
 def test_so_far_writes_what_the_runs_at_hand_allow(made: Path, tmp_path: Path) -> None:
     folder = tmp_path / "copy"
     shutil.copytree(made, folder, ignore=shutil.ignore_patterns("results", "evaluations"))
-    for kind in ("runs", "sets", "histories", "levels"):
+    for kind in ("runs", "sets", "histories"):
         for path in (folder / kind).iterdir():
             name = path.name.partition(".")[0] if kind != "runs" else path.name
             if name.startswith(("position-123", "position-2024", "x0")):
@@ -267,13 +265,13 @@ def test_so_far_writes_what_the_runs_at_hand_allow(made: Path, tmp_path: Path) -
     results = results_of(folder)
     assert results["about"]["seeds"]["position"] == [42]
     assert results["about"]["not_yet_run"] == ["position-123", "position-2024", "x0-42"]
-    assert {"features", "fgd", "velocity", "levels"} <= set(results["tables"])
+    assert {"features", "fgd", "velocity"} <= set(results["tables"])
     assert not {"sampling", "objective", "training"} & set(results["tables"])
     page = (folder / "results" / "README.md").read_text()
     assert "Not yet run: position-123, position-2024, x0-42" in page
     assert not (folder / "runs" / "position-123").exists()
     # With the others there, no artefact of the smaller reproduction is taken for theirs.
-    for kind in ("runs", "sets", "histories", "levels"):
+    for kind in ("runs", "sets", "histories"):
         shutil.copytree(made / kind, folder / kind, dirs_exist_ok=True)
     assert run("--tiny", "-o", folder, "--only", "features").exit_code == 0
     kept = [row for row in results_of(made)["rows"] if row["table"] == "features"]
