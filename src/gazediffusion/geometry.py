@@ -187,6 +187,15 @@ class Screen:
         width_cm, height_cm = parse_size(cm, "screen_cm") if cm is not None else (None, None)
         return cls(round(width_px), round(height_px), width_cm, height_cm, distance_cm)
 
+    def as_given(self) -> dict[str, Any]:
+        """What `parse` makes this screen of, by the names of the options."""
+        is_known = self.width_cm is not None and self.height_cm is not None
+        return {
+            "screen": f"{self.width_px}x{self.height_px}",
+            "screen_cm": f"{self.width_cm:g}x{self.height_cm:g}" if is_known else None,
+            "distance_cm": self.distance_cm,
+        }
+
     @classmethod
     def from_bids(cls, fields: Mapping[str, Any]) -> Screen | None:
         """Read what `to_bids` writes; None when the resolution is missing or not two numbers."""

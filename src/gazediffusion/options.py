@@ -19,7 +19,7 @@ from dataclasses import Field, dataclass, field, fields, replace
 from inspect import Parameter, Signature, signature
 from numbers import Real
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args, get_origin
 
 from gazediffusion.errors import GazeError, suggestion
 
@@ -74,14 +74,34 @@ class Options:
             if value is not None:
                 _require(one, value, hint_of(type(self), one))
 
-    @classmethod
-    def of(cls, options: Self | None, given: Mapping[str, Any]) -> Self:
-        """Options, or the defaults, with what is given by name in their place."""
-        known = [one.name for one in fields(cls)]
-        for name in given:
-            if name not in known:
-                raise GazeError(f"there is no option `{name}`", remedy=suggestion(name, known))
-        return cls(**given) if options is None else replace(options, **given)
+
+def grouped(
+    options: Sequence[Options], given: Mapping[str, Any], *kinds: type[Options]
+) -> list[Any]:
+    """One group of options of each kind: that of `options`, with what is given by name.
+
+    >>> from gazediffusion.settings import Filling, Sampled
+    >>> [one.draws if isinstance(one, Filling) else one.quality for one in grouped(
+    ...     [Filling(seed=3)], {"draws": 2}, Filling, Sampled)]
+    [2, 'default']
+    """
+    made = [next((one for one in options if type(one) is kind), kind()) for kind in kinds]
+    names = [{one.name for one in fields(kind)} for kind in kinds]
+    for name in given:
+        if not any(name in of_kind for of_kind in names):
+            known = sorted(set().union(*names))
+            raise GazeError(f"there is no option `{name}`", remedy=suggestion(name, known))
+    return [
+        replace(one, **{name: value for name, value in given.items() if name in of_kind})
+        for one, of_kind in zip(made, names, strict=True)
+    ]
+
+
+def stated(options: Options) -> dict[str, Any]:
+    """The options that differ from their defaults."""
+    values = {one.name: getattr(options, one.name) for one in fields(options)}
+    defaults = {one.name: one.default for one in fields(options)}
+    return {name: value for name, value in values.items() if value != defaults[name]}
 
 
 def declared(group: type[Options]) -> list[Field[Any]]:

@@ -252,7 +252,7 @@ class PrepareConfig(Splitting):
         kind=tuple[str, ...],
         parse=renamed,
     )
-    cleaning: CleaningConfig = field(default_factory=CleaningConfig)
+    cleaning: CleaningConfig | None = None
     off_screen_share: float = option(
         OFF_SCREEN_SHARE,
         "Drop windows with this share off the screen.",
@@ -445,7 +445,14 @@ class Filling(Options):
     task: str | None = option(
         None, "Task that the model is given; default: the recording's own if the model has it."
     )
-    cleaning: CleaningConfig = field(default_factory=CleaningConfig)
+    cleaning: CleaningConfig | None = None
+
+
+@dataclass(frozen=True)
+class Labelling(Options):
+    """What is lost in recordings that are labelled, and thus noise."""
+
+    cleaning: CleaningConfig | None = None
 
 
 @dataclass(frozen=True)
@@ -476,7 +483,7 @@ class Augmenting(Splitting):
         panel="Split",
         kind=tuple[str, ...],
     )
-    cleaning: CleaningConfig = field(default_factory=CleaningConfig)
+    cleaning: CleaningConfig | None = None
     losses: bool = option(False, "Add blinks and losses of the eye.")
     labels: bool | None = option(
         None, "Add the event class of each sample; default: if the study has labels."

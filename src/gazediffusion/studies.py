@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import Any
 
+from gazediffusion.data.reading import Recordings, cleaned_as, read
 from gazediffusion.generation.augmented_sets import AugmentedSet, write_augmented
 from gazediffusion.generation.filled_sets import FilledSet, write_filled
 from gazediffusion.generation.labelled_sets import LabelledSet, write_labelled
 from gazediffusion.generation.recording_sets import Total
-from gazediffusion.generation.settings import (
-    AugmentingSettings,
-    FillingSettings,
-    LabellingSettings,
-)
 from gazediffusion.generation.study import OnRecording
 from gazediffusion.model import Model, load
-
-if TYPE_CHECKING:
-    from gazediffusion.data.reading import Recordings
+from gazediffusion.options import Options, grouped
+from gazediffusion.settings import Augmenting, Computing, Filling, Labelling, Sampled
 
 
 def fill(
     recordings: Recordings | Path | str,
     output: Path | str,
     model: Model | Path | str = "default",
-    *,
+    *options: Options,
     begin: Total = lambda n_windows: lambda done: None,
     overwrite: bool = False,
-    **settings: Unpack[FillingSettings],
+    **given: Any,
 ) -> FilledSet:
     """Write recordings with their gaps filled by a steerable model; known samples are kept.
 
@@ -44,22 +39,21 @@ def fill(
     >>> filled.counts.gaps, filled.counts.filled
     (8, 8)
     """
-    from gazediffusion.data.reading import read
-
-    given = read(recordings) if isinstance(recordings, Path | str) else recordings
-    loaded = model if isinstance(model, Model) else load(model)
-    return write_filled(loaded.filler(**settings), given, output, begin, overwrite)
+    filling, sampled = grouped(options, given, Filling, Sampled)
+    recordings, loaded = _given(recordings, model)
+    filler = loaded.filler(cleaned_as(filling, recordings), sampled)
+    return write_filled(filler, recordings, output, begin, overwrite)
 
 
 def augment(
     recordings: Recordings | Path | str,
     output: Path | str,
     model: Model | Path | str = "default",
-    *,
+    *options: Options,
     begin: Total = lambda n_windows: lambda done: None,
     on_recording: OnRecording = lambda recording: None,
     overwrite: bool = False,
-    **settings: Unpack[AugmentingSettings],
+    **given: Any,
 ) -> AugmentedSet:
     """Write synthetic recordings in the style of each participant of a study who is not held out.
 
@@ -76,22 +70,20 @@ def augment(
     >>> {one.participant for one in gd.read("more")}  # participant 02 is held out
     {'01-synthetic-1'}
     """
-    from gazediffusion.data.reading import read
-
-    given = read(recordings) if isinstance(recordings, Path | str) else recordings
-    loaded = model if isinstance(model, Model) else load(model)
-    augmenter = loaded.augmenter(**settings)
-    return write_augmented(augmenter, given, output, begin, on_recording, overwrite)
+    augmenting, sampled = grouped(options, given, Augmenting, Sampled)
+    recordings, loaded = _given(recordings, model)
+    augmenter = loaded.augmenter(cleaned_as(augmenting, recordings), sampled)
+    return write_augmented(augmenter, recordings, output, begin, on_recording, overwrite)
 
 
 def label(
     recordings: Recordings | Path | str,
     output: Path | str,
     model: Model | Path | str = "default",
-    *,
+    *options: Options,
     begin: Total = lambda n_windows: lambda done: None,
     overwrite: bool = False,
-    **settings: Unpack[LabellingSettings],
+    **given: Any,
 ) -> LabelledSet:
     """Write recordings with the event class of every sample, by a model with labels.
 
@@ -104,8 +96,15 @@ def label(
     >>> next(iter(gd.read("labelled"))).labels.shape  # 1 fixation, 2 saccade, 3 pursuit, 4 noise
     (4500,)
     """
-    from gazediffusion.data.reading import read
+    labelling, computing = grouped(options, given, Labelling, Computing)
+    recordings, loaded = _given(recordings, model)
+    labeller = loaded.labeller(cleaned_as(labelling, recordings), computing)
+    return write_labelled(labeller, recordings, output, begin, overwrite)
 
-    given = read(recordings) if isinstance(recordings, Path | str) else recordings
-    loaded = model if isinstance(model, Model) else load(model)
-    return write_labelled(loaded.labeller(**settings), given, output, begin, overwrite)
+
+def _given(
+    recordings: Recordings | Path | str, model: Model | Path | str
+) -> tuple[Recordings, Model]:
+    """Recordings and a model, read and loaded where a path or a name is given."""
+    read_ = read(recordings) if isinstance(recordings, Path | str) else recordings
+    return read_, model if isinstance(model, Model) else load(model)

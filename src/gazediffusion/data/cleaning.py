@@ -87,10 +87,10 @@ class CleanRecording:
 
 
 def clean(
-    recording: Recording, config: CleaningConfig, screen: Screen | None = None
+    recording: Recording, config: CleaningConfig | None = None, screen: Screen | None = None
 ) -> CleanRecording:
     """Mark every sample of the chosen eye as valid or not; speed needs the screen."""
-    screen = screen or recording.screen
+    config, screen = config or CleaningConfig(), screen or recording.screen
     eye = choose_eye(recording, config.eye)
     time_ms = recording.time_ms
     gaze = recording.gaze_px[eye]

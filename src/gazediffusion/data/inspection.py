@@ -16,7 +16,7 @@ from gazediffusion.data.plausibility import ImplausibleError, Plausibility
 from gazediffusion.data.preparing import window_starts
 from gazediffusion.data.quality import Quality
 from gazediffusion.data.readers import Source
-from gazediffusion.data.reading import Recordings, sources_of
+from gazediffusion.data.reading import Recordings, cleaned_as, sources_of
 from gazediffusion.data.recordings import Fact, Recording
 from gazediffusion.data.resampling import read_clock
 from gazediffusion.data.segments import clean_segments
@@ -71,7 +71,7 @@ def inspect(
     >>> found.task, len(found.participants), found.n_trials, found.minutes
     ('free_viewing', 3, 3, 1.5)
     """
-    config = config or PrepareConfig()
+    config = cleaned_as(config or PrepareConfig(), recordings)
     summaries: dict[tuple[str, str], TaskSummary] = {}
     plausibility = Plausibility()
     notes: set[str] = set()

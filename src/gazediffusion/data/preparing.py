@@ -21,7 +21,7 @@ from gazediffusion.data.building import (
     window_starts,
 )
 from gazediffusion.data.readers import Source
-from gazediffusion.data.reading import Recordings, sources_of
+from gazediffusion.data.reading import Recordings, cleaned_as, sources_of
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.targets import RecordedTargets
 from gazediffusion.data.windows import Windows
@@ -81,7 +81,7 @@ def prepare(
     ...     prepare(read(f"{folder}/study"), PrepareConfig(seconds=2))
     Windows(54 of 2 s at 250 Hz, participants: 3, tasks: free_viewing)
     """
-    config = config or PrepareConfig()
+    config = cleaned_as(config or PrepareConfig(), recordings)
     sources = sources_of(recordings)
     given = None
     if targets is not None:

@@ -1,43 +1,35 @@
 """Reading recordings: files, folders or public datasets as one lazy collection.
 
-Nothing is read before the collection is iterated, and memory then holds one file.
+Nothing is read before the collection is iterated, and memory then holds one file. How they are
+read is stated by options, or once for all by a `study.yaml` beside them.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypedDict, Unpack, cast
+from typing import Any, TypeVar, cast
 
 from gazediffusion.data.adapters import frames, mne, pymovements
 from gazediffusion.data.plausibility import Plausibility
 from gazediffusion.data.readers import Reader, ReadOptions, Source, find_sources
 from gazediffusion.data.recordings import Recording
+from gazediffusion.data.study import with_study
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Floats, Origin, Screen, Unit
+from gazediffusion.geometry import Floats
+from gazediffusion.options import grouped
+from gazediffusion.settings import (
+    Augmenting,
+    Filling,
+    Labelling,
+    PrepareConfig,
+    Reading,
+    names_of,
+)
 
-
-class ReadSettings(TypedDict, total=False):
-    """What is said of files that are read.
-
-    screen: of files that do not state theirs; override_screen: also of those that state another.
-    columns: names of a table's columns, as {"x": "GazeX"} or "x=GazeX". unit: px, deg or norm.
-    origin: top-left, center, center-up or bottom-left. source_rate_hz: of tables without a time
-    column.
-    participant_pattern: a regular expression that finds the participant in a path. data_dir: where
-    public datasets are kept.
-    """
-
-    screen: Screen | None
-    override_screen: bool
-    columns: Mapping[str, str] | str | None
-    unit: Unit | None
-    origin: Origin | None
-    source_rate_hz: float | None
-    participant_pattern: str | None
-    data_dir: Path | str | None
+Cleaned = TypeVar("Cleaned", PrepareConfig, Filling, Augmenting, Labelling)
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,6 +50,8 @@ class Recordings:
     """
 
     sources: tuple[Source, ...]
+    reading: Reading = field(default_factory=Reading)
+    study: Path | None = None  # the study.yaml that was used
 
     def __iter__(self) -> Iterator[Recording]:
         plausibility = Plausibility()
@@ -126,16 +120,13 @@ class _InMemory(Source):
 
 
 def read(
-    paths: str | Path | Sequence[str | Path],
-    *,
-    format: str = "auto",
-    **settings: Unpack[ReadSettings],
+    paths: str | Path | Sequence[str | Path], reading: Reading | None = None, **given: Any
 ) -> Recordings:
     """Find recordings at files, folders, globs or `pymovements:NAME`; they are read when iterated.
 
-    URLs (`s3://`, `gs://`, `memory://`) are fetched first, into a temporary folder.
-    format: of all files; auto recognises each. settings: what is said of the files, as `screen`,
-    `columns`, `unit` and `origin`; see `ReadSettings`.
+    URLs (`s3://`, `gs://`, `memory://`) are fetched first, into a temporary folder. given: what is
+    said of the files, as `screen`, `columns`, `unit` and `origin`; see `Reading`. A `study.yaml` in
+    the folder of the recordings states the same by the same names; what is given here overrides it.
 
     >>> import tempfile
     >>> from gazediffusion.data.simulation import SimulationConfig, write_simulation
@@ -146,36 +137,31 @@ def read(
     ...     print(recordings, [(one.participant, len(one)) for one in recordings])
     Recordings(2 files: eyelink-asc) [('01', 1500), ('02', 1500)]
     """
-    given = [paths] if isinstance(paths, str | Path) else list(paths)
-    return Recordings(tuple(find_sources(given, read_options(settings), format)))
+    listed = [paths] if isinstance(paths, str | Path) else list(paths)
+    (reading,) = grouped([reading] if reading else [], given, Reading)
+    reading, study = with_study(listed, reading, given)
+    sources = find_sources(listed, read_options(reading), reading.input_format)
+    return Recordings(tuple(sources), reading, study)
 
 
-def read_options(settings: ReadSettings) -> ReadOptions:
-    """The settings of `read`, checked."""
-    data_dir, columns = settings.get("data_dir"), settings.get("columns") or {}
+def read_options(reading: Reading) -> ReadOptions:
+    """What readers are told of the files."""
     return ReadOptions(
-        screen=settings.get("screen"),
-        override_screen=settings.get("override_screen", False),
-        columns=_column_names(columns) if isinstance(columns, str) else columns,
-        unit=settings.get("unit"),
-        origin=settings.get("origin"),
-        source_rate_hz=settings.get("source_rate_hz"),
-        participant_pattern=settings.get("participant_pattern"),
-        data_dir=None if data_dir is None else Path(data_dir),
+        screen=reading.given_screen(),
+        override_screen=reading.override_screen,
+        columns=names_of(reading.columns or {}),
+        unit=reading.unit,
+        origin=reading.origin,
+        source_rate_hz=reading.source_rate_hz,
+        participant_pattern=reading.participant_pattern,
+        data_dir=None if reading.data_dir is None else Path(reading.data_dir),
     )
 
 
-def _column_names(text: str) -> dict[str, str]:
-    """`x=GazeX,y=GazeY` as a mapping."""
-    names: dict[str, str] = {}
-    for pair in text.split(","):
-        if not pair.strip():
-            continue
-        word, equals, column = pair.partition("=")
-        if not equals or not word.strip() or not column.strip():
-            raise GazeError(f"`columns` must look like x=GazeX,y=GazeY,t=Time, not {text!r}")
-        names[word.strip()] = column.strip()
-    return names
+def cleaned_as(config: Cleaned, recordings: Recordings | Sequence[Source]) -> Cleaned:
+    """Settings whose cleaning is that of the recordings, where they state none themselves."""
+    reading = recordings.reading if isinstance(recordings, Recordings) else Reading()
+    return replace(config, cleaning=config.cleaning or reading.cleaning)
 
 
 def sources_of(recordings: Recordings | Sequence[Source]) -> Sequence[Source]:

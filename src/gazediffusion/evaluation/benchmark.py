@@ -32,9 +32,6 @@ from gazediffusion.evaluation.set_tests import Progress
 from gazediffusion.evaluation.summary import UNLABELLED
 from gazediffusion.version import __version__
 
-if TYPE_CHECKING:
-    from gazediffusion.data.reading import ReadSettings
-
 Floats = NDArray[np.float64]
 
 N_REPLICATES = 500
@@ -62,7 +59,7 @@ def benchmark(
     real: Windows | Path | str | None = None,
     deep: DeepConfig | None = None,
     progress: Progress = lambda name: None,
-    **settings: Unpack[ReadSettings],
+    **reading: Any,
 ) -> BenchmarkRow:
     """Evaluate a generator's windows against held-out participants, with the real-vs-real floor.
 
@@ -73,7 +70,7 @@ def benchmark(
     version: of the definitions; by default the newest.
     real: a windows file of recordings, for the deep two-sample test of networks trained for this
         set; deep: other settings than `DEEP`, which rows of one table share.
-    settings: of recordings, as in `read`.
+    reading: of recordings, as in `read`.
 
     >>> import gazediffusion as gd
     >>> walks = np.random.default_rng(0).normal(0, 0.01, (300, 2, 2000)).cumsum(axis=-1).clip(-1, 1)
@@ -90,7 +87,7 @@ def benchmark(
 
         name = name or Path(windows).stem
         progress(f"reading {windows}")
-        windows = read_synthetic(windows, definition.like, definition.n_windows, settings, progress)
+        windows = read_synthetic(windows, definition.like, definition.n_windows, reading, progress)
     row = row_of(definition, windows, name or "synthetic", progress)
     row = replace(row, trained_on=trained_on, link=link)
     if real is None:

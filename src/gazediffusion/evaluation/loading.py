@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from gazediffusion.evaluation.result import ALL, Evaluation
 from gazediffusion.evaluation.set_loading import (
     load_set,
     loaded_model,
-    options_of,
 )
 from gazediffusion.evaluation.set_names import named_sets
 from gazediffusion.evaluation.set_tests import FeatureMap, Progress
@@ -38,12 +37,11 @@ from gazediffusion.evaluation.summary import (
     Like,
     find_summary,
 )
-from gazediffusion.settings import EvaluationConfig
+from gazediffusion.options import grouped
+from gazediffusion.settings import EvaluationConfig, Reading
 from gazediffusion.storage import fetched, is_remote
 
 if TYPE_CHECKING:
-    from gazediffusion.data.readers import ReadOptions
-    from gazediffusion.data.reading import ReadSettings
     from gazediffusion.models.checkpoint import Run
 
 MIN_PARTICIPANTS = 3
@@ -62,7 +60,7 @@ def evaluate_files(
     feature_model: Path | str | None = None,
     with_membership: bool = False,
     progress: Progress = lambda name: None,
-    **settings: Unpack[ReadSettings],
+    **given: Any,
 ) -> Evaluation:
     """Evaluate files, run folders and packaged models against real gaze.
 
@@ -77,7 +75,7 @@ def evaluate_files(
     split_seed: holds out other participants than the windows file does.
     feature_model: a position model, for the Frechet Gaze Distance.
     with_membership: also attack the models among the sets (`membership`).
-    settings: of recordings, as in `read`; `participant_pattern` is of the real ones, and synthetic
+    given: of recordings, as in `read`; `participant_pattern` is of the real ones, and synthetic
         sets of this package, which state everything themselves, need none of them.
 
     >>> import gazediffusion as gd
@@ -96,13 +94,13 @@ def evaluate_files(
     reference = None if reference is None else _local_copy(reference)
     if n is not None and n < MIN_WINDOWS:
         raise GazeError(f"`n` must be {MIN_WINDOWS} or more for an evaluation, not {n}")
-    options = options_of(settings)
+    (reading,) = grouped([], given, Reading)
 
     def read_sets(like: Like, base: Windows | None) -> dict[str, Windows]:
         sets = {}
         for name, path in synthetic.items():
             progress(f"reading {name}")
-            sets[name] = load_set(path, "synthetic", like, options, n, base, progress)
+            sets[name] = load_set(path, "synthetic", like, reading, n, base, progress)
         return sets
 
     if real is None:
@@ -117,7 +115,7 @@ def evaluate_files(
     if summary is not None:
         raise GazeError("`summary` is for comparing without `real`", remedy="give one of them")
     progress(f"reading {errors.shown(real)}")
-    held_out, training = _real_sides(real, reference, split_seed, options)
+    held_out, training = _real_sides(real, reference, split_seed, reading)
     require_windows("the real windows", held_out)
     network = _feature_model(feature_model, synthetic, held_out.rate_hz)
     parts: dict[str, Any] = {}
@@ -188,7 +186,7 @@ def _real_sides(
     real: Path | str,
     reference: Path | str | None,
     split_seed: int | None,
-    read_options: ReadOptions | None,
+    reading: Reading,
 ) -> tuple[Windows, Windows | None]:
     """The held-out and the training participants' windows."""
     is_windows_file = Path(real).suffix == ".safetensors"
@@ -197,12 +195,12 @@ def _real_sides(
             raise GazeError("`split_seed` needs a windows file as `real`, and no `reference`")
         windows = split_again(Windows.load(real), split_seed)
         return windows.held_out, windows.train
-    held_out = load_set(real, "real", read_options=read_options)
+    held_out = load_set(real, "real", reading=reading)
     if reference is None and is_windows_file and held_out.validation:
         reference = real
     if reference is None:
         return held_out, None
-    return held_out, load_set(reference, "reference", held_out, read_options)
+    return held_out, load_set(reference, "reference", held_out, reading)
 
 
 def _parts(

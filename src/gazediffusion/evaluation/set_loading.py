@@ -8,10 +8,10 @@ said to be. How recordings of either side become windows: recorded_sets.py.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from gazediffusion.data.export.card import read_card
 from gazediffusion.data.export.npz import read_npz
@@ -33,10 +33,11 @@ from gazediffusion.evaluation.set_tests import Progress
 from gazediffusion.evaluation.summary import UNLABELLED, Like, summary_tasks
 from gazediffusion.geometry import Screen
 from gazediffusion.models.pretrained import load_model
+from gazediffusion.options import grouped
+from gazediffusion.settings import Reading
 
 if TYPE_CHECKING:
-    from gazediffusion.data.readers import ReadOptions, Source
-    from gazediffusion.data.reading import ReadSettings
+    from gazediffusion.data.readers import Source
     from gazediffusion.models.checkpoint import Run
 
 Side = Literal["real", "reference", "synthetic"]
@@ -46,7 +47,7 @@ def load_set(
     path: Path | str,
     side: Side,
     like: Like | None = None,
-    read_options: ReadOptions | None = None,
+    reading: Reading | None = None,
     n: int | None = None,
     reference: Windows | None = None,
     progress: Progress = lambda name: None,
@@ -55,7 +56,7 @@ def load_set(
 
     like: the real windows, or a summary of them, whose rate and length recordings are brought to.
     n, reference: how many windows a model generates, and whose shares of tasks it follows; without
-    a reference as many as are real. read_options: a `ReadOptions` for recordings.
+    a reference as many as are real. reading: how recordings are read.
     """
     if is_model(path):
         if like is None:
@@ -70,37 +71,39 @@ def load_set(
     if side == "synthetic":
         if like is None:
             raise GazeError("a synthetic set needs real windows to compare with", path=path)
-        return at_rate_of(like, path.name, _synthetic(path, like, read_options))
+        return at_rate_of(like, path.name, _synthetic(path, like, reading or Reading()))
     if path.suffix == ".safetensors":
         return _part(Windows.load(path), side, path)
     if path.suffix == ".npz":
         return read_npz(path, screen_of(like), like.rate_hz if like is not None else None)
-    from gazediffusion.data.readers import ReadOptions, find_sources
+    from gazediffusion.data.reading import read
 
     rate_hz, seconds = RATE_HZ, SECONDS
     if like is not None:
         rate_hz, seconds = like.rate_hz, like.length / like.rate_hz
-    return real_windows(find_sources([path], read_options or ReadOptions()), rate_hz, seconds)
+    return real_windows(read(path, reading), rate_hz, seconds)
 
 
-def _synthetic(path: Path, like: Like, read_options: ReadOptions | None) -> Windows:
+def _synthetic(path: Path, like: Like, reading: Reading) -> Windows:
     """Windows of a synthetic file or folder at their own rate, the same in every format."""
     if path.suffix == ".safetensors":
         return _labelled(whole_windows(Windows.load(path)), path)
     if path.suffix == ".npz":
         found = whole_windows(read_npz(path, screen_of(like), like.rate_hz))
     else:
-        found = _synthetic_recordings(path, like, read_options)
+        found = _synthetic_recordings(path, like, reading)
     named = with_task_names(_labelled(found, path), known_tasks(path, like))
     return in_one_order(named)
 
 
-def _synthetic_recordings(path: Path, like: Like, read_options: ReadOptions | None) -> Windows:
+def _synthetic_recordings(path: Path, like: Like, reading: Reading) -> Windows:
     from gazediffusion.data.readers import ReadOptions, find_sources
+    from gazediffusion.data.reading import read_options
+    from gazediffusion.data.study import with_study
 
-    options, card = read_options or ReadOptions(), read_card(path)
+    options, card = read_options(with_study([path], reading)[0]), read_card(path)
     fallback = options.screen or screen_of(like)
-    # A set of ours states columns, unit and screen itself: the settings are of the other files.
+    # A set of ours states columns, unit and screen itself: what is said is of the other files.
     options = ReadOptions() if card else replace(options, participant_pattern=None)
     options = replace(options, screen=None, override_screen=False, fallback_screen=fallback)
     sources = find_sources([path], options)
@@ -132,23 +135,15 @@ def read_synthetic(
     path: Path | str,
     like: Like,
     n: int | None = None,
-    settings: ReadSettings | None = None,
+    reading: Mapping[str, Any] | None = None,
     progress: Progress = lambda name: None,
 ) -> Windows:
     """Synthetic windows of a file, recordings or a model, at the rate of the real gaze `like`.
 
-    n: windows that a model generates. settings: of recordings, as in `read`.
+    n: windows that a model generates. reading: of recordings, as in `read`.
     """
-    return load_set(path, "synthetic", like, options_of(settings or {}), n, progress=progress)
-
-
-def options_of(settings: ReadSettings) -> ReadOptions | None:
-    """How recordings are read; None where nothing was said."""
-    if all(one is None or one is False for one in settings.values()):
-        return None
-    from gazediffusion.data.reading import read_options
-
-    return read_options(settings)
+    (options,) = grouped([], reading or {}, Reading)
+    return load_set(path, "synthetic", like, options, n, progress=progress)
 
 
 def loaded_model(path: Path | str) -> Run:

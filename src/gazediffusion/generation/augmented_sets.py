@@ -149,7 +149,7 @@ def _card(
         "times": config.times,
         "tasks": augmenter.tasks_of(study),
         "split": split,
-        "cleaning": asdict(config.cleaning),
+        "cleaning": asdict(config.cleaning or CleaningConfig()),
         "participants": _participants(study, batches, config.times),
         "without_style": [list(pair) for pair in augmenter.without_style(study)],
         **({"rate_hz": rates.pop()} if len(rates) == 1 else {}),

@@ -92,7 +92,7 @@ class Gaps:
         return Marks(self.cleaned.eye, self.is_filled, self.clock.rate_hz if self.clock else 0.0)
 
 
-def find_gaps(recording: Recording, cleaning: CleaningConfig, max_gap_s: float) -> Gaps:
+def find_gaps(recording: Recording, cleaning: CleaningConfig | None, max_gap_s: float) -> Gaps:
     """The gaps of the eye that cleaning chooses; a rate below `MIN_RATE_HZ` is refused."""
     cleaned = clean(recording, cleaning)
     time_ms = cleaned.time_ms

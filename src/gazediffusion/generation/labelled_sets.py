@@ -53,7 +53,7 @@ class RecordingLabeller:
     """Labels recordings of any screen and of rates from 100 Hz on."""
 
     labeller: Labeller
-    cleaning: CleaningConfig = field(default_factory=CleaningConfig)
+    cleaning: CleaningConfig | None = None
 
     def labelled(self, recording: Recording, progress: Progress = lambda done: None) -> Recording:
         """The recording with labels of all samples; labels that it has are replaced."""
@@ -134,7 +134,7 @@ def write_labelled(
         "synthetic": False,
         "gazediffusion_version": __version__,
         "labels": labeller.labeller.describe(),
-        "cleaning": asdict(labeller.cleaning),
+        "cleaning": asdict(labeller.cleaning or CleaningConfig()),
         "sources": describe_sources(recordings),
     }
     n_windows, screens, warnings = _counted(labeller, recordings, format)

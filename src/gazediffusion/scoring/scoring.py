@@ -78,7 +78,7 @@ def score(
         require_scores_path(Path(output), overwrite)
     if plot is not None:
         require_free(Path(plot), overwrite, PICTURES)
-    cut = _cut(recordings, loaded, stride_s, cleaning or CleaningConfig())
+    cut = _cut(recordings, loaded, stride_s, cleaning)
     raw = scorer.scores(cut.windows, begin(len(cut.windows)))
     scores = tabulated(
         cut.windows,
@@ -161,7 +161,7 @@ def _cut(
     given: Recordings | Windows | Path | str,
     model: Model,
     stride_s: float | None,
-    cleaning: CleaningConfig,
+    cleaning: CleaningConfig | None,
 ) -> _Cut:
     if isinstance(given, Path | str):
         if Path(given).suffix == ".safetensors":
@@ -196,7 +196,7 @@ class _Seen:
 
 
 def _of_recordings(
-    recordings: Recordings, model: Model, stride_s: float | None, cleaning: CleaningConfig
+    recordings: Recordings, model: Model, stride_s: float | None, cleaning: CleaningConfig | None
 ) -> _Cut:
     # Here, so that windows files are scored where readers' packages are not installed.
     from gazediffusion.data.preparing import NoWindowError, prepare

@@ -10,19 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 from gazediffusion.data.adapters.required import required
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
+from gazediffusion.options import grouped
+from gazediffusion.settings import Reading
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
     from gazediffusion.data.readers.naming import Columns
-    from gazediffusion.data.reading import ReadSettings, Recordings
+    from gazediffusion.data.reading import Recordings
 
 _ATTRS = "gazediffusion"
 
@@ -89,13 +91,11 @@ def with_attributes(
     return frame
 
 
-def from_frame(
-    frame: pl.DataFrame | pl.LazyFrame | pd.DataFrame, **settings: Unpack[ReadSettings]
-) -> Recordings:
+def from_frame(frame: pl.DataFrame | pl.LazyFrame | pd.DataFrame, **given: Any) -> Recordings:
     """Recordings of a polars or pandas frame with one row per sample.
 
-    Columns are recognised by their names, or named by `columns`, as those of a file; settings are
-    those of `read`, as `screen`, `unit` and `origin`. Frames of `to_frame` and `to_pandas`, of
+    Columns are recognised by their names, or named by `columns`, as those of a file; what is given
+    is as to `read`: `screen`, `unit` and `origin`. Frames of `to_frame` and `to_pandas`, of
     recordings or of windows, are recognised. Rows of equal participant, task and trial, or of one
     window, are a recording.
 
@@ -112,7 +112,7 @@ def from_frame(
     from gazediffusion.data.readers.tabular import Table
     from gazediffusion.data.reading import Recordings, read_options
 
-    options, path = read_options(settings), Path("frame")
+    options, path = read_options(*grouped([], given, Reading)), Path("frame")
     stated: dict[str, Any] = {}
     if not hasattr(frame, "lazy"):
         stated = getattr(frame, "attrs", {}).get(_ATTRS, {})

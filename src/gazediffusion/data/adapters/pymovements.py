@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -24,13 +24,15 @@ from gazediffusion.data.recordings import (
     true_segments,
 )
 from gazediffusion.errors import GazeError
+from gazediffusion.options import grouped
+from gazediffusion.settings import Reading
 
 if TYPE_CHECKING:
     import polars as pl
     import pymovements
 
     from gazediffusion.data.readers.options import ReadOptions
-    from gazediffusion.data.reading import ReadSettings, Recordings
+    from gazediffusion.data.reading import Recordings
 
 _IDENTITY = ["participant", "task", "trial"]
 _EYES: tuple[Eye, ...] = ("left", "right", "cyclopean")
@@ -127,7 +129,7 @@ def from_pymovements(
     gaze: pymovements.Gaze | pymovements.Dataset | Iterable[pymovements.Gaze],
     *,
     labels: bool = True,
-    **settings: Unpack[ReadSettings],
+    **given: Any,
 ) -> Recordings:
     """Recordings of a pymovements `Gaze`, of several, or of a loaded `Dataset`.
 
@@ -135,7 +137,7 @@ def from_pymovements(
     Screen, origin, rate and tracked eyes are the experiment's; participant, task and trial are
     found in trial columns and metadata by their names. Events named blink become blinks; fixation,
     saccade, pursuit and noise become labels, unless `labels` is False. Events of a tracker's parser
-    (`fixation_eyelink`) become no labels. settings: of `read`.
+    (`fixation_eyelink`) become no labels. given: as to `read`.
 
     >>> import numpy as np
     >>> import gazediffusion as gd
@@ -146,9 +148,9 @@ def from_pymovements(
     """
     from gazediffusion.data.reading import Recordings, read_options
 
-    options = read_options(settings)
-    given = getattr(gaze, "gaze", None) or ([gaze] if hasattr(gaze, "samples") else gaze)
-    found = _read(cast("Iterable[Any]", given), options, labels)
+    options = read_options(*grouped([], given, Reading))
+    gazes = getattr(gaze, "gaze", None) or ([gaze] if hasattr(gaze, "samples") else gaze)
+    found = _read(cast("Iterable[Any]", gazes), options, labels)
     return Recordings.of(alike(found), "pymovements")
 
 
