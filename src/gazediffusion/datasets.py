@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Unpack
+from typing import Any
 
 from gazediffusion.errors import GazeError, shown
 from gazediffusion.generation.cluster import Cluster, connected
@@ -13,9 +13,8 @@ from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.journal import Part
 from gazediffusion.generation.partitions import PartFolder, Plan, write_here
 from gazediffusion.generation.scheduling import Progress
-from gazediffusion.generation.settings import SamplingSettings
-from gazediffusion.geometry import Screen
 from gazediffusion.model import Model, load
+from gazediffusion.options import Options
 
 ENGINES = ("local", "ray")
 
@@ -24,23 +23,18 @@ def generate_dataset(
     model: Model | Path | str,
     folder: Path | str,
     n: int,
-    *,
+    *options: Options,
     seed: int = 0,
     engine: str = "local",
     address: str | None = None,
     part_size: int | None = None,
     n_workers: int | None = None,
     device: str = "auto",
-    screen: Screen | None = None,
     grid_px: float | None = None,
-    seconds: float | None = None,
-    rate_hz: float | None = None,
-    losses: bool = False,
-    labels: bool = False,
     progress: Progress = lambda done: None,
     say: Callable[[str], None] = lambda line: None,
     overwrite: bool = False,
-    **settings: Unpack[SamplingSettings],
+    **given: Any,
 ) -> list[Path]:
     """Write the first n windows of a seed as a folder of Parquet files; returns what was written.
 
@@ -58,19 +52,10 @@ def generate_dataset(
     if engine not in ENGINES:
         raise GazeError(f"`engine` must be local or ray, not {engine!r}")
     if engine == "local" and (address is not None or n_workers is not None):
-        given = "address" if address is not None else "n_workers"
-        raise GazeError(f"`{given}` needs `engine` ray")
+        name = "address" if address is not None else "n_workers"
+        raise GazeError(f"`{name}` needs `engine` ray")
     loaded = model if isinstance(model, Model) else load(model)
-    sampling = loaded.sampling(
-        n,
-        seed=seed,
-        seconds=seconds,
-        rate_hz=rate_hz,
-        losses=losses,
-        labels=labels,
-        screen=screen,
-        **settings,
-    )
+    sampling = loaded.sampling(n, *options, seed=seed, **given)
     assert isinstance(sampling.generator, DiffusionGenerator)
     plan = Plan(sampling.generator, replace(sampling.config, grid_px=grid_px), part_size)
     if engine == "local":

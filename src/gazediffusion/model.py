@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import torch
@@ -25,27 +25,34 @@ from gazediffusion.generation.labelled_sets import RecordingLabeller
 from gazediffusion.generation.labelling import Labeller
 from gazediffusion.generation.losses import LossModel
 from gazediffusion.generation.sets import Progress, Sampling, SetConfig, write_set
-from gazediffusion.generation.settings import (
-    AugmentingSettings,
-    FillingSettings,
-    LabellingSettings,
-    SamplingSettings,
-    SteeringSettings,
-)
-from gazediffusion.generation.steering import Steering
+from gazediffusion.generation.steering import as_given, steered
 from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import RunConfig, WeightsName
 from gazediffusion.models.hub import Shared
 from gazediffusion.models.pretrained import load_model, pretrained_folder
 from gazediffusion.models.recipes import Recipe
 from gazediffusion.models.unet import n_parameters
-from gazediffusion.settings import MOST_SECONDS, Augmenting, CleaningConfig, Filling
+from gazediffusion.options import Options, grouped, stated
+from gazediffusion.settings import (
+    MOST_SECONDS,
+    Augmenting,
+    Computing,
+    Filling,
+    Finishing,
+    Generating,
+    Labelling,
+    Sampled,
+    Steering,
+)
 from gazediffusion.storage import require_free, require_writable, upload_changes, working_copy
 from gazediffusion.training import calibration
 from gazediffusion.training.distributed import is_first, wait_for_all
 from gazediffusion.training.loop import Epoch, held_out_bound
 from gazediffusion.training.settings import TrainingSettings
 from gazediffusion.training.training import train as train_run
+
+if TYPE_CHECKING:
+    from gazediffusion.data.reading import Recordings
 
 
 def load(
@@ -166,86 +173,82 @@ class Model(Shared):
         return bool(self.config.conditioning.sequences)
 
     def generator(
-        self,
-        n: int = 1,
-        seed: int = 0,
-        seconds: float | None = None,
-        **settings: Unpack[SamplingSettings],
+        self, n: int = 1, seed: int = 0, *options: Options, **given: Any
     ) -> DiffusionGenerator:
         """The generator of n windows of a seed with these settings; see `sample`."""
-        given: dict[str, Any] = {"quality": "default", **settings}
-        steered = {k: v for k in SteeringSettings.__annotations__ if (v := given.pop(k, None))}
-        if (like := given.pop("like", None)) is not None:
-            conditioning, task = self.config.conditioning, given.get("task")
-            style = style_of(like, conditioning, self.config.rate_hz, self.config.length, task)
-            given |= {"style": style, "task": conditioning.tasks[style.task]}
-        given["candidates"] = n_candidates(given.get("candidates"), given.get("style"), steered)
-        made = DiffusionGenerator.of_quality(self.run, **given)
-        if self.is_steerable and seconds is not None and not 1 <= seconds <= MOST_SECONDS:
-            raise GazeError(f"`seconds` must lie between 1 and {MOST_SECONDS:g}, not {seconds:g}")
-        if steered:
-            return Steering(**steered).applied_to(made, n, seed, seconds)
-        if not self.is_steerable or seconds is None:
+        how, steering = grouped(options, given, Generating, Steering)
+        rate_hz, length = self.config.rate_hz, self.config.length
+        style, task, is_steered = None, how.task, bool(stated(steering))
+        if how.like is not None:
+            conditioning = self.config.conditioning
+            style = style_of(how.like, conditioning, rate_hz, length, task)
+            task = conditioning.tasks[style.task]
+        made = DiffusionGenerator.of_quality(
+            self.run,
+            how.quality,
+            sampler=how.sampler,
+            steps=how.steps,
+            eta=how.eta,
+            precision=how.precision,
+            batch_size=how.batch_size,
+            task=task,
+            style=style,
+            candidates=n_candidates(how.candidates, style, is_steered),
+        )
+        if self.is_steerable and how.seconds is not None and not 1 <= how.seconds <= MOST_SECONDS:
+            raise GazeError(
+                f"`seconds` must lie between 1 and {MOST_SECONDS:g}, not {how.seconds:g}"
+            )
+        if is_steered:
+            return steered(made, steering, n, seed, how.seconds)
+        if not self.is_steerable or how.seconds is None:
             return made
-        n_samples = round(seconds * self.config.rate_hz)
-        return replace(made, length=n_samples) if n_samples > self.config.length else made
+        n_samples = round(how.seconds * rate_hz)
+        return replace(made, length=n_samples) if n_samples > length else made
 
     def sample(
         self,
         n: int,
-        *,
+        *options: Options,
         seed: int = 0,
-        seconds: float | None = None,
-        rate_hz: float | None = None,
-        losses: bool = False,
-        labels: bool = False,
         progress: Progress = lambda done: None,
-        **settings: Unpack[SamplingSettings],
+        **given: Any,
     ) -> Windows:
         """The first n windows of a seed, each with its task, screen and resolution.
 
-        seconds: length of every window; a steerable model generates any, others up to that of its
-        windows. rate_hz: low-pass the windows and bring them to this rate, at most the model's, as
-        of a 60 Hz tracker. losses: add blinks and losses, NaN, as the training participants'
-        recordings have them. labels: add the most probable event class of every sample; gaze is the
-        same without. progress: called with the windows done. Window k of a seed is always the same.
+        given: options of `Generating`, `Steering` and `Finishing` by name, as `task`, `seconds`,
+        `scanpath` or `labels`, beside groups of them. progress: called with the windows done.
+        Window k of a seed is always the same.
         """
-        how: dict[str, Any] = {"seconds": seconds, "rate_hz": rate_hz, **settings}
-        sampling = self.sampling(n, seed=seed, losses=losses, labels=labels, **how)
+        sampling = self.sampling(n, *options, seed=seed, **given)
         return sampling.windows(np.concatenate(list(sampling.pieces(progress))))
 
     def sampling(
-        self,
-        n: int,
-        *,
-        seed: int = 0,
-        seconds: float | None = None,
-        rate_hz: float | None = None,
-        losses: bool = False,
-        labels: bool = False,
-        format: str = "parquet",
-        screen: Screen | None = None,
-        **settings: Unpack[SamplingSettings],
+        self, n: int, *options: Options, seed: int = 0, format: str = "parquet", **given: Any
     ) -> Sampling:
-        """The windows of `sample`, to be generated piece by piece.
-
-        format: to be saved in. screen: of all windows instead of their own.
+        """The windows of `sample`, to be generated piece by piece; format: to be saved in.
 
         >>> sampling = load("joint").sampling(3, task="reading", batch_size=2)
         >>> [sampling.windows(piece) for piece in sampling.pieces()][0]
         Windows(2 of 8 s at 250 Hz, participants: 1, tasks: reading)
         """
+        how, steering, finishing = grouped(options, given, Generating, Steering, Finishing)
+        screen = finishing.given_screen()
+        if stated(steering):
+            steering = as_given(steering, screen or self.screen_of(how.task))
+        if isinstance(how.like, Path):
+            how = replace(how, like=_recorded(how.like, screen))
         config = SetConfig(
             n=n,
             seed=seed,
-            seconds=seconds,
-            rate_hz=rate_hz,
-            losses=LossModel.load(self.run.path) if losses else None,
+            seconds=how.seconds,
+            rate_hz=finishing.rate_hz,
+            losses=LossModel.load(self.run.path) if finishing.losses else None,
             format=format,
             screen=screen,
         )
-        generator = self.generator(n, seed, seconds, **settings)
-        if labels:
+        generator = self.generator(n, seed, how, steering)
+        if finishing.labels:
             config = replace(config, labeller=Labeller.of_generated(generator))
         return Sampling(generator, config)
 
@@ -253,33 +256,27 @@ class Model(Shared):
         self,
         path: Path | str,
         n: int,
-        *,
+        *options: Options,
         seed: int = 0,
         format: str | None = None,
-        screen: Screen | None = None,
         grid_px: float | None = None,
-        seconds: float | None = None,
-        rate_hz: float | None = None,
-        losses: bool = False,
-        labels: bool = False,
         progress: Progress = lambda done: None,
         say: Callable[[str], None] = lambda line: None,
         overwrite: bool = False,
-        **settings: Unpack[SamplingSettings],
+        **given: Any,
     ) -> list[Path]:
         """Write the first n windows of a seed as a set, piece by piece; returns the files.
 
         path: a .parquet, .csv or .npz file, or a folder. format: parquet, csv, npz, bids or asc; by
-        default that of the path's ending, parquet for a folder. screen: of all windows instead of
-        their own. grid_px: round pixels to this grid. overwrite: replace a set that is there. Other
-        settings are those of `sample`. A stopped call resumes from the pieces it has. A path ending
-        in .safetensors is a windows file, generated in memory, with its card in it.
+        default that of the path's ending, parquet for a folder. grid_px: round pixels to this grid.
+        overwrite: replace a set that is there. given: as to `sample`. A stopped call resumes from
+        the pieces it has. A path ending in .safetensors is a windows file, generated in memory,
+        with its card in it.
         """
         path = Path(path)
         is_windows_file = format is None and path.suffix == ".safetensors"
-        how: dict[str, Any] = {"seconds": seconds, "rate_hz": rate_hz, "screen": screen, **settings}
-        how["format"] = "parquet" if is_windows_file else format_of(path, format)
-        sampling = self.sampling(n, seed=seed, losses=losses, labels=labels, **how)
+        format = "parquet" if is_windows_file else format_of(path, format)
+        sampling = self.sampling(n, *options, seed=seed, format=format, **given)
         if is_windows_file:
             if grid_px is not None:
                 raise GazeError("a windows file keeps gaze as generated: leave `grid_px` out")
@@ -293,52 +290,53 @@ class Model(Shared):
     def fill(
         self,
         recording: Recording,
-        *,
+        *options: Options,
         progress: Progress = lambda done: None,
-        **settings: Unpack[FillingSettings],
+        **given: Any,
     ) -> list[Recording]:
         """A recording with its gaps filled, once for each draw, by a steerable model.
 
-        The eye that cleaning chooses is kept; `Recording.is_filled` marks the filled samples, all
-        others are as recorded. progress: called with the number of windows generated.
+        given: options of `Filling` and `Sampled`. The eye that cleaning chooses is kept;
+        `Recording.is_filled` marks the filled samples, all others are as recorded. progress: called
+        with the number of windows generated.
         """
-        filler = self.filler(**settings)
+        filler = self.filler(*options, **given)
         gaps = filler.gaps(recording)
         return [filled(recording, gaps.marks, course) for course in filler.courses(gaps, progress)]
 
-    def filler(self, **settings: Unpack[FillingSettings]) -> Filler:
+    def filler(self, *options: Options, **given: Any) -> Filler:
         """What fills gaps with these settings; a model that is not steerable is refused."""
-        given: dict[str, Any] = dict(settings)
-        config = Filling(**_taken(given, Filling))
-        if self.run.distilled is not None and given.get("quality", "default") == "default":
-            given["sampler"] = "unipc"  # closer in long gaps than the distilled network
-        return Filler(self.generator(**given), config)
+        filling, sampled = grouped(options, given, Filling, Sampled)
+        # Closer in long gaps than the distilled network.
+        is_distilled = self.run.distilled is not None and sampled.quality == "default"
+        sampler = "unipc" if is_distilled else "auto"
+        return Filler(self.generator(**vars(sampled), sampler=sampler), filling)
 
-    def augmenter(self, **settings: Unpack[AugmentingSettings]) -> Augmenter:
+    def augmenter(self, *options: Options, **given: Any) -> Augmenter:
         """What generates recordings in the style of participants with these settings."""
-        given: dict[str, Any] = dict(settings)
-        config = Augmenting(**_taken(given, Augmenting))
-        return Augmenter(self.generator(**given), config)
+        augmenting, sampled = grouped(options, given, Augmenting, Sampled)
+        return Augmenter(self.generator(**vars(sampled)), augmenting)
 
     def label(
         self,
         recording: Recording,
-        *,
+        *options: Options,
         progress: Progress = lambda done: None,
-        **settings: Unpack[LabellingSettings],
+        **given: Any,
     ) -> Recording:
         """A recording with the event class of every sample (`Recording.labels`); gaze is kept.
 
-        progress: called with the number of windows labelled.
+        given: options of `Labelling` and `Computing`. progress: called with the number of windows
+        labelled.
         """
-        return self.labeller(**settings).labelled(recording, progress)
+        return self.labeller(*options, **given).labelled(recording, progress)
 
-    def labeller(self, **settings: Unpack[LabellingSettings]) -> RecordingLabeller:
+    def labeller(self, *options: Options, **given: Any) -> RecordingLabeller:
         """What labels recordings with these settings; a model without labels is refused."""
-        given: dict[str, Any] = dict(settings)
-        cleaning = given.pop("cleaning", CleaningConfig())
-        made = self.generator(**given)
-        return RecordingLabeller(Labeller(self.run, made.batch_size, made.bf16), cleaning)
+        labelling, computing = grouped(options, given, Labelling, Computing)
+        made = self.generator(**vars(computing))
+        labeller = Labeller(self.run, made.batch_size, made.bf16)
+        return RecordingLabeller(labeller, labelling.cleaning)
 
     def fine_tune(
         self,
@@ -388,6 +386,10 @@ class Model(Shared):
         return load(self.run.path, self.run.weights, str(device))
 
 
-def _taken(given: dict[str, Any], config: type[Filling] | type[Augmenting]) -> dict[str, Any]:
-    """The settings that a config has, taken out of those given."""
-    return {one.name: given.pop(one.name) for one in fields(config) if one.name in given}
+def _recorded(path: Path, screen: Screen | None) -> Windows | Recordings:
+    """A windows file, or recordings; screen: where a file states none."""
+    if path.suffix == ".safetensors":
+        return Windows.load(path)
+    from gazediffusion.data.reading import read
+
+    return read(path, screen=screen)

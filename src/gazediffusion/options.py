@@ -142,17 +142,19 @@ def _require(one: Field[Any], value: Any, hint: Any) -> None:
     if bounds and not (
         is_bounded and all(_BOUNDS[name][0](value, bounds[name]) for name in bounds)
     ):
-        raise GazeError(f"`{one.name}` must be {bounds_in_words(bounds)}, not {value}")
+        raise GazeError(f"`{one.name}` must {bounds_in_words(bounds)}, not {value}")
 
 
 def bounds_in_words(bounds: Mapping[str, float]) -> str:
-    """As `from 1 to 3600`, `1 or more`, or `a positive number`."""
-    if bounds.keys() == {"ge", "le"}:
-        return f"from {bounds['ge']:g} to {bounds['le']:g}"
+    """As `lie between 1 and 3600`, `be 1 or more`, or `be a positive number`."""
     bounds = {name: bound for name, bound in bounds.items() if bound != math.inf}
+    if bounds.keys() == {"ge", "le"}:
+        return f"lie between {bounds['ge']:g} and {bounds['le']:g}"
     if bounds == {"gt": 0}:
-        return "a positive number"
-    return " and ".join(_BOUNDS[name][1].format(f"{bound:g}") for name, bound in bounds.items())
+        return "be a positive number"
+    return "be " + " and ".join(
+        _BOUNDS[name][1].format(f"{bound:g}") for name, bound in bounds.items()
+    )
 
 
 def flag_of(one: Field[Any]) -> str:

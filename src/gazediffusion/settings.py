@@ -337,12 +337,12 @@ class Sampled(Computing):
 
     PANEL: ClassVar[str] = "Sampling"
 
-    quality: str = option("default", "fast, default or best.")
+    quality: Literal["default", "best"] = option("default", "default or best.")
 
 
 @dataclass(frozen=True)
-class Sampling(Sampled):
-    """Which windows are sampled, and how.
+class Generating(Sampled):
+    """Which windows are generated, and how.
 
     like: recordings of one participant, 8 s or more in a row, in whose style windows are generated;
     of one task, for which they are taken where `task` is given. candidates: 8 by default, 1 beside
@@ -367,7 +367,9 @@ class Sampling(Sampled):
         rare=True,
         ge=1,
     )
-    sampler: str = option("auto", "Sampler instead of the quality's.", rare=True)
+    sampler: Literal["auto", "ddim", "ancestral", "unipc", "distilled"] = option(
+        "auto", "Sampler instead of the quality's.", rare=True
+    )
     steps: int | None = option(None, "Sampling steps instead of the quality's.", ge=1)
     eta: float | None = option(
         None,
@@ -389,13 +391,13 @@ class Steering(Options):
 
     PANEL: ClassVar[str] = "Steering"
 
-    scanpath: Sequence[Scanpath] | Path = option(
+    scanpath: Sequence[Scanpath] = option(
         (), "Table of fixations to make: x, y, and optionally onset or duration.", kind=Path
     )
-    targets: Sequence[Targets] | Path = option(
+    targets: Sequence[Targets] = option(
         (), "Table of the jumps of a target that gaze follows: time, x, y.", kind=Path
     )
-    at: Sequence[Waypoint | str] = option(
+    at: Sequence[Waypoint] = option(
         (), "Waypoint SECONDS:X,Y in pixels, such as 2.0:640,360; repeatable.", kind=tuple[str, ...]
     )
     start: tuple[float, float] | None = None

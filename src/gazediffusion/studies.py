@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gazediffusion.data.reading import Recordings, cleaned_as, read
 from gazediffusion.generation.augmented_sets import AugmentedSet, write_augmented
 from gazediffusion.generation.filled_sets import FilledSet, write_filled
 from gazediffusion.generation.labelled_sets import LabelledSet, write_labelled
@@ -14,6 +13,9 @@ from gazediffusion.generation.study import OnRecording
 from gazediffusion.model import Model, load
 from gazediffusion.options import Options, grouped
 from gazediffusion.settings import Augmenting, Computing, Filling, Labelling, Sampled
+
+if TYPE_CHECKING:
+    from gazediffusion.data.reading import Recordings
 
 
 def fill(
@@ -39,6 +41,8 @@ def fill(
     >>> filled.counts.gaps, filled.counts.filled
     (8, 8)
     """
+    from gazediffusion.data.reading import cleaned_as
+
     filling, sampled = grouped(options, given, Filling, Sampled)
     recordings, loaded = _given(recordings, model)
     filler = loaded.filler(cleaned_as(filling, recordings), sampled)
@@ -70,6 +74,8 @@ def augment(
     >>> {one.participant for one in gd.read("more")}  # participant 02 is held out
     {'01-synthetic-1'}
     """
+    from gazediffusion.data.reading import cleaned_as
+
     augmenting, sampled = grouped(options, given, Augmenting, Sampled)
     recordings, loaded = _given(recordings, model)
     augmenter = loaded.augmenter(cleaned_as(augmenting, recordings), sampled)
@@ -96,6 +102,8 @@ def label(
     >>> next(iter(gd.read("labelled"))).labels.shape  # 1 fixation, 2 saccade, 3 pursuit, 4 noise
     (4500,)
     """
+    from gazediffusion.data.reading import cleaned_as
+
     labelling, computing = grouped(options, given, Labelling, Computing)
     recordings, loaded = _given(recordings, model)
     labeller = loaded.labeller(cleaned_as(labelling, recordings), computing)
@@ -106,5 +114,7 @@ def _given(
     recordings: Recordings | Path | str, model: Model | Path | str
 ) -> tuple[Recordings, Model]:
     """Recordings and a model, read and loaded where a path or a name is given."""
-    read_ = read(recordings) if isinstance(recordings, Path | str) else recordings
-    return read_, model if isinstance(model, Model) else load(model)
+    from gazediffusion.data.reading import read
+
+    found = read(recordings) if isinstance(recordings, Path | str) else recordings
+    return found, model if isinstance(model, Model) else load(model)

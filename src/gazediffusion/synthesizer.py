@@ -9,7 +9,7 @@ object and one that always gives a list than one with two types (1019, of 2025).
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 from gazediffusion.model import Model, load
 
@@ -17,14 +17,13 @@ if TYPE_CHECKING:
     import pymovements
 
     from gazediffusion.data.windows import Windows
-    from gazediffusion.generation.settings import SamplingSettings
 
 
 class Synthesizer:
     """Synthesizes pymovements' `Gaze` objects with a model.
 
-    model: a packaged model, a run folder, `hf:owner/name` or a loaded model. seconds, rate_hz,
-    losses, labels and settings: those of `Model.sample`, as `task` and `quality`. Every object has
+    model: a packaged model, a run folder, `hf:owner/name` or a loaded model. given: as to
+    `Model.sample`, as `task`, `quality` and `labels`. Every object has
     its own summary statistics, drawn from those of the training participants.
 
     >>> import gazediffusion as gd
@@ -40,16 +39,11 @@ class Synthesizer:
         self,
         model: Model | Path | str = "default",
         *,
-        seconds: float | None = None,
-        rate_hz: float | None = None,
-        losses: bool = False,
-        labels: bool = False,
         device: str = "auto",
-        **settings: Unpack[SamplingSettings],
+        **given: Any,
     ) -> None:
         self.model = model if isinstance(model, Model) else load(model, device=device)
-        how: dict[str, Any] = {"seconds": seconds, "rate_hz": rate_hz, "losses": losses}
-        self.settings: dict[str, Any] = {**how, "labels": labels, **settings}
+        self.settings = given
         self.model.sampling(1, **self.settings)  # refuses what cannot be generated
 
     def __repr__(self) -> str:

@@ -44,11 +44,11 @@ def test_arguments_reach_the_readers(tmp_path: Path) -> None:
     columns = {"t": "when_ms", "x": "across", "y": "down"}
     pattern, screen = r"who(?P<participant>\d)", Screen(800, 600)
     (recording,) = read(
-        [path], columns=columns, participant_pattern=pattern, screen=screen, format="table"
+        [path], columns=columns, participant_pattern=pattern, screen=screen, input_format="table"
     )
     assert (recording.participant, recording.screen) == ("7", screen)
     with pytest.raises(GazeError, match="no format 'edf'"):
-        read(path, format="edf")
+        read(path, input_format="edf")
 
 
 def test_prepare_and_inspect_take_recordings_or_sources(study: Path) -> None:

@@ -266,7 +266,7 @@ def test_tasks_that_the_model_does_not_have_need_one_that_it_has(
         augmenter = model.augmenter(validation_fraction=0.0, task=task)
         return augmenter.tasks_of(augmenter.read(recordings))
 
-    with pytest.raises(GazeError, match=r"no task 'search'.*say with `task`.*dots, movies"):
+    with pytest.raises(GazeError, match=r"no task 'search'.*with `task`.*dots, movies"):
         tasks(None)
     assert tasks("dots") == {"dots": "dots", "search": "dots", "chess": "dots"}
     assert tasks({"search": "dots", "chess": "dots"}) == tasks("dots")

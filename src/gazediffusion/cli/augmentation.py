@@ -106,7 +106,7 @@ def augment(
 
     if split is not None and held_out:
         raise GazeError("give `held_out` or `split`, not both")
-    recordings = gd.read(paths, format=format, **reading)
+    recordings = gd.read(paths, input_format=format, **reading)
     loaded = gd.load(model, device=device)
     bars: list[progress.WindowsBar] = []
     with ExitStack() as stack:

@@ -71,7 +71,7 @@ def fill(
     """
     import gazediffusion as gd
 
-    recordings = gd.read(paths, format=format, **reading)
+    recordings = gd.read(paths, input_format=format, **reading)
     loaded = gd.load(model, device=device)
 
     def kept(has_begun: bool) -> str:

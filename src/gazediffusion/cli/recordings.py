@@ -95,7 +95,7 @@ def inspect(
 
     if plot is not None:
         require_free(plot, overwrite)
-    recordings = gd.read(paths, format=format, **reading)
+    recordings = gd.read(paths, input_format=format, **reading)
     cleaning = cleaning_of(eye, blink_before, blink_after, max_speed)
     config = gd.PrepareConfig(rate_hz=rate, seconds=seconds, cleaning=cleaning)
     with progress.recording_bar("reading", len(recordings.sources)) as bar:
@@ -200,7 +200,7 @@ def prepare(
         raise GazeError("a windows file ends in .safetensors", path=output)
     require_free(output, overwrite)
     require_writable(output)
-    recordings = gd.read(paths, format=format, **reading)
+    recordings = gd.read(paths, input_format=format, **reading)
     how: dict[str, Any] = {"targets": targets}
     if engine == "local" and workers in (None, 1) and address is None:
         with progress.recording_bar("preparing", len(recordings.sources)) as bar:

@@ -83,7 +83,7 @@ def reproduce(
     command = _command(shown, tiny, output)
 
     def recordings() -> gd.Recordings:
-        return gd.read(data or [], format=format, **reading)
+        return gd.read(data or [], input_format=format, **reading)
 
     with progress.stop_on_interrupt() as stopped:
         try:

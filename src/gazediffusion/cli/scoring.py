@@ -124,7 +124,7 @@ def score(
         out.print(f"wrote {plain(written)}")
     if not paths or output is None:
         return
-    given = _windows_file(paths) or gd.read(paths, format=format, **reading)
+    given = _windows_file(paths) or gd.read(paths, input_format=format, **reading)
     with _bar("scoring") as begin:
         scores = gd.score(
             given,

@@ -34,6 +34,7 @@ from gazediffusion.generation.recording_sets import (
 from gazediffusion.generation.scheduling import Progress, after
 from gazediffusion.generation.sets import store_pieces, stored_labels, stored_window
 from gazediffusion.generation.study import OnRecording, Original, Study
+from gazediffusion.settings import CleaningConfig
 from gazediffusion.storage import require_writable, write_json, written_whole
 from gazediffusion.version import __version__
 
