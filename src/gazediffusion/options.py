@@ -152,9 +152,8 @@ def bounds_in_words(bounds: Mapping[str, float]) -> str:
         return f"lie between {bounds['ge']:g} and {bounds['le']:g}"
     if bounds == {"gt": 0}:
         return "be a positive number"
-    return "be " + " and ".join(
-        _BOUNDS[name][1].format(f"{bound:g}") for name, bound in bounds.items()
-    )
+    words = (_BOUNDS[name][1].format(f"{bound:g}") for name, bound in bounds.items())
+    return f"be {' and '.join(words)}"
 
 
 def flag_of(one: Field[Any]) -> str:
