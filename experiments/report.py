@@ -189,11 +189,10 @@ def rendered(text: str, folder: Path = RESULTS) -> str:
         path, spec = found[1], found[2] or ""
         value = looked_up(path, folder)
         if isinstance(value, dict) and "rows" in value:
-            shown = "\n".join(
-                ["", _head(value["columns"]), *(_line(row, spec) for row in value["rows"]), ""]
-            )
+            rows = [_line(row, spec) for row in value["rows"]]
+            shown = "\n".join(["", "", _head(value["columns"]), *rows, "", ""])
         else:
-            shown = shown_cell(value, spec)
+            shown = f"`{value}`" if path.endswith(".command") else shown_cell(value, spec)
         head = found[0][: found.start(3) - found.start()]
         return f"{head}{shown}<!-- end -->"
 
@@ -209,9 +208,9 @@ def looked_up(path: str, folder: Path = RESULTS) -> Any:
             key, _, chosen = key.removesuffix("]").partition("[")
             found = found[int(key) if isinstance(found, list) else key]
             if chosen:
-                column, wanted = chosen.split("=")
+                column, asked = chosen.split("=")
                 place = found["columns"].index(column.replace("_", " "))
-                rows = [row for row in found["rows"] if str(row[place]) == wanted]
+                rows = [row for row in found["rows"] if str(row[place]) == asked]
                 found = {**found, "rows": rows}
     except (OSError, LookupError, ValueError, TypeError) as error:
         raise SystemExit(f"results.{path}: nothing is there ({error!r})") from error
