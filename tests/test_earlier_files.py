@@ -43,3 +43,9 @@ def test_a_windows_file_of_each_version_is_read(
     assert (windows.labels is not None) == (windows.targets is not None) == (version == 3)
     assert np.isnan(windows.gaze).any() == (version == 3)
     assert (windows.segment_elapsed_ms is not None) == (version == 4)
+
+
+def test_windows_without_the_settings_of_prepare_are_not_split_again() -> None:
+    windows = FIXTURES / "version_1.safetensors"
+    with pytest.raises(gd.GazeError, match=r"which names are one participant.*prepare"):
+        gd.evaluate_files([windows], windows, split_seed=1)

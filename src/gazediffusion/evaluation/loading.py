@@ -220,18 +220,18 @@ def _parts(
 
 def split_again(windows: Windows, seed: int) -> Windows:
     """The same windows with other participants held out, as `prepare` does with another seed."""
-    config = windows.provenance["config"]
+    config = windows.provenance.get("config", {})
+    if "same_participant" not in config:  # whoever is in the file twice would be on both sides
+        raise GazeError(
+            "the windows do not say which names are one participant",
+            remedy="make them with gazediffusion prepare",
+        )
     tasks_of: dict[str, set[str]] = {}
     pairs = set(zip(windows.participant.tolist(), windows.task.tolist(), strict=True))
     for participant, task in pairs:
         tasks_of.setdefault(windows.participants[participant], set()).add(windows.tasks[task])
-    if "same_participant" not in config:  # whoever is in the file twice would be on both sides
-        raise GazeError(
-            "the windows do not say which names are one participant",
-            remedy="prepare them again with gazediffusion prepare",
-        )
-    same = config["same_participant"]
-    kept = split_participants(tasks_of, config["validation_fraction"], seed, same)
+    share, same = config["validation_fraction"], config["same_participant"]
+    kept = split_participants(tasks_of, share, seed, same)
     provenance = {**windows.provenance, "config": {**config, "split_seed": seed}}
     return replace(windows, validation=frozenset(kept), provenance=provenance)
 
