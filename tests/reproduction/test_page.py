@@ -5,14 +5,13 @@ from __future__ import annotations
 import copy
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gazediffusion.reproduction.build import make_results
 from gazediffusion.reproduction.page import FIGURES, render
-from gazediffusion.reproduction.tables import FORMAT_VERSION, PARTS, TABLES, Rows
+from gazediffusion.reproduction.tables import PARTS, TABLES, Rows
 from tests.reproduction.made import artefacts
 
 
@@ -162,17 +161,3 @@ def test_a_page_without_any_evaluation_can_be_written(results: dict[str, Any]) -
     page = render({**results, "about": about, "tables": {}, "rows": [], "claims": []})
     assert "None" not in page
     assert "task: not named" in page
-
-
-def test_the_published_page_is_what_its_results_say() -> None:
-    folder = Path(__file__).parents[2] / "docs" / "results"
-    results = json.loads((folder / "results.json").read_text())
-    page = (folder / "README.md").read_text()
-    if results["format_version"] == FORMAT_VERSION:
-        assert page == render(results)
-    else:
-        # A page of an earlier version says so before anything else.
-        assert page.split("\n\n")[1].startswith("This page is of an earlier version.")
-    for name in results["figures"]:
-        assert (folder / "figures" / f"{name}.png").is_file()
-    assert not results["about"]["tiny"]
