@@ -55,7 +55,7 @@ def test_the_models_are_described_as_their_runs_are(start: Start, run_folder: Pa
 
 
 def test_the_stream_gives_the_windows_of_the_library(client: TestClient, run_folder: Path) -> None:
-    query = f"n={N}&seed=4&quality=fast&task=reading"
+    query = f"n={N}&seed=4&task=reading"
     response = client.get(f"/api/generate/stream?{query}")
     assert response.headers["content-type"].startswith("text/event-stream")
     events = events_of(response.text)
