@@ -18,7 +18,6 @@ from gazediffusion import storage
 from gazediffusion.cli.console import kept_place
 from gazediffusion.errors import GazeError, shown
 from gazediffusion.generation import sets
-from gazediffusion.generation.journal import read_objects, write_object
 from gazediffusion.storage import (
     is_remote,
     origin_of,
@@ -42,6 +41,16 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str
     fs.pseudo_dirs[:] = [""]
     yield fs.store
     fs.store.clear()
+
+
+def write_object(path: Path, content: bytes) -> None:
+    with storage.reached(path) as place:
+        place.write_bytes(content)
+
+
+def read_objects(folder: Path) -> dict[str, bytes]:
+    with storage.reached(folder) as place:
+        return {name: (place / name).read_bytes() for name in storage.names_in(folder)}
 
 
 def names() -> list[str]:
@@ -252,34 +261,6 @@ def test_a_stopped_set_resumes_from_what_is_kept_on_this_machine(
     assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
 
 
-def test_a_set_in_parts_resumes_from_the_objects_that_are_there(
-    steerable_folder: Path, tmp_path: Path
-) -> None:
-    model = gd.load(steerable_folder, device="cpu")
-    how: dict[str, Any] = {"part_size": 2, "batch_size": 2, "steps": 2}
-    url = Path("memory://gaze")
-
-    def stop(done: float) -> None:
-        if done > 4:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        gd.generate_dataset(model, url, 6, progress=stop, **how)
-    notes = [f".journal/{name}.json" for name in ("part-000000", "part-000001", "plan")]
-    parts = ["part-000000.parquet", "part-000001.parquet"]
-    assert storage.names_in(url) == [*notes, *parts]
-    # A note without its part, a part without its note, and half a part.
-    write_object(url / ".journal" / "part-000002.json", b"{")
-    write_object(url / "part-000002.parquet", b"PAR1")
-    write_object(url / parts[1], b"PAR1")
-    said: list[str] = []
-    gd.generate_dataset(model, url, 6, say=said.append, **how)
-    assert said == ["resuming memory://gaze: 2 of 6 windows are there"]
-    gd.generate_dataset(model, tmp_path / "gaze", 6, **how)
-    local = {path.name: path.read_bytes() for path in (tmp_path / "gaze").iterdir()}
-    assert read_objects(url, "*") == local
-
-
 def test_files_at_urls_are_evaluated() -> None:
     rng = np.random.default_rng(0)
     walks = rng.normal(0, 0.01, (60, 2, 500)).cumsum(axis=2)
@@ -314,10 +295,10 @@ def test_recordings_are_labelled_scored_and_described_at_urls(steerable_folder: 
 def test_a_run_at_a_url_is_calibrated_there(steerable_folder: Path) -> None:
     url = Path("memory://run")
     storage.put(steerable_folder, url)
-    before = read_objects(url, "*")
+    before = read_objects(url)
     model = gd.load(url, device="cpu").calibrate(n=4, rounds=1)
     assert model.is_calibrated
-    changed = {name for name, one in read_objects(url, "*").items() if one != before[name]}
+    changed = {name for name, one in read_objects(url).items() if one != before[name]}
     assert changed == {"conditioning.safetensors", "config.json"}  # the prior, and the solver
 
 

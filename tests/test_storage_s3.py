@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,8 +15,7 @@ import pytest
 import gazediffusion as gd
 from gazediffusion import storage
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.journal import MANIFEST, OBJECTS, read_objects, write_object
-from gazediffusion.generation.partitions import Plan
+from gazediffusion.generation.dataset import Parts, WritePart
 from gazediffusion.storage import sha256_of
 from tests.conftest import RunCommand
 from tests.runs import saved_windows
@@ -27,7 +25,7 @@ for package in ("s3fs", "moto"):
     pytest.importorskip(package, reason=f"{package} is not installed")
 
 N = 6
-HOW: dict[str, Any] = {"part_size": 2, "batch_size": 2, "steps": 2}
+HOW: dict[str, Any] = {"parts": Parts(part_size=2), "batch_size": 2, "steps": 2}
 
 
 @pytest.fixture(scope="module")
@@ -56,25 +54,26 @@ def model(steerable_folder: Path) -> gd.Model:
 def expected(tmp_path_factory: pytest.TempPathFactory, model: gd.Model) -> dict[str, bytes]:
     """The files of the set in a local folder."""
     folder = tmp_path_factory.mktemp("local") / "parts"
-    gd.generate_dataset(model, folder, N, **HOW)
+    model.sample_to(folder, N, **HOW)
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
 def objects(url: str) -> dict[str, bytes]:
-    return read_objects(Path(url), "*")
+    with storage.reached(url) as place:
+        return {name: (place / name).read_bytes() for name in storage.names_in(Path(url))}
 
 
 def generated(model: gd.Model, url: str, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Write the set; the numbers of the parts that were generated."""
-    numbers, write = list[int](), Plan.write
+    numbers, write = list[int](), WritePart.__call__
 
-    def noting(self: Plan, folder: Path, number: int, *more: Any) -> Any:
+    def noting(self: WritePart, number: int) -> int:
         numbers.append(number)
-        return write(self, folder, number, *more)
+        return write(self, number)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Plan, "write", noting)
-        gd.generate_dataset(model, url, N, **HOW)
+        patch.setattr(WritePart, "__call__", noting)
+        model.sample_to(url, N, **HOW)
     return numbers
 
 
@@ -82,26 +81,16 @@ def left(cache: Path) -> list[Path]:
     return [path for path in cache.rglob("*") if path.is_file()]
 
 
-def test_a_set_in_parts_has_the_bytes_of_a_local_one_and_damaged_parts_are_written_again(
+def test_a_set_in_parts_has_the_bytes_of_a_local_one(
     model: gd.Model, expected: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, cache: Path
 ) -> None:
     url = "s3://bucket/whole/gaze"
     assert generated(model, url, monkeypatch) == [0, 1, 2]
     assert objects(url) == expected
     assert generated(model, url, monkeypatch) == []
-    # Half of an object, as a storage without whole uploads would leave it; and one that is gone.
-    half = expected["part-000001.parquet"]
-    write_object(Path(url) / "part-000001.parquet", half[: len(half) // 2])
-    storage.remove(Path(url) / "part-000002.parquet")
-    assert generated(model, url, monkeypatch) == [1, 2]
-    assert objects(url) == expected
     assert [one.trial for one in gd.read(url)] == [str(k) for k in range(N)]
     assert gd.describe(url)["n_windows"] == N
     assert not left(cache)
-    with pytest.raises(GazeError, match="s3://bucket/whole/gaze: this folder has parts of other"):
-        gd.generate_dataset(model, url, N, seed=1, **HOW)
-    gd.generate_dataset(model, url, 2, seed=1, overwrite=True, **HOW)
-    assert sorted(objects(url)) == ["README.md", "card.json", MANIFEST, "part-000000.parquet"]
 
 
 def test_a_cut_upload_is_tried_again_and_one_that_fails_is_not_taken_for_whole(
@@ -113,22 +102,19 @@ def test_a_cut_upload_is_tried_again_and_one_that_fails_is_not_taken_for_whole(
 ) -> None:
     url = "s3://bucket/cut/gaze"
     server.cut("PUT", "part-000000.parquet", after=4000)
-    gd.generate_dataset(model, url, N, **HOW)
+    model.sample_to(url, N, **HOW)
     assert server.n_cut == 1
     assert objects(url) == expected
 
     url = "s3://bucket/cut/again"
     server.cut("PUT", "part-000001.parquet", after=4000, times=100)
     with pytest.raises(GazeError, match=r"^s3://bucket/cut/again/part-000001\.parquet: the stor"):
-        gd.generate_dataset(model, url, N, **HOW)
+        model.sample_to(url, N, **HOW)
     assert server.n_cut > 1
     server.rule = None
-    there = objects(url)
-    assert not {MANIFEST, "part-000001.parquet"} & {*there}
-    assert [name for name in there if name.startswith(OBJECTS)] == [
-        f"{OBJECTS}/part-000000.json",
-        f"{OBJECTS}/plan.json",
-    ]
+    assert sorted(objects(url)) == [storage.INCOMPLETE, "part-000000.parquet"]
+    with pytest.raises(GazeError, match="this folder is not complete"):
+        gd.read(url)
     assert generated(model, url, monkeypatch) == [1, 2]
     assert objects(url) == expected
     assert not left(cache)
@@ -220,18 +206,6 @@ def test_a_bucket_that_is_not_there_is_found_before_the_work(
     code, _, errors = run(*words, "-o", "s3://nothing/gaze.parquet")
     assert code == 2
     assert errors.endswith("\nerror: s3://nothing/gaze.parquet: there is no such bucket\n")
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("default")  # of Ray
-def test_workers_of_a_cluster_write_to_a_url(
-    model: gd.Model, expected: dict[str, bytes], tmp_path: Path
-) -> None:
-    pytest.importorskip("ray", reason="Ray is not installed")
-    url = "s3://bucket/cluster/gaze"
-    gd.generate_dataset(model, url, N, engine="ray", n_workers=1, device="cpu", **HOW)
-    assert objects(url) == expected
-    shutil.rmtree(tmp_path / "cache", ignore_errors=True)
 
 
 @pytest.mark.slow

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from gazediffusion.data.simulation import simulate, write_simulation
     from gazediffusion.data.targets import Targets, read_targets
     from gazediffusion.data.windows import Windows
-    from gazediffusion.datasets import generate_dataset
     from gazediffusion.description import describe
     from gazediffusion.distillation import distill
     from gazediffusion.errors import GazeError, StoppedError
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from gazediffusion.evaluation.recorded_sets import real_windows
     from gazediffusion.evaluation.result import Evaluation
     from gazediffusion.generation.baselines import Baseline, fit_baseline
+    from gazediffusion.generation.dataset import Parts
     from gazediffusion.geometry import Screen
     from gazediffusion.model import Model, load, train
     from gazediffusion.models.listing import list_models
@@ -76,6 +76,7 @@ _HOME = {
     "GazeError": "errors",
     "Model": "model",
     "Plugin": "plugins",
+    "Parts": "generation.dataset",
     "PrepareConfig": "settings",
     "RECIPES": "models.recipes",
     "Recipe": "models.recipes",
@@ -102,7 +103,6 @@ _HOME = {
     "from_frame": "data.adapters.frames",
     "from_mne": "data.adapters.mne",
     "from_pymovements": "data.adapters.pymovements",
-    "generate_dataset": "datasets",
     "inspect": "data.inspection",
     "label": "studies",
     "list_models": "models.listing",
@@ -158,7 +158,7 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "load",
     "Model",
     "Synthesizer",
-    "generate_dataset",
+    "Parts",
     "fill",
     "augment",
     "score",

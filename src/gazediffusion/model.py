@@ -53,6 +53,7 @@ from gazediffusion.training.training import train as train_run
 
 if TYPE_CHECKING:
     from gazediffusion.data.reading import Recordings
+    from gazediffusion.generation.dataset import Parts
 
 
 def load(
@@ -263,6 +264,7 @@ class Model(Shared):
         progress: Progress = lambda done: None,
         say: Callable[[str], None] = lambda line: None,
         overwrite: bool = False,
+        parts: Parts | None = None,
         **given: Any,
     ) -> list[Path]:
         """Write the first n windows of a seed as a set, piece by piece; returns the files.
@@ -271,7 +273,8 @@ class Model(Shared):
         default that of the path's ending, parquet for a folder. grid_px: round pixels to this grid.
         overwrite: replace a set that is there. given: as to `sample`. A stopped call resumes from
         the pieces it has. A path ending in .safetensors is a windows file, generated in memory,
-        with its card in it.
+        with its card in it. parts: write a large set as a folder of Parquet files, by this process
+        or by a cluster.
         """
         path = Path(path)
         is_windows_file = format is None and path.suffix == ".safetensors"
@@ -285,6 +288,14 @@ class Model(Shared):
             gaze = np.concatenate(list(sampling.pieces(progress)))
             return sampling.windows(gaze).save(path, overwrite=overwrite)
         config = replace(sampling.config, grid_px=grid_px)
+        if parts is not None:
+            from gazediffusion.generation.dataset import write_dataset
+
+            if format not in (None, "parquet"):
+                problem = f"a set in parts is parquet, not {format}"
+                raise GazeError(problem, remedy="leave `format` out")
+            in_parts = replace(sampling, config=config)
+            return write_dataset(in_parts, path, parts, progress, say, overwrite)
         return write_set(sampling.generator, config, path, progress, say, overwrite)
 
     def fill(

@@ -1,4 +1,4 @@
-"""One function of many items, by this process, by several, or by the tasks of a Ray cluster.
+"""One function of many items, by this process, by several, or by the workers of a Ray cluster.
 
 The function must depend on its arguments alone. Results come in the order of the items, and few are
 in flight, so that memory holds few of them. What all items share is sent to each worker once.
@@ -7,23 +7,25 @@ in flight, so that memory holds few of them. What all items share is sent to eac
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import pickle
 import signal
+import subprocess
+import sys
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Any, Generic, TypeVar
 
 from gazediffusion.errors import GazeError
 from gazediffusion.version import __version__
 
-Shared = TypeVar("Shared")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Work = Callable[[Item], Result]
 
 ENGINES = ("local", "ray")
 _PER_WORKER = 2  # items in flight: one at work, the next one waiting
+_CONNECTION_S = 15  # until a cluster must have answered
 
 
 def is_in_this_process(engine: str, n_workers: int | None, address: str | None) -> bool:
@@ -38,38 +40,38 @@ def is_in_this_process(engine: str, n_workers: int | None, address: str | None) 
 
 
 def in_order(
-    function: Callable[[Shared, Item], Result],
-    shared: Shared,
-    items: Iterable[Item],
+    work: Work[Item, Result],
+    items: Sequence[Item],
     engine: str = "local",
     n_workers: int | None = None,
     address: str | None = None,
 ) -> Generator[Result, None, None]:
-    """function(shared, item) for each item, in their order.
+    """work(item) for each item, in their order.
 
-    function: of a module, so that workers can import it. n_workers: of `local` one by default, of
-    `ray` one for each core of the cluster. When the caller stops, for whatever reason, so do the
-    workers.
+    work: an instance of a class of a module, which is pickled and sent to each worker once. Where
+    it `may_use_gpu`, each worker of a cluster with GPUs has one, and `work.on_device("cuda")` works
+    there. n_workers: of `local` one by default, of `ray` one for each core or GPU of the cluster.
+    When the caller stops, for whatever reason, so do the workers.
     """
     if is_in_this_process(engine, n_workers, address):
-        return (function(shared, item) for item in items)
+        return (work(item) for item in items)
     if engine == "local":
-        return _by_processes(function, shared, items, n_workers or 1)
-    return _by_ray(function, shared, items, n_workers, address)
+        return _by_processes(work, items, n_workers or 1)
+    return _by_ray(work, items, n_workers, address)
 
 
-_shared: dict[str, Any] = {}  # of a worker, by the name of the work
+_of_worker: list[Any] = []  # what a process of the pool does
 
 
 def _by_processes(
-    function: Callable[[Shared, Item], Result], shared: Shared, items: Iterable[Item], n: int
+    work: Work[Item, Result], items: Sequence[Item], n: int
 ) -> Generator[Result, None, None]:
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
     from multiprocessing import get_context
 
     # Started afresh: threads of libraries that are loaded here do not survive a fork.
-    pool = ProcessPoolExecutor(n, get_context("spawn"), _begin, (pickle.dumps(shared),))
+    pool = ProcessPoolExecutor(n, get_context("spawn"), _begin, (pickle.dumps(work),))
     waiting: deque[Any] = deque()
     is_done = False
     try:
@@ -77,7 +79,7 @@ def _by_processes(
             if len(waiting) == n * _PER_WORKER:
                 yield waiting.popleft().result()
             with _held_interrupts():
-                waiting.append(pool.submit(_call, function, "", item))
+                waiting.append(pool.submit(_call, item))
         while waiting:
             yield waiting.popleft().result()
         is_done = True
@@ -101,62 +103,67 @@ def _held_interrupts() -> Iterator[None]:
 
 
 def _begin(packed: bytes) -> None:
-    """Start a worker."""
-    _shared[""] = pickle.loads(packed)
+    _of_worker.append(pickle.loads(packed))
 
 
-def _call(function: Callable[[Any, Item], Result], name: str, item: Item) -> Result:
-    return function(_shared[name], item)
+def _call(item: Any) -> Any:
+    return _of_worker[0](item)
 
 
-def _by_ray(
-    function: Callable[[Shared, Item], Result],
-    shared: Shared,
-    items: Iterable[Item],
-    n_workers: int | None,
-    address: str | None,
-) -> Generator[Result, None, None]:
-    with ray_connection(address) as ray:
-        packed = ray.put(pickle.dumps((__version__, shared)))
-        remote = ray.remote(_remote_call).options(num_cpus=1)
-        waiting: deque[Any] = deque()
-        rest = iter(items)
-        try:
-            while True:
-                # Looked up each time: nodes come and go.
-                n = n_workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
-                for item in itertools.islice(rest, max(0, n * _PER_WORKER - len(waiting))):
-                    waiting.append(remote.remote(function, [packed], item))
-                if not waiting:
-                    return
-                yield ray.get(waiting.popleft())
-        except ray.exceptions.RayTaskError as error:
-            cause = getattr(error, "cause", None)
-            raise (cause if isinstance(cause, GazeError) else error) from None
-        except ray.exceptions.RayError as error:
-            reason = " ".join(str(error).split())
-            raise GazeError(f"workers of the cluster were lost: {reason}") from error
-        finally:
-            for reference in waiting:
-                with contextlib.suppress(Exception):
-                    ray.cancel(reference, force=True)
+class _OnCluster(Generic[Item, Result]):
+    """What a worker of Ray Data does with each row: {"item": ITEM} gives {"packed": RESULT}."""
 
-
-def _remote_call(function: Callable[[Any, Item], Result], packed: list[Any], item: Item) -> Result:
-    """Call a function in a worker, which unpacks what is shared once."""
-    name = packed[0].hex()
-    if name not in _shared:
-        import ray
-
-        version, shared = pickle.loads(ray.get(packed[0]))
+    def __init__(self, version: str, packed: bytes, on_gpu: bool) -> None:
         if version != __version__:
             raise GazeError(
                 f"a worker has gazediffusion {__version__}, this machine {version}",
                 remedy="install the same version on all machines of the cluster",
             )
-        _shared.clear()
-        _shared[name] = shared
-    return _call(function, name, item)
+        work: Any = pickle.loads(packed)
+        self.work: Work[Item, Result] = work.on_device("cuda") if on_gpu else work
+
+    def __call__(self, row: dict[str, Item]) -> dict[str, bytes]:
+        return {"packed": pickle.dumps(self.work(row["item"]))}
+
+
+def _by_ray(
+    work: Work[Item, Result], items: Sequence[Item], n_workers: int | None, address: str | None
+) -> Generator[Result, None, None]:
+    """By Ray Data, which starts workers, retries what a lost one did, and keeps the order."""
+    if not items:
+        return
+    with ray_connection(address) as ray:
+        from ray.data import ActorPoolStrategy, DataContext
+
+        context = DataContext.get_current()
+        context.enable_progress_bars = False
+        context.execution_options.preserve_order = True
+        resources = ray.cluster_resources()
+        on_gpu = bool(getattr(work, "may_use_gpu", False) and resources.get("GPU"))
+        n_places = max(1, int(resources.get("GPU" if on_gpu else "CPU", 1)))
+        most = min(n_workers or n_places, len(items))
+        rows = ray.data.from_items([{"item": one} for one in items], override_num_blocks=len(items))
+        rows = rows.map(
+            _OnCluster,
+            fn_constructor_args=(__version__, pickle.dumps(work), on_gpu),
+            compute=ActorPoolStrategy(min_size=1, max_size=most),
+            **({"num_gpus": 1} if on_gpu else {"num_cpus": 1}),
+        )
+        try:
+            for row in rows.iter_rows():
+                yield pickle.loads(row["packed"])
+        except ray.exceptions.RayError as error:
+            raise _own(error) from None
+
+
+def _own(error: BaseException) -> BaseException:
+    """What went wrong in a worker: our error, or Ray's."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, GazeError):
+            return cause
+        cause = getattr(cause, "cause", None) or cause.__cause__
+    return error
 
 
 @contextlib.contextmanager
@@ -176,15 +183,32 @@ def ray_connection(address: str | None = None) -> Iterator[Any]:
         yield ray
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent elsewhere
+    given = address or os.environ.get("RAY_ADDRESS")
+    if given and "://" not in given and given not in ("auto", "local"):
+        _require_answer(given)
     try:
         ray.init(address, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     except (ConnectionError, RuntimeError, ValueError) as error:
-        problem = " ".join(str(error).split())
-        raise GazeError(
-            f"no Ray cluster at `address` {address} ({problem})",
-            remedy="start one with `ray start --head`, or leave `address` out",
-        ) from error
+        raise _no_cluster(address, " ".join(str(error).split())) from error
     try:
         yield ray
     finally:
         ray.shutdown()
+
+
+def _require_answer(address: str) -> None:
+    """Refuse an address where no cluster answers; Ray itself tries for two minutes."""
+    check = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
+    try:
+        done = subprocess.run(check, capture_output=True, timeout=_CONNECTION_S, check=False)
+    except subprocess.TimeoutExpired:
+        raise _no_cluster(address, f"no answer within {_CONNECTION_S} s") from None
+    if done.returncode:
+        raise _no_cluster(address, "no cluster answers")
+
+
+def _no_cluster(address: str | None, problem: str) -> GazeError:
+    return GazeError(
+        f"no Ray cluster at `address` {address} ({problem})",
+        remedy="start one with `ray start --head`, or leave `address` out",
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -311,7 +310,7 @@ def generate(
     if fit is not None or is_baseline(model):
         _generate_by_baseline(context, output, model, fit, n, seed, format, overwrite)
         return
-    parts = engine_of(engine, address, part_size, workers, device, format)
+    parts = engine_of(engine, address, part_size, workers, device)
     where = "auto" if engine == "ray" and device == "cuda" else device  # the workers' GPUs
     loaded = gd.load(model, weights, where)  # type: ignore[arg-type]  # checked there
     if not loaded.is_calibrated:
@@ -330,8 +329,7 @@ def generate(
         n = max(*(len(steering.get(name, ())) for name in ("scanpath", "targets")), 0) or 100
     with progress.windows_bar("generating", n) as bar:
         try:
-            write = partial(gd.generate_dataset, loaded) if parts else loaded.sample_to
-            written = write(
+            written = loaded.sample_to(
                 output,
                 n,
                 seed=seed,
@@ -354,7 +352,8 @@ def generate(
                 precision=precision,
                 batch_size=batch_size,
                 **steering,
-                **(parts or {"format": format}),
+                format=format,
+                parts=parts,
             )
         except KeyboardInterrupt:
             kept = f"kept {f'in {shown(output)}' if parts else kept_place(output)}"

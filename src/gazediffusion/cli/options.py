@@ -14,6 +14,7 @@ from gazediffusion.errors import GazeError
 if TYPE_CHECKING:
     from gazediffusion.data.reading import Recordings
     from gazediffusion.data.windows import Windows
+    from gazediffusion.generation.dataset import Parts
     from gazediffusion.geometry import Screen
     from gazediffusion.settings import CleaningConfig
 
@@ -253,18 +254,17 @@ def engine_of(
     part_size: int | None,
     n_workers: int | None,
     device: str,
-    format: str | None,
-) -> dict[str, Any]:
-    """The settings of `gd.generate_dataset` that write a set in parts; none without an engine."""
+) -> Parts | None:
+    """How a set is written in parts; None without an engine."""
+    import gazediffusion as gd
+
     given = {"address": address, "part_size": part_size, "n_workers": n_workers}
     if engine is not None:
-        if format not in (None, "parquet"):
-            raise GazeError(f"`engine` writes parquet, not {format}", remedy="leave `format` out")
-        return {"engine": engine, "device": device, **given}
+        return gd.Parts(engine, device=device, **given)  # type: ignore[arg-type]  # by their names
     for name, value in given.items():
         if value is not None:
             raise GazeError(f"`{name}` needs `engine`")
-    return {}
+    return None
 
 
 def windows_or_recordings(path: Path, screen: Screen | None) -> Windows | Recordings:

@@ -1,6 +1,6 @@
 """From recordings to windows: read, clean, bring to one rate, cut, split, document.
 
-What one file gives is computed alone (`cuts_of_file`), by this process, by several or by a Ray
+What one file gives is computed alone (`_CutFile`), by this process, by several or by a Ray
 cluster, and taken in the order of the files. So the windows do not depend on who read them.
 """
 
@@ -98,8 +98,8 @@ def prepare(
                 progress(recording)
             on_file(FileRead(source.path, n_samples))
         return builder.build(source.described() for source in sources)
-    study, numbers = _Study(tuple(sources), config, given), range(len(sources))
-    with closing(in_order(_cuts_of_file, study, numbers, engine, n_workers, address)) as found:
+    work, numbers = _CutFile(tuple(sources), config, given), range(len(sources))
+    with closing(in_order(work, numbers, engine, n_workers, address)) as found:
         for source, (piece, file, error) in zip(sources, found, strict=True):
             builder.add(piece)
             if error is not None:
@@ -118,26 +118,24 @@ def _take(builder: WindowBuilder, recording: Recording, piece: Cuts) -> None:
 
 
 @dataclass(frozen=True)
-class _Study:
-    """What every worker knows."""
+class _CutFile:
+    """What a file gives, by its number: segments, what is known and what is wrong."""
 
     sources: tuple[Source, ...]
     config: PrepareConfig
     targets: RecordedTargets | None
 
-
-def _cuts_of_file(study: _Study, number: int) -> tuple[Cuts, dict[str, Any], GazeError | None]:
-    """What a file gives: its segments, what is known of it, and what is wrong with it."""
-    source, piece = study.sources[number], Cuts(study.config, study.targets)
-    error, file = None, {}
-    try:
-        for recording in source.read():
-            piece.add(recording)
-        file = source.described()
-    except GazeError as found:
-        error = found
-    piece.targets = None  # the one who asked has them
-    return piece, file, error
+    def __call__(self, number: int) -> tuple[Cuts, dict[str, Any], GazeError | None]:
+        source, piece = self.sources[number], Cuts(self.config, self.targets)
+        error, file = None, {}
+        try:
+            for recording in source.read():
+                piece.add(recording)
+            file = source.described()
+        except GazeError as found:
+            error = found
+        piece.targets = None  # the one who asked has them
+        return piece, file, error
 
 
 def style_windows(
