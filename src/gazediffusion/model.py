@@ -291,7 +291,7 @@ class Model(Shared):
         if parts is not None:
             from gazediffusion.generation.dataset import write_dataset
 
-            if format not in (None, "parquet"):
+            if format != "parquet":
                 problem = f"a set in parts is parquet, not {format}"
                 raise GazeError(problem, remedy="leave `format` out")
             in_parts = replace(sampling, config=config)

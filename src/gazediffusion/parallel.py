@@ -7,6 +7,7 @@ in flight, so that memory holds few of them. What all items share is sent to eac
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import pickle
 import signal
@@ -14,7 +15,7 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from gazediffusion.errors import GazeError
 from gazediffusion.version import __version__
@@ -110,20 +111,34 @@ def _call(item: Any) -> Any:
     return _of_worker[0](item)
 
 
-class _OnCluster(Generic[Item, Result]):
-    """What a worker of Ray Data does with each row: {"item": ITEM} gives {"packed": RESULT}."""
+class _OnCluster:
+    """What a worker of Ray Data does with each row: {"item": ITEM} gives {"packed": RESULT}.
+
+    An error of ours is a result too, since Ray would wrap it.
+    """
 
     def __init__(self, version: str, packed: bytes, on_gpu: bool) -> None:
-        if version != __version__:
+        self.version, self.packed, self.on_gpu = version, packed, on_gpu
+        self.work: Any = None
+
+    def __call__(self, row: dict[str, Any]) -> dict[str, bytes]:
+        try:
+            found: Any = self.started()(row["item"])
+        except GazeError as error:
+            found = error
+        return {"packed": pickle.dumps(found)}
+
+    def started(self) -> Any:
+        """The work, on the GPU of this worker where it has one."""
+        if self.version != __version__:
             raise GazeError(
-                f"a worker has gazediffusion {__version__}, this machine {version}",
+                f"a worker has gazediffusion {__version__}, this machine {self.version}",
                 remedy="install the same version on all machines of the cluster",
             )
-        work: Any = pickle.loads(packed)
-        self.work: Work[Item, Result] = work.on_device("cuda") if on_gpu else work
-
-    def __call__(self, row: dict[str, Item]) -> dict[str, bytes]:
-        return {"packed": pickle.dumps(self.work(row["item"]))}
+        if self.work is None:
+            work = pickle.loads(self.packed)
+            self.work = work.on_device("cuda") if self.on_gpu else work
+        return self.work
 
 
 def _by_ray(
@@ -137,6 +152,7 @@ def _by_ray(
 
         context = DataContext.get_current()
         context.enable_progress_bars = False
+        logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # we say what went wrong
         context.execution_options.preserve_order = True
         resources = ray.cluster_resources()
         on_gpu = bool(getattr(work, "may_use_gpu", False) and resources.get("GPU"))
@@ -151,19 +167,15 @@ def _by_ray(
         )
         try:
             for row in rows.iter_rows():
-                yield pickle.loads(row["packed"])
+                found = pickle.loads(row["packed"])
+                if isinstance(found, GazeError):
+                    raise found
+                yield found
+        except ray.exceptions.RayTaskError:
+            raise  # a bug
         except ray.exceptions.RayError as error:
-            raise _own(error) from None
-
-
-def _own(error: BaseException) -> BaseException:
-    """What went wrong in a worker: our error, or Ray's."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, GazeError):
-            return cause
-        cause = getattr(cause, "cause", None) or cause.__cause__
-    return error
+            reason = " ".join(str(error).split())
+            raise GazeError(f"workers of the cluster were lost: {reason[-300:]}") from error
 
 
 @contextlib.contextmanager
