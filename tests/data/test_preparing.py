@@ -22,7 +22,6 @@ from gazediffusion.errors import GazeError
 from gazediffusion.geometry import Screen
 from gazediffusion.settings import CleaningConfig, PrepareConfig
 from tests.conftest import SCREEN, MakeRecording, wandering_gaze
-from tests.parts import walks
 
 
 class Given:
@@ -45,6 +44,14 @@ def source_file(tmp_path: Path) -> Path:
     path = tmp_path / "given.bin"
     path.write_bytes(b"the file these recordings came from")
     return path
+
+
+def walks(n: int, length: int, seed: int = 0) -> Any:
+    """Gaze (n, 2, length) that drifts and jumps."""
+    rng = np.random.default_rng(seed)
+    steps = rng.normal(0, 0.002, (n, 2, length))
+    steps += rng.normal(0, 0.3, steps.shape) * (rng.random((n, 1, length)) < 0.01)
+    return np.sin(steps.cumsum(axis=-1)).astype(np.float32)
 
 
 def sources(path: Path, *recordings: Recording) -> list[Source]:
