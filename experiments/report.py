@@ -32,6 +32,8 @@ import torch
 from numpy.typing import NDArray
 
 import gazediffusion as gd
+from gazediffusion.data.units import conversions_of
+from gazediffusion.generation.constraints import Constraints
 from gazediffusion.seeds import STREAMS
 
 ROOT = Path(__file__).parents[1]
@@ -73,7 +75,7 @@ class Result:
         """The result of a script that was called with these options."""
         return cls(given.output, models, n, [given.seed])
 
-    def add(self, table: str, row: Mapping[str, Cell]) -> None:
+    def add(self, table: str, row: Mapping[str, Any]) -> None:
         """One more row; the first row names the columns."""
         if table not in self.tables:
             self.tables[table] = {"columns": list(row), "rows": []}
@@ -165,6 +167,24 @@ def tiny_windows(
         segment_trial=tuple(f"{1 + k % 2}-{k}" for k in range(n)),
         validation=frozenset("ef"),
     )
+
+
+def kept_to(
+    model: gd.Model, task: str | None, seed: int, n: int, quality: str = "default", **given: Any
+) -> gd.Windows:
+    """n windows that keep to `known`, `fixations` or `targets` (entry, 2, time), normalized.
+
+    task: None is no task, the model's mixture of all.
+    """
+    generator = model.generator(task=task, quality=quality)
+    generator = replace(generator, constraints=Constraints(**given), is_taskless=task is None)
+    return generator.as_windows(np.concatenate(list(generator.pieces(0, n, seed))), seed)
+
+
+def in_degrees(windows: gd.Windows, gaze: Floats) -> Floats:
+    """Normalized gaze (window, 2, time) in degrees of each window's screen, NaN where it is NaN."""
+    to_degrees, _ = conversions_of("deg")
+    return windows.on_screens(gaze.astype(np.float32), to_degrees).astype(np.float64)
 
 
 # Pages.
