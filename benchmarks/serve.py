@@ -31,7 +31,7 @@ import httpx2
 import numpy as np
 
 import gazediffusion as gd
-from gazediffusion.web.models import BATCH_CPU
+from gazediffusion.web.generate import BATCH_CPU
 
 SEEDS = range(6)
 KINDS = ["models", "json", "json", "stream", "stream", "parquet", "real"]

@@ -126,7 +126,7 @@ def test_the_commands_of_a_slurm_script_are_understood(name: str, tmp_path: Path
 
 
 def test_the_programs_would_refuse_an_unknown_option() -> None:
-    for words in (["generate", "-o", "gaze", "--no-such"], ["serve", "--workers", "two"]):
+    for words in (["generate", "-o", "gaze", "--no-such"], ["serve", "--port", "two"]):
         with pytest.raises(Exception, match=r"No such option|valid integer"):
             require_parsed(words)
     with pytest.raises(Exception, match="No such option"):

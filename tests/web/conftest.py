@@ -24,8 +24,7 @@ from gazediffusion.models import pretrained
 from gazediffusion.models.recipes import RECIPES
 from gazediffusion.settings import SimulationConfig
 from gazediffusion.training.loop import train_epochs
-from gazediffusion.web.app import create_app
-from gazediffusion.web.server import listen
+from gazediffusion.web.app import create_app, listen
 from gazediffusion.web.settings import Limits, Settings
 from tests.conftest import SCREEN
 from tests.gaze import simulated_windows
@@ -110,7 +109,7 @@ def created(settings: Settings) -> FastAPI:
 def client(run_folder: Path) -> Iterator[TestClient]:
     """The application with its default limits."""
     app = created(Settings(model=str(run_folder)))
-    app.state.playground.workers[0].start()
+    app.state.playground.reader.start()
     with TestClient(app, base_url="http://127.0.0.1:8000") as found:
         yield found
 
@@ -119,7 +118,7 @@ def client(run_folder: Path) -> Iterator[TestClient]:
 def steerable(steerable_folder: Path) -> Iterator[TestClient]:
     """The application with a steerable model, and its worker of recordings."""
     app = created(Settings(model=str(steerable_folder), limits=Limits(max_windows=5)))
-    app.state.playground.model_workers[0].start()
+    app.state.playground.recorder.start()
     with TestClient(app, base_url="http://127.0.0.1:8000") as found:
         yield found
 

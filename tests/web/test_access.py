@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gazediffusion.web import access
+from gazediffusion.web import security as access
 from gazediffusion.web.settings import Settings, host_name
 from tests.web.conftest import Start, live_server
 from tests.web.test_limits import error_of

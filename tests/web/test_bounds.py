@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gazediffusion.web import bounds
-from gazediffusion.web.bounds import require_bounds
+from gazediffusion.web import uploads as bounds
+from gazediffusion.web.uploads import require_bounds
 from gazediffusion.web.worker import TooLargeError
 
 MB = 2**20

@@ -18,8 +18,8 @@ from fastapi.testclient import TestClient
 from gazediffusion.data.simulation import write_simulation
 from gazediffusion.data.windows import Windows
 from gazediffusion.settings import SimulationConfig
-from gazediffusion.web.playground import Playground
 from gazediffusion.web.settings import Settings
+from gazediffusion.web.state import Playground
 from tests.web.conftest import PATIENCE_S, Start, created, live_app, sent_files
 from tests.web.test_generation_routes import events_of
 
@@ -237,7 +237,7 @@ def test_cancelling_and_leaving_end_the_work_of_the_worker(
             assert next(lines) == "event: queued"
             job = json.loads(next(lines).removeprefix("data: "))["job"]
             assert any("reading" in line for line in lines)
-            pid = play.workers[0].pid
+            pid = play.reader.pid
             assert (
                 httpx2.post(f"{url}/api/jobs/{job}/cancel", timeout=PATIENCE_S).status_code == 204
             )
@@ -248,7 +248,7 @@ def test_cancelling_and_leaving_end_the_work_of_the_worker(
 
         with httpx2.stream("POST", f"{url}/api/evaluate/stream", timeout=PATIENCE_S) as stream:
             assert any("reading" in line for line in stream.iter_lines())
-            pid = play.workers[0].pid
+            pid = play.reader.pid
         wait_for(lambda: not Path(f"/proc/{pid}").exists())
         wait_for(lambda: play.comparison.n_active == 0 and not play.streams)
         sent = httpx2.post(f"{url}/api/real", files=sent_files(study), timeout=PATIENCE_S)

@@ -20,7 +20,7 @@ from gazediffusion.data.readers import read_recordings
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.sets import SetConfig
 from gazediffusion.version import __version__
-from gazediffusion.web.models import BATCH_CPU
+from gazediffusion.web.generate import BATCH_CPU
 from tests.conftest import SCREEN, RunCommand
 from tests.web.conftest import LENGTH, SCREENS, Start
 

@@ -14,7 +14,7 @@ import httpx2
 import pytest
 
 from gazediffusion.errors import GazeError
-from gazediffusion.web.jobs import (
+from gazediffusion.web.queue import (
     CANCELLED,
     InternalError,
     Job,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gazediffusion.web import kept
-from gazediffusion.web.kept import KeptComparisons
+from gazediffusion.web.state import KeptComparisons
 
 
 def test_a_comparison_is_found_by_its_id_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -14,13 +13,13 @@ def test_a_comparison_is_found_by_its_id_for_a_while(monkeypatch: pytest.MonkeyP
     assert name is not None
     assert comparisons.find(name) == b"one"
     assert comparisons.find("another") is None
-    monkeypatch.setattr(kept, "MAX_AGE_S", -1.0)
+    monkeypatch.setattr(KeptComparisons, "max_age_s", -1.0)
     assert comparisons.find(name) is None
 
 
 def test_the_oldest_leave_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "MAX_NUMBER", 3)
-    monkeypatch.setattr(kept, "MAX_BYTES", 10)
+    monkeypatch.setattr(KeptComparisons, "max_number", 3)
+    monkeypatch.setattr(KeptComparisons, "max_bytes", 10)
     comparisons = KeptComparisons()
     names = [str(comparisons.add(b"1234")) for _ in range(4)]
     found = [comparisons.find(name) is not None for name in names]

@@ -18,12 +18,11 @@ from fastapi.testclient import TestClient
 import gazediffusion as gd
 from gazediffusion.data.export import write_into
 from gazediffusion.data.recordings import Recording
-from gazediffusion.web.jobs import Job
-from gazediffusion.web.models import BATCH_CPU
-from gazediffusion.web.playground import Playground
-from gazediffusion.web.requests import GenerationRequest, windows_with_events_json
+from gazediffusion.web.generate import BATCH_CPU, GenerationRequest, windows_with_events_json
+from gazediffusion.web.queue import Job
 from gazediffusion.web.schemas import GenerationFields
 from gazediffusion.web.settings import Limits, Settings
+from gazediffusion.web.state import Playground
 from tests.conftest import SCREEN, MakeRecording, RunCommand, wandering_gaze
 from tests.generation.test_gaps import lost
 from tests.web.conftest import created
@@ -40,7 +39,7 @@ DOTS: dict[str, Any] = {"seed": 2, "task": "dots"}
 def labelling(labelling_run: Path) -> Iterator[TestClient]:
     """The application with a model that has labels, and its worker that labels recordings."""
     app = created(Settings(model=str(labelling_run), limits=Limits(max_windows=15)))
-    app.state.playground.model_workers[0].start()
+    app.state.playground.recorder.start()
     with TestClient(app, base_url="http://127.0.0.1:8000") as found:
         yield found
 

@@ -18,8 +18,8 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from gazediffusion.errors import GazeError
-from gazediffusion.web import playground, security
-from gazediffusion.web.jobs import Job, Steps
+from gazediffusion.web import security, state
+from gazediffusion.web.queue import Job, Steps
 from gazediffusion.web.settings import Limits, Settings
 from tests.web.conftest import PATIENCE_S, Start, live_server
 
@@ -169,7 +169,7 @@ def test_a_full_queue_states_when_to_try_again(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = start(limits={"max_jobs": 1})
-    play: playground.Playground = client.app.state.playground  # type: ignore[attr-defined]
+    play: state.Playground = client.app.state.playground  # type: ignore[attr-defined]
     job = play.generation.submit(nothing, lambda kind, value: None)
     for answer in (
         client.get("/api/generate/stream?n=1"),

@@ -17,7 +17,7 @@ from fastapi.testclient import TestClient
 
 import gazediffusion as gd
 from gazediffusion.data.export.card import read_card
-from gazediffusion.web.models import BATCH_CPU
+from gazediffusion.web.generate import BATCH_CPU
 from tests.conftest import RunCommand
 from tests.web.conftest import LENGTH, SCREENS, sent_files
 from tests.web.test_generation_routes import events_of

@@ -22,9 +22,9 @@ from gazediffusion.cli.console import in_flags
 from gazediffusion.errors import GazeError
 from gazediffusion.models import pretrained
 from gazediffusion.models.checkpoint import load_run
-from gazediffusion.web.models import Models
-from gazediffusion.web.server import address
+from gazediffusion.web.app import address
 from gazediffusion.web.settings import Settings
+from gazediffusion.web.state import Models
 from tests.web.conftest import PATIENCE_S
 
 

@@ -13,14 +13,13 @@ from fastapi.testclient import TestClient
 
 import gazediffusion as gd
 from gazediffusion.data.export import write_into
-from gazediffusion.web import steering
+from gazediffusion.web import generate as steering
 from gazediffusion.web.app import create_app
-from gazediffusion.web.jobs import Job
-from gazediffusion.web.models import BATCH_CPU
-from gazediffusion.web.playground import Playground
-from gazediffusion.web.requests import GenerationRequest
+from gazediffusion.web.generate import BATCH_CPU, GenerationRequest
+from gazediffusion.web.queue import Job
 from gazediffusion.web.schemas import GenerationFields
 from gazediffusion.web.settings import Limits, Settings
+from gazediffusion.web.state import Playground
 from gazediffusion.web.worker import TooLargeError
 from tests.conftest import MakeRecording, RunCommand
 from tests.web.conftest import Start, created
@@ -36,7 +35,7 @@ POINTS = {"at": ["2.0:900,200", "3:100.5,50"], "start": "640,360"}
 def steerable(steerable_folder: Path) -> Iterator[TestClient]:
     """The application with a steerable model."""
     app = created(Settings(model=str(steerable_folder), limits=Limits(max_windows=20)))
-    app.state.playground.workers[0].start()
+    app.state.playground.reader.start()
     with TestClient(app, base_url="http://127.0.0.1:8000") as found:
         yield found
 

@@ -7,7 +7,7 @@ import pytest
 
 import gazediffusion as gd
 from gazediffusion.errors import GazeError
-from gazediffusion.web.tasks import (
+from gazediffusion.web.compare import (
     joined,
     model_tasks,
     recorded_counts,

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import gazediffusion as gd
-from gazediffusion.errors import GazeError
-from gazediffusion.web.verdict import MIN_WINDOWS, evaluated, require_recorded, require_synthetic
+from gazediffusion.web.compare import MIN_WINDOWS, evaluated
 from tests.gaze import simulated_windows
 
 
@@ -82,12 +81,3 @@ def test_windows_of_the_same_kind_are_at_the_floor_whatever_their_number(
         assert low < 1.1
         assert high > 0.9
     assert np.ptp(np.log(ratios)) < 0.25
-
-
-def test_fewer_than_25_windows_are_refused() -> None:
-    with pytest.raises(GazeError, match="the recording has 24 windows"):
-        require_recorded(24)
-    with pytest.raises(GazeError, match="`n` must be 25 or more"):
-        require_synthetic(24)
-    require_recorded(25)
-    require_synthetic(25)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from gazediffusion.errors import GazeError
-from gazediffusion.web.jobs import InternalError, Job, JobCancelledError, Steps
+from gazediffusion.web.queue import InternalError, Job, JobCancelledError, Steps
 from gazediffusion.web.settings import Limits
 from gazediffusion.web.worker import TooLargeError, Worker
 

@@ -51,10 +51,6 @@ def serve(
             show_default=False,
         ),
     ] = None,
-    workers: Annotated[
-        int,
-        typer.Option(help="Processes for each kind of work; 1 generates in the server itself."),
-    ] = 1,
     max_windows: Annotated[int, typer.Option(help="Maximum number of windows per request.")] = 500,
     max_jobs: Annotated[
         int, typer.Option(help="Maximum number of jobs, running and waiting.")
@@ -101,9 +97,8 @@ def serve(
         token=token,
         allowed_hosts=tuple(allowed_host or ()),
         limits=Limits(max_windows, max_jobs, max_upload_mb, max_memory_mb, max_work_s),
-        n_workers=workers,
     )
-    from gazediffusion.web.server import serve as serve_page
+    from gazediffusion.web.app import serve as serve_page
 
     def say(url: str) -> None:
         out.print(f"the playground is at {plain(url)} (Ctrl-C ends it)")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from itertools import chain
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -31,3 +35,20 @@ class Draw:
     steps: NDArray[np.float64] | None = None
     grids: NDArray[np.float64] | None = None
     style: Style | None = None
+
+    @classmethod
+    def joined(cls, parts: Sequence[Draw]) -> Draw:
+        """Draws of one model as that of one batch; they have no style."""
+
+        def whole(values: list[Any]) -> Any:
+            if isinstance(values[0], Tensor):
+                return torch.cat(values)
+            return np.concatenate(values) if isinstance(values[0], np.ndarray) else None
+
+        found = {one.name: [getattr(part, one.name) for part in parts] for one in fields(cls)}
+        return cls(
+            condition=tuple(map(torch.cat, zip(*found.pop("condition"), strict=True))),
+            tasks=tuple(chain(*found.pop("tasks"))),
+            components=tuple(chain(*found.pop("components"))),
+            **{name: whole(values) for name, values in found.items()},
+        )

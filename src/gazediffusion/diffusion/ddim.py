@@ -11,6 +11,7 @@ Every window has a seed of its own, so window k is the same whatever it is batch
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator, Sequence
 from typing import Literal
@@ -43,6 +44,14 @@ class WindowNoise:
         ]
         self.first = self._fresh()
         self._is_new = True
+
+    @classmethod
+    def joined(cls, parts: Sequence[WindowNoise]) -> WindowNoise:
+        """The noise of several batches as that of one."""
+        found = copy.copy(parts[0])
+        found.generators = [one for part in parts for one in part.generators]
+        found.first = torch.cat([part.first for part in parts])
+        return found
 
     def draw(self) -> Tensor:
         """Fresh noise (window, channels, time) float32; `first` is what it gave first."""

@@ -8,7 +8,7 @@ windows is generated window by window, each given the end of the one before.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -42,7 +42,14 @@ from gazediffusion.generation.constraints import (
 from gazediffusion.generation.edm_sampling import sample_edm, sequences_of
 from gazediffusion.generation.noise_level import at_noise_level, noise_level
 from gazediffusion.generation.qualities import SamplerName, settings_of
-from gazediffusion.generation.scheduling import Progress, Span, drawn_ahead, in_parts, spans_of
+from gazediffusion.generation.scheduling import (
+    Progress,
+    Span,
+    by_threads,
+    drawn_ahead,
+    in_parts,
+    spans_of,
+)
 from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import Run
 from gazediffusion.models.representations import Joint
@@ -207,6 +214,19 @@ class DiffusionGenerator:
         if next(self.network.parameters()).device.type != "cpu":
             return drawn_ahead(spans, draw, begin, progress)
         return in_parts(spans, lambda span, done: begin(span, draw(span)(), done)(), progress)
+
+    @property
+    def batch_kind(self) -> Hashable:
+        """Equal for generators whose windows can share a batch (`in_one_batch`); None: for none."""
+        if self.is_steered or self.candidates > 1 or self.style is not None:
+            return None
+        return (
+            id(self.run),
+            *self._sampling,
+            self.settings.get("eta"),
+            self.bf16,
+            self.is_taskless,
+        )
 
     def sample(self, n: int, seed: int = 0) -> Windows:
         """The first n windows of this seed, in memory."""
@@ -384,3 +404,34 @@ class DiffusionGenerator:
 
         given = sequences.to(noise.device)
         return sample_edm(self.network, recipe, noise, condition, given, solve)
+
+
+def in_one_batch(
+    asked: Sequence[tuple[DiffusionGenerator, int, Span]], progress: Progress = lambda done: None
+) -> list[Floats]:
+    """Windows of several generators of one `batch_kind`, computed in one batch.
+
+    asked: generator, seed, and windows first, stop. A CPU computes an equal part in each of its
+    threads, as it does windows one by one. progress: called with the share that is done.
+    """
+    generator = asked[0][0]
+    is_cpu = next(generator.network.parameters()).device.type == "cpu"
+
+    def compute(part: Span) -> Floats:
+        noise, drawn, n = [], [], 0
+        for one, seed, span in spans[slice(*part)]:
+            noise.append(one._noise(*span, seed))
+            drawn.append(one.sampled.config.conditioning.draw(*span, seed, one.task))
+            n += span[1] - span[0]
+        ahead = (WindowNoise.joined(noise), Draw.joined(drawn))
+        return generator._begun(0, (0, n), ahead, lambda done: progress(done / n))()
+
+    spans = list(asked)
+    if is_cpu:
+        spans = [(one, seed, each) for one, seed, span in asked for each in spans_of(*span, 1)]
+        parts = spans_of(0, len(spans), -(-len(spans) // torch.get_num_threads()))
+        gaze = by_threads(parts, compute)
+    else:
+        gaze = compute((0, len(spans)))
+    ends = np.cumsum([stop - first for _, _, (first, stop) in asked])
+    return np.split(gaze, ends[:-1])

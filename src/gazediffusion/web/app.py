@@ -1,14 +1,28 @@
-"""The application: its routes and pages, and the responses to errors."""
+"""The application and its server: routes, pages, responses to errors, one address until Ctrl-C.
+
+The page that describes the API is written here because the usual ones load their scripts from other
+servers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import contextlib
+import json
+import logging
+import os
+import socket
+import threading
+import webbrowser
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from html import escape
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+import uvicorn
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
@@ -18,19 +32,12 @@ from starlette.exceptions import HTTPException
 import gazediffusion as gd
 from gazediffusion.errors import GazeError
 from gazediffusion.storage import sha256_source
-from gazediffusion.web import (
-    comparison_routes,
-    generation_routes,
-    recording_routes,
-    steering_routes,
-)
-from gazediffusion.web.descriptions import DOCS_POLICY, add_names, docs_page
-from gazediffusion.web.generating import Generating
-from gazediffusion.web.jobs import INTERNAL, InternalError, QueueFullError
-from gazediffusion.web.playground import DisconnectedError, Playground
+from gazediffusion.web import compare, generate, recordings
+from gazediffusion.web.queue import INTERNAL, DisconnectedError, InternalError, QueueFullError
 from gazediffusion.web.schemas import HealthResponse, failures
 from gazediffusion.web.security import SecurityMiddleware, queue_full
 from gazediffusion.web.settings import Settings
+from gazediffusion.web.state import Playground
 from gazediffusion.web.worker import TooLargeError
 
 STATIC = Path(__file__).parent / "static"
@@ -38,16 +45,18 @@ _ABOUT = """Synthetic gaze over HTTP. Positions are in normalized units: x and y
 at the centre of the screen, y down. Every window carries its task and its screen. Every failure is
 `{"error": "one line"}`, with fields in backticks. With a token, send
 `Authorization: Bearer TOKEN`."""
+_STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:52rem;margin:2rem auto;padding:0 1rem;
+color-scheme:light dark}code,pre{font:14px/1.4 ui-monospace,monospace}pre{overflow-x:auto;
+padding:.6rem;border:1px solid #8885;border-radius:.4rem}h2{margin-top:2.2rem;font-size:1.1rem}
+dt{font-weight:600}dd{margin:0 0 .3rem 1.5rem}"""
+DOCS_POLICY = f"default-src 'none'; style-src {sha256_source(_STYLE)}; frame-ancestors 'none'"
+_BEARER = "HTTPBearer"
+_SHUTDOWN_S = 2  # for open streams after Ctrl-C
 
 
-def create_app(
-    settings: Settings | None = None, processes: Sequence[Generating] | None = None
-) -> FastAPI:
-    """The application of one server.
-
-    processes: that generate its windows instead of those that the settings say.
-    """
-    play = Playground(settings or Settings(), processes)
+def create_app(settings: Settings | None = None) -> FastAPI:
+    """The application of one server."""
+    play = Playground(settings or Settings())
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -65,10 +74,8 @@ def create_app(
     )
     app.state.playground = play
     api = APIRouter(prefix="/api", responses=failures(401, 403))
-    api.include_router(generation_routes.routes)
-    api.include_router(steering_routes.routes)
-    api.include_router(recording_routes.routes)
-    api.include_router(comparison_routes.routes)
+    for part in (generate, recordings, compare):
+        api.include_router(part.routes)
     app.include_router(api)
     _add_pages(app)
     _add_errors(app, play)
@@ -154,3 +161,176 @@ def _add_errors(app: FastAPI, play: Playground) -> None:
     @app.exception_handler(Exception)
     async def internal(request: Request, error: Exception) -> JSONResponse:
         return failed(500, INTERNAL)
+
+
+def add_names(app: FastAPI, play: Playground) -> None:
+    """State models, tasks, limits and the token in the OpenAPI description."""
+    describe = app.openapi
+    served = play.models.served
+    tasks = sorted({task for model in served.values() for task in model.about.tasks})
+    most_s = max(model.about.max_seconds for model in served.values())
+    most_hz = max(model.about.rate_hz for model in served.values())
+    facts: dict[str, dict[str, Any]] = {
+        "model": {"enum": [*served, None]},
+        "task": {"enum": [*tasks, None]},
+        "n": {"maximum": play.settings.limits.max_windows},
+        "seconds": {"minimum": 1, "maximum": most_s},
+        "rate_hz": {"minimum": 10, "maximum": most_hz},
+    }
+    if not any(model.about.has_losses for model in served.values()):
+        facts["losses"] = {"enum": [False]}
+    if not any(model.about.has_labels for model in served.values()):
+        facts["labels"] = {"enum": [False]}
+    if not any(model.about.is_steerable for model in served.values()):
+        facts["at"] = {"maxItems": 0}
+        facts |= {name: {"enum": [None]} for name in ("start", "scanpath", "targets")}
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            schema = describe()
+            for name, field in _fields(schema):
+                field.update(facts.get(name, {}))
+            schemes = {_BEARER: {"type": "http", "scheme": "bearer"}}
+            schema["components"]["securitySchemes"] = schemes
+            is_optional = play.settings.token is None
+            schema["security"] = [{_BEARER: []}, *([{}] if is_optional else [])]
+            schema["paths"]["/health"]["get"]["security"] = []
+        return describe()
+
+    app.openapi = openapi  # type: ignore[method-assign]
+
+
+def _fields(schema: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Every field of a request, with its schema."""
+    bodies = [
+        (name, field)
+        for title, one in schema["components"]["schemas"].items()
+        if title == "GenerateRequest" or title.endswith("Form")
+        for name, field in one["properties"].items()
+    ]
+    queries = [
+        (one["name"], one["schema"])
+        for methods in schema["paths"].values()
+        for operation in methods.values()
+        for one in operation.get("parameters", [])
+    ]
+    return bodies + queries
+
+
+def docs_page(schema: dict[str, Any]) -> str:
+    """The OpenAPI description as one plain page."""
+    parts = [_operation(schema, path, method, one) for path, method, one in _operations(schema)]
+    info = schema["info"]
+    about = escape(info["description"]).replace("`", "")
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{info["title"]} API'
+        f'</title><meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<style>{_STYLE}</style></head><body><h1>{info['title']} {info['version']}: HTTP API</h1>"
+        f'<p>{about}</p><p>Machine-readable: <a href="openapi.json">openapi.json</a>.</p>'
+        f"{''.join(parts)}</body></html>"
+    )
+
+
+def _operations(schema: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+    return [
+        (path, method, one)
+        for path, methods in schema["paths"].items()
+        for method, one in methods.items()
+    ]
+
+
+def _operation(schema: dict[str, Any], path: str, method: str, one: dict[str, Any]) -> str:
+    inputs = {field["name"]: field for field in one.get("parameters", [])}
+    for body in one.get("requestBody", {}).get("content", {}).values():
+        title = (body["schema"].get("$ref") or body["schema"]["allOf"][0]["$ref"]).split("/")[-1]
+        described = schema["components"]["schemas"][title]
+        inputs |= described["properties"]
+        for example in described.get("examples", []):
+            one = {**one, "example": json.dumps(example)}
+    listed = "".join(
+        f"<dt><code>{escape(name)}</code></dt><dd>{escape(_words(field))}</dd>"
+        for name, field in inputs.items()
+    )
+    responses = "".join(
+        f"<dt>{status}</dt><dd>{escape(response['description'])}</dd>"
+        for status, response in one["responses"].items()
+    )
+    example = f"<pre>{escape(one['example'])}</pre>" if "example" in one else ""
+    return (
+        f"<h2><code>{method.upper()} {escape(path)}</code></h2><p>{escape(one['summary'])}. "
+        f"{escape(one['description'])}</p>"
+        + (f"<h3>Fields</h3><dl>{listed}</dl>{example}" if listed else "")
+        + f"<h3>Responses</h3><dl>{responses}</dl>"
+    )
+
+
+def _words(field: dict[str, Any]) -> str:
+    """A field: its description, its possible values and its default."""
+    inner = field.get("schema", field)
+    words = [str(field.get("description") or inner.get("description") or inner.get("title", ""))]
+    if "enum" in inner:
+        words.append("one of " + ", ".join(str(value) for value in inner["enum"] if value))
+    if "maximum" in inner:
+        words.append(f"{inner.get('minimum', 0)} to {inner['maximum']:g}")
+    if inner.get("default") is not None:
+        words.append(f"default {inner['default']}")
+    return "; ".join(words)
+
+
+def listen(settings: Settings) -> socket.socket:
+    """The socket, bound before anything is loaded: a port in use is reported at once."""
+    host = settings.host.strip("[]")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((host, settings.port))
+    except OSError as error:
+        found.close()
+        raise GazeError(
+            f"cannot listen on {settings.host} port {settings.port} ({error.strerror})",
+            remedy="choose another `port`",
+        ) from error
+    found.listen(128)
+    return found
+
+
+def address(settings: Settings, port: int) -> str:
+    """The address of the page, with its token."""
+    name = f"[{settings.host.strip('[]')}]" if ":" in settings.host else settings.host
+    token = f"?token={quote(settings.token, safe='')}" if settings.token else ""
+    return f"http://{name}:{port}/{token}"
+
+
+def serve(settings: Settings, say: Callable[[str], None], opens: bool = False) -> None:
+    """Serve until interrupted. say: called with the address of the page."""
+    # By default OpenMP threads busy-wait, which slows a server on a busy machine twenty-fold.
+    # torch reads the variable when it is loaded, which is later.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    _allow_open_files()
+    # It warns of every damaged form, which anybody can send.
+    logging.getLogger("python_multipart").setLevel(logging.CRITICAL)
+    app = create_app(settings)
+    with listen(settings) as bound:
+        url = address(settings, bound.getsockname()[1])
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=_SHUTDOWN_S,
+        )
+        app.state.playground.reader.start()  # while the page is opened
+        say(url)
+        if opens:
+            threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
+        uvicorn.Server(config).run(sockets=[bound])
+
+
+def _allow_open_files() -> None:
+    """As many open files as the system allows: every part of an upload may be one."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

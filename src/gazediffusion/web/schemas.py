@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+from fastapi import UploadFile
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+import gazediffusion as gd
 
 MEDIA_TYPES = {
     "json": "application/json",
@@ -18,6 +21,7 @@ MEDIA_TYPES = {
     "bids": "application/zip",
     "asc": "application/zip",
 }
+FILE = {"schema": {"type": "string", "format": "binary"}}
 _FAILURES = {
     400: "The body cannot be read",
     401: "The token is missing or wrong",
@@ -28,96 +32,6 @@ _FAILURES = {
     422: "Invalid; the text names the field in backticks",
     429: "The queue is full; see Retry-After",
 }
-# A field left empty in a form or in an address is a field not given.
-EMPTY_IS_NONE = BeforeValidator(lambda value: None if value == "" else value)
-Model = Annotated[
-    str | None,
-    EMPTY_IS_NONE,
-    Field(None, description="A name of /api/models; omitted: its default.", examples=["joint"]),
-]
-Task = Annotated[
-    str | None,
-    EMPTY_IS_NONE,
-    Field(None, description="A task of the model; omitted: the mixture of the training windows."),
-]
-# JSON has one kind of number: 3.0 is 3.
-_WHOLE = BeforeValidator(
-    lambda value: int(value) if isinstance(value, float) and value.is_integer() else value
-)
-N = Annotated[
-    int,
-    _WHOLE,
-    Field(6, description="Number of windows.", examples=[3], json_schema_extra={"minimum": 1}),
-]
-Seed = Annotated[
-    int,
-    _WHOLE,
-    Field(
-        0,
-        description="Window k of a seed is always the same window.",
-        json_schema_extra={"minimum": 0},
-    ),
-]
-Quality = Annotated[
-    str,
-    Field(
-        "default",
-        description="default or best, with more sampling steps.",
-        json_schema_extra={"enum": ["default", "best"]},
-    ),
-]
-Seconds = Annotated[
-    float | None,
-    EMPTY_IS_NONE,
-    Field(
-        None,
-        description="Length of every window, also in files: 1 to the length of the model's "
-        "windows, or any up to an hour of a steerable model.",
-        examples=[2.0],
-    ),
-]
-Rate = Annotated[
-    float | None,
-    EMPTY_IS_NONE,
-    Field(
-        description="Low-pass the windows and bring them to this rate in Hz, also in files; "
-        "at most that of the model, which is the default.",
-        examples=[60.0],
-    ),
-]
-
-Losses = Annotated[
-    bool,
-    Field(
-        description="Add blinks and losses of the eye, also in files; lost samples are null.",
-    ),
-]
-Labels = Annotated[
-    bool,
-    Field(
-        description="Add the event class of every sample, also in files: fixation, saccade, "
-        "pursuit or noise, of a model with labels. The gaze is the same without.",
-    ),
-]
-At = Annotated[
-    list[str],
-    BeforeValidator(
-        lambda value: [one for one in value if one != ""] if isinstance(value, list) else value
-    ),
-    Field(
-        description="Waypoints SECONDS:X,Y in pixels of the task's screen, of a steerable model.",
-        examples=[["2.0:900,200"]],
-    ),
-]
-Start = Annotated[
-    str | None,
-    EMPTY_IS_NONE,
-    Field(
-        description="Where gaze begins, X,Y in pixels of the task's screen, of a steerable model.",
-        examples=["640,360"],
-    ),
-]
-Table = Annotated[str | None, EMPTY_IS_NONE]
 
 
 def failures(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -125,29 +39,84 @@ def failures(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {one: {"model": Failure, "description": _FAILURES[one]} for one in statuses}
 
 
+def _given(value: Any) -> Any:
+    """A field left empty in a form or in an address is a field not given."""
+    if isinstance(value, list):
+        return [one for one in value if one != ""]
+    return None if value == "" else value
+
+
+def _whole(value: Any) -> Any:
+    """JSON has one kind of number: 3.0 is 3."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _choice(default: str | None, description: str | None, *values: str | None) -> Any:
+    """A field of one of these values, which the library checks."""
+    return Field(default, description=description, json_schema_extra={"enum": list(values)})
+
+
+EMPTY_IS_NONE = BeforeValidator(_given)
+Text = Annotated[str | None, EMPTY_IS_NONE]
+Number = Annotated[float | None, EMPTY_IS_NONE]
+Flag = Annotated[bool | None, EMPTY_IS_NONE]
+Texts = Annotated[list[str], EMPTY_IS_NONE]
+Integer = Annotated[int, BeforeValidator(_whole)]
+File = Annotated[UploadFile | None, EMPTY_IS_NONE]
+Quality = Annotated[str, Field(json_schema_extra={"enum": ["default", "best"]})]
+Seed = Annotated[Integer, Field(json_schema_extra={"minimum": 0})]
+FORMATS = ("json", "parquet", "csv", "npz", "bids", "asc")
+
+
 class GenerationFields(BaseModel):
     """Which windows to generate."""
 
-    model: Model
-    task: Task
-    n: N
-    seed: Seed
-    quality: Quality
-    seconds: Seconds
-    rate_hz: Rate = None
-    losses: Losses = False
-    labels: Labels = False
-    at: At = []
-    start: Start = None
-
-
-class UploadFields(GenerationFields):
-    """The same beside the files of /api/generate/upload.
-
-    candidates: windows generated for each window of `like`.
-    """
-
-    candidates: int | None = None
+    model: Text = Field(
+        None, description="A name of /api/models; omitted: its default.", examples=["joint"]
+    )
+    task: Text = Field(
+        None,
+        description="A task of the model; omitted: the mixture of the training windows.",
+    )
+    n: Integer = Field(
+        6, description="Number of windows.", examples=[3], json_schema_extra={"minimum": 1}
+    )
+    seed: Seed = Field(0, description="Window k of a seed is always the same window.")
+    quality: Quality = Field(
+        "default",
+        description="default or best, with more sampling steps.",
+    )
+    seconds: Number = Field(
+        None,
+        description="Length of every window, also in files: 1 to the length of the model's "
+        "windows, or any up to an hour of a steerable model.",
+        examples=[2.0],
+    )
+    rate_hz: Number = Field(
+        None,
+        description="Low-pass the windows and bring them to this rate in Hz, also in files; "
+        "at most that of the model, which is the default.",
+        examples=[60.0],
+    )
+    losses: bool = Field(
+        False,
+        description="Add blinks and losses of the eye, also in files; lost samples are null.",
+    )
+    labels: bool = Field(
+        False,
+        description="Add the event class of every sample, also in files: fixation, saccade, "
+        "pursuit or noise, of a model with labels. The gaze is the same without.",
+    )
+    at: Texts = Field(
+        [],
+        description="Waypoints SECONDS:X,Y in pixels of the task's screen, of a steerable model.",
+        examples=[["2.0:900,200"]],
+    )
+    start: Text = Field(
+        None,
+        description="Where gaze begins, X,Y in pixels of the task's screen, of a steerable model.",
+        examples=["640,360"],
+    )
 
 
 class GenerateRequest(GenerationFields):
@@ -159,31 +128,202 @@ class GenerateRequest(GenerationFields):
         json_schema_extra={"examples": [{"n": 3, "seed": 7, "quality": "best", "format": "csv"}]},
     )
 
-    format: Annotated[
-        str,
-        Field(
-            "json",
-            description="json: numbers; parquet, npz: the file, which contains its card; csv: a "
-            "zip of the file with card and README; bids, asc: a zip of the folder with both.",
-            json_schema_extra={"enum": ["json", "parquet", "csv", "npz", "bids", "asc"]},
-        ),
-    ]
-    scanpath: Annotated[
-        Table,
-        Field(
-            description="A table of fixations that windows make, as the text of a CSV file: x, y, "
-            "and onset or duration where they are known; of a steerable model.",
-            examples=["x_px,y_px,duration_ms\n640,360,250\n900,200,"],
-        ),
-    ] = None
-    targets: Annotated[
-        Table,
-        Field(
-            description="A table of when a target jumps where, as the text of a CSV file: time, x, "
-            "y; of a steerable model.",
-            examples=["t_ms,x_px,y_px\n0,640,360\n1000,900,200"],
-        ),
-    ] = None
+    format: str = _choice(
+        "json",
+        "json: numbers; parquet, npz: the file, which contains its card; csv: a zip of the file "
+        "with card and README; bids, asc: a zip of the folder with both.",
+        *FORMATS,
+    )
+    scanpath: Text = Field(
+        None,
+        description="A table of fixations that windows make, as the text of a CSV file: x, y, "
+        "and onset or duration where they are known; of a steerable model.",
+        examples=["x_px,y_px,duration_ms\n640,360,250\n900,200,"],
+    )
+    targets: Text = Field(
+        None,
+        description="A table of when a target jumps where, as the text of a CSV file: time, x, "
+        "y; of a steerable model.",
+        examples=["t_ms,x_px,y_px\n0,640,360\n1000,900,200"],
+    )
+
+
+class Reading(BaseModel):
+    """What recordings do not state themselves, in every form with recordings."""
+
+    screen: Text = Field(None, description="Pixels, such as 1280x720.")
+    screen_cm: Text = Field(None, description="Centimetres, such as 40x22.5.")
+    distance_cm: Number = Field(None, description="Distance between eye and screen.")
+    override_screen: Flag = Field(None, description="Use `screen` even if a file differs.")
+    unit: Text = _choice(None, "Unit of gaze.", "px", "deg", "norm")
+    origin: Text = _choice(
+        None,
+        "Origin; y points down in the first two, up in the others.",
+        *("top-left", "center", "center-up", "bottom-left"),
+    )
+    columns: Text = Field(None, description="Such as x=GazeX,y=GazeY,t=Time.")
+    source_rate: Number = Field(None, description="Rate without time column, Hz.")
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """The same for `gd.read`."""
+        return {
+            "screen": gd.Screen.parse(self.screen, self.screen_cm, self.distance_cm),
+            "override_screen": bool(self.override_screen),
+            "columns": self.columns,
+            "unit": self.unit,
+            "origin": self.origin,
+            "source_rate_hz": self.source_rate,
+        }
+
+
+class UploadForm(Reading, GenerationFields):
+    """The form of /api/generate/upload."""
+
+    scanpath: File = Field(
+        None,
+        description="A table of fixations that windows make: x, y, and onset or duration where "
+        "they are known. Window k takes scanpath k.",
+    )
+    targets: File = Field(None, description="A table of when a target jumps where: time, x, y.")
+    like: list[UploadFile] = Field(
+        [],
+        description="A recording of one participant, or a windows file: its style is taken.",
+    )
+    task: Text = Field(None, description="Task of all windows, and of the recording `like`.")
+    n: Integer = Field(6, description="Windows; default: one for each scanpath or target, or 6.")
+    candidates: Annotated[int | None, EMPTY_IS_NONE] = Field(
+        None,
+        description="Number of candidates per window of `like`; the closest ones are kept; "
+        "default: 8.",
+    )
+    format: str = _choice("json", None, *FORMATS)
+
+
+Files = Annotated[
+    list[UploadFile],
+    Field(
+        description="Recordings in any format that `gazediffusion inspect` reads; a name may "
+        "contain folders."
+    ),
+]
+
+
+class RealForm(Reading):
+    """The form of /api/real."""
+
+    files: Files
+    model: Text = None
+    seconds: Number = None
+
+
+class ComparisonForm(Reading):
+    """The form of /api/evaluate; without files, the recording of --real is compared."""
+
+    files: Files = []
+    model: Text = None
+    task: Text = Field(
+        None,
+        description="Of recorded windows whose own task the model does not have; the others "
+        "are compared with synthetic windows of their own, in the same shares.",
+    )
+    n: Annotated[int | None, EMPTY_IS_NONE] = Field(
+        None, description="Synthetic windows; default 32.", json_schema_extra={"minimum": 25}
+    )
+    seed: Seed = 0
+    quality: Quality = "default"
+
+
+class ReportForm(ComparisonForm):
+    """The form of /api/report."""
+
+    comparison: Text = Field(
+        None, description="The id of a comparison made before; no other field is then needed."
+    )
+
+
+class RecordingForm(Reading):
+    """What the forms of fill, label, augment and score share: recordings, and how to clean them."""
+
+    files: Files
+    model: Text = None
+    format: Text = _choice(
+        None,
+        "Of the response; default: the recordings' own where it is written (bids, asc, csv, "
+        "parquet), else parquet.",
+        *("csv", "parquet", None),
+    )
+    eye: str = _choice("right", None, "right", "left", "best")
+    blink_before_ms: float = Field(60.0, description="Dropped before every loss.")
+    blink_after_ms: float = Field(100.0, description="Dropped after every loss.")
+    max_speed_deg_s: float = Field(1000.0, description="Faster is no eye movement.")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of the function of the library, by its names."""
+        cleaning = gd.CleaningConfig(
+            eye=self.eye,  # type: ignore[arg-type]  # checked by the config itself
+            blink_before_ms=self.blink_before_ms,
+            blink_after_ms=self.blink_after_ms,
+            max_speed_deg_s=self.max_speed_deg_s,
+        )
+        own = self.model_dump(exclude=set(RecordingForm.model_fields))
+        return {"cleaning": cleaning, **own}
+
+
+_TASK = "Of the model; default: the recording's own where it has it."
+
+
+class FillForm(RecordingForm):
+    """The form of /api/fill."""
+
+    task: Text = Field(None, description=_TASK)
+    seed: Seed = 0
+    quality: Quality = "default"
+    draws: int = Field(1, description="Courses of each gap; several are folders draw-1, draw-2 ...")
+    max_gap_s: float = Field(1.0, description="Longer gaps stay lost; padding counts.")
+
+
+class AugmentForm(RecordingForm):
+    """The form of /api/augment."""
+
+    times: int = Field(5, description="Synthetic recordings of each recording.")
+    task: Text = Field(None, description="Of the model, where it lacks the study's.")
+    losses: bool = Field(False, description="Add blinks and losses of the eye.")
+    labels: Flag = Field(
+        None,
+        description="Add the event class of every sample; default: where the study has it.",
+    )
+    held_out: Texts = Field(
+        [], description="Participants who are not augmented; default: the split of `prepare`."
+    )
+    val_fraction: float = Field(0.2, description="Of participants held out.")
+    split_seed: Seed = 42
+    seed: Seed = 0
+    quality: Quality = "default"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of `gd.augment`."""
+        found = super().settings
+        found["validation_fraction"] = found.pop("val_fraction")
+        return {**found, "held_out": self.held_out or None}
+
+
+class ScoreForm(RecordingForm):
+    """The form of /api/score."""
+
+    task: Text = Field(None, description=_TASK)
+    likelihood: bool = Field(False, description="It takes most of the time.")
+    stride_s: Number = Field(None, description="Between windows; default: their length.")
+    seed: Seed = 0
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of `gd.score`."""
+        found = super().settings
+        found["has_likelihood"] = found.pop("likelihood")
+        return found
 
 
 class Failure(BaseModel):

@@ -53,8 +53,7 @@ class Settings:
     model: a run folder to serve beside the packaged models, or the packaged model to list first.
     real: recordings to compare with; reading: what is said of them, as in `gd.read`.
     token: that every request to /api must carry. allowed_hosts: names under which a reverse proxy
-    passes requests on. n_workers: processes that generate windows (one: the server itself), and of
-    each other kind of work.
+    passes requests on.
     """
 
     host: str = "127.0.0.1"
@@ -65,13 +64,10 @@ class Settings:
     token: str | None = field(default=None, repr=False)
     allowed_hosts: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
-    n_workers: int = 1
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
             raise GazeError(f"`port` must lie between 0 and 65535, not {self.port}")
-        if self.n_workers < 1:
-            raise GazeError(f"`n_workers` must be 1 or more, not {self.n_workers}")
         if self.token is not None and not self.token.strip():
             raise GazeError("`token` must not be empty")
         for name in self.allowed_hosts:

@@ -1,6 +1,6 @@
-"""A worker process: it reads and compares recordings apart from the server, within limits.
+"""A worker process: it reads and computes with recordings apart from the server, within limits.
 
-One process is kept ready. It is ended when a call passes a limit of memory or time or is cancelled,
+The process is kept ready. It is ended when a call passes a limit of memory or time or is cancelled,
 and a new one is started. The server receives JSON and bytes from it, never objects. Its own output
 is discarded, because libraries print file names; defects come back as places in the source.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import math
 import os
 import queue
@@ -29,39 +28,30 @@ from typing import Any
 
 import gazediffusion
 from gazediffusion.errors import GazeError
-from gazediffusion.web.jobs import INTERNAL, Followed, InternalError, JobCancelledError
+from gazediffusion.web.queue import INTERNAL, InternalError, Job, JobCancelledError, log
 from gazediffusion.web.settings import Limits
-
-log = logging.getLogger("gazediffusion.web")
 
 PREFIX = "gazediffusion-"  # of temporary folders
 # A function of the worker takes this after its arguments, and calls it with its progress.
 Report = Callable[[dict[str, Any]], None]
 _POLL_S = 0.05
-MODULES = ("gazediffusion.web.comparison", "polars", "pyarrow.parquet", "scipy.signal")
 
 
 class TooLargeError(GazeError):
     """More than one request may carry or need."""
 
 
-class WorkerEndedError(GazeError):
-    """The process ended during a call, by a signal or for want of memory."""
-
-
 class Worker:
     """One process that calls functions for the server, one at a time.
 
-    modules: loaded when it starts, so that calls need not wait for them. own_mb: what these need
-    beside an upload; None where no upload is read, and memory is not limited.
+    modules: loaded when it starts, so that calls need not wait for them. own_mb: the memory that
+    these need beside an upload.
     """
 
-    def __init__(
-        self, limits: Limits, modules: Sequence[str] = MODULES, own_mb: int | None = 0
-    ) -> None:
+    def __init__(self, limits: Limits, modules: Sequence[str], own_mb: int = 0) -> None:
         self.limits = limits
         self._modules = tuple(modules)
-        self._own_mb: float = math.inf if own_mb is None else own_mb
+        self._own_mb = own_mb
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -84,7 +74,7 @@ class Worker:
             return self._connection
 
     def call(
-        self, job: Followed, is_limited: bool, function: Callable[..., bytes], *arguments: Any
+        self, job: Job, is_limited: bool, function: Callable[..., bytes], *arguments: Any
     ) -> bytes:
         """What a function of a module returns for these arguments; its progress is the job's.
 
@@ -96,7 +86,7 @@ class Worker:
             kind, value = self._answer(connection, job, is_limited)
         except (EOFError, OSError):
             self._restart()
-            raise WorkerEndedError(
+            raise GazeError(
                 "the process that read this ended",
                 remedy="the file is damaged, or needs more memory than there is",
             ) from None
@@ -115,7 +105,7 @@ class Worker:
             self._is_closed = True
             self._end()
 
-    def _answer(self, connection: Connection, job: Followed, is_limited: bool) -> tuple[str, bytes]:
+    def _answer(self, connection: Connection, job: Job, is_limited: bool) -> tuple[str, bytes]:
         """The last message of a call; raises where the call is to be ended.
 
         The limit of time begins anew while windows are generated, whose number is limited.
@@ -162,10 +152,9 @@ class Worker:
         ours, theirs = socket.socketpair()
         self._folder = tempfile.TemporaryDirectory(prefix=PREFIX)
         root = str(Path(gazediffusion.__file__).parents[1])
-        max_mb = self.limits.max_memory_mb if math.isfinite(self._own_mb) else None
         script = (
             f"import sys; sys.path.append({root!r}); from gazediffusion.web.worker import work; "
-            f"work({theirs.fileno()}, {max_mb}, {self._modules!r})"
+            f"work({theirs.fileno()}, {self.limits.max_memory_mb}, {self._modules!r})"
         )
         with theirs:
             self._process = subprocess.Popen(
@@ -201,7 +190,7 @@ def _memory_mb(pid: int | None, what: str = "VmRSS") -> float:
     return int(found[1]) / 1024 if found else 0.0
 
 
-def work(descriptor: int, max_memory_mb: int | None, modules: Sequence[str]) -> None:
+def work(descriptor: int, max_memory_mb: int, modules: Sequence[str]) -> None:
     """The worker process: calls what it receives, until the server's end of the line is closed."""
     connection = Connection(descriptor)
     calls: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -216,8 +205,7 @@ def work(descriptor: int, max_memory_mb: int | None, modules: Sequence[str]) -> 
     threading.Thread(target=receive, daemon=True).start()
     for name in modules:
         import_module(name)
-    if max_memory_mb is not None:
-        _limit_memory(max_memory_mb)
+    _limit_memory(max_memory_mb)
     while True:
         function, arguments = calls.get()
         kind, value = _outcome(connection, function, arguments)
