@@ -16,7 +16,7 @@ def info(
         str | None,
         typer.Argument(
             help="A windows file, a run folder, a packaged model or a synthetic set; without it, "
-            "packaged models and plug-ins are listed.",
+            "plug-ins are listed.",
             show_default=False,
         ),
     ] = None,
@@ -54,11 +54,9 @@ def info(
 
 
 def _list_installed() -> None:
-    """The packaged models, and the readers, exporters, metrics and generators of plug-ins."""
+    """The readers, exporters, metrics and generators of plug-ins."""
     import gazediffusion as gd
-    from gazediffusion.models.pretrained import pretrained_models
 
-    out.print(f"packaged models: {', '.join(pretrained_models())}")
     groups = ("readers", "exporters", "metrics", "generators")
     found = [one for group in groups for one in gd.find_plugins(group).values()]  # type: ignore[arg-type]
     for one in found:

@@ -43,6 +43,8 @@ from gazediffusion.storage import place_of, require_writable
 if TYPE_CHECKING:
     from gazediffusion.training.loop import Epoch
 
+_BASELINES = ("kinematic-markov", "positional-markov", "uniform", "gaussian")
+
 
 def train(
     windows: Annotated[
@@ -305,9 +307,8 @@ def generate(
     Example: [bold]gazediffusion generate -n 100 --task reading -o gaze.parquet[/bold]
     """
     import gazediffusion as gd
-    from gazediffusion.generation.baselines import is_baseline
 
-    if fit is not None or is_baseline(model):
+    if fit is not None or model in _BASELINES:
         _generate_by_baseline(context, output, model, fit, n, seed, format, overwrite)
         return
     parts = engine_of(engine, address, part_size, workers, device)
