@@ -33,6 +33,7 @@ Intervals: 95 % over participants, of joints and of sets without participants ov
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -113,10 +114,12 @@ def slope(windows: gd.Windows) -> float:
     return main_sequence_fit(events.saccade_amplitude_deg, events.saccade_peak_deg_s).slope
 
 
-def scanpaths(result: Result, name: str, every: gd.Windows, model: gd.Model, n: int) -> None:
+def scanpaths(
+    result: Result, name: str, every: gd.Windows, task: str, model: gd.Model, n: int
+) -> None:
     """The row of one task of a file."""
     held_out = every.held_out.subsample(n).dequantized(seed=0)
-    asked, task, seed = fixations_of(held_out), every.tasks[0], result.seeds[0]
+    asked, seed = fixations_of(held_out), result.seeds[0]
     made = kept_to(model, task, seed, len(held_out), fixations=asked)
     wanted = in_degrees(held_out, asked)
     distance = np.linalg.norm(in_degrees(held_out, held_out.cut()) - wanted, axis=1)
@@ -198,9 +201,9 @@ def new_targets(n: int, length: int, rate_hz: float, seed: int = 0) -> NDArray[n
     return array
 
 
-def targets(result: Result, every: gd.Windows, model: gd.Model, n: int) -> None:
+def targets(result: Result, every: gd.Windows, task: str, model: gd.Model, n: int) -> None:
     """The rows of both sides of participants and of the model."""
-    held_out, task = every.held_out.subsample(n), every.tasks[0]
+    held_out = every.held_out.subsample(n)
     given = held_out.cut_targets()
     sets = {"held-out participants": (held_out, given)}
     train = every.train.subsample(n)
@@ -211,8 +214,8 @@ def targets(result: Result, every: gd.Windows, model: gd.Model, n: int) -> None:
         sets[name] = made, array
     found = {name: responses_of(*pair) for name, pair in sets.items()}
 
-    def latencies(rows: Floats) -> Floats:
-        return np.histogram(rows[np.isfinite(rows[:, 1]), 1], EDGES)[0]
+    def latencies(rows: Floats) -> Ints:
+        return np.histogram(rows[np.isfinite(rows[:, 1]), 1], EDGES)[0].astype(np.int64)
 
     for name, (rows, group) in found.items():
 
@@ -320,14 +323,20 @@ def mean_curve(found: Sequence[Floats]) -> Floats:
     """The mean over recordings of a curve, where at least three have a value."""
     rows = np.array(found)
     n = np.isfinite(rows).sum(axis=0)
-    return np.where(n >= 3, np.nansum(rows, axis=0), np.nan) / np.maximum(n, 1)
+    return np.asarray(np.where(n >= 3, np.nansum(rows, axis=0), np.nan) / np.maximum(n, 1))
 
 
 def length(
-    result: Result, every: gd.Windows, model: gd.Model, n: int, seconds: float, tiny: bool
+    result: Result,
+    every: gd.Windows,
+    task: str,
+    model: gd.Model,
+    n: int,
+    seconds: float,
+    tiny: bool,
 ) -> None:
     """The rows of curves and of joints of one task."""
-    task, rate_hz, seed = every.tasks[0], every.rate_hz, result.seeds[0]
+    rate_hz, seed = every.rate_hz, result.seeds[0]
     made = model.sample(n, seconds=seconds, task=task, seed=seed)
     gaze = made.to_numpy("deg").astype(np.float64)
     if not tiny:  # generated windows have no elapsed time
@@ -395,11 +404,11 @@ LEAST_RATIO = 0.01  # of two distances
 Recordings = tuple[gd.Windows, gd.Windows]
 
 
-def pairs_of(of_task: gd.Windows, least_s: float = LEAST_S) -> Iterator[Recordings]:
+def pairs_of(of_task: gd.Windows, task: str, least_s: float = LEAST_S) -> Iterator[Recordings]:
     """Two recordings of each participant who has them: sessions of reading, halves otherwise."""
     for number in np.unique(of_task.participant):
         own = of_task.select(of_task.participant == number)
-        if of_task.tasks == ("reading",):
+        if task == "reading":
             session = np.array([trial.split("-")[0] for trial in own.identity["trial"]])
             sides = [session == one for one in "12"]
         else:
@@ -440,10 +449,12 @@ def identified(probes: Floats, gallery: Floats, within: Floats) -> float:
     return float(((apart**2).sum(axis=2).argmin(axis=1) == np.arange(len(probes))).mean())
 
 
-def style(result: Result, every: gd.Windows, model: gd.Model, n: int, tiny: bool) -> None:
+def style(
+    result: Result, every: gd.Windows, task: str, model: gd.Model, n: int, tiny: bool
+) -> None:
     """The rows of a task: a row for each quantity, and how often participants are identified."""
-    task, conditioning = every.tasks[0], model.config.conditioning
-    pairs = list(pairs_of(every.held_out, 0.0 if tiny else LEAST_S))
+    conditioning, least_s = model.config.conditioning, 0.0 if tiny else LEAST_S
+    pairs = list(pairs_of(every.held_out, task, least_s))
     if len(pairs) < (2 if tiny else 4):
         return
 
@@ -453,8 +464,7 @@ def style(result: Result, every: gd.Windows, model: gd.Model, n: int, tiny: bool
         assert found is not None
         return np.asarray(found.mean(dim=0))
 
-    Measure = Callable[[gd.Windows], Floats]
-    measures: dict[str, Measure] = {
+    measures: dict[str, Callable[[gd.Windows], Floats]] = {
         "six quantities": lambda one: np.log(Movements.of(one).means),
         "summary statistics": statistics,
     }
@@ -465,7 +475,9 @@ def style(result: Result, every: gd.Windows, model: gd.Model, n: int, tiny: bool
         for number, pair in enumerate(pairs)
     ]
 
-    def of(sets: Sequence[tuple[gd.Windows, ...]], measure: Measure) -> Floats:
+    def of(
+        sets: Sequence[tuple[gd.Windows, ...]], measure: Callable[[gd.Windows], Floats]
+    ) -> Floats:
         """(recording, participant, feature)."""
         return np.array([[measure(one[k]) for one in sets] for k in (0, 1)])
 
@@ -484,7 +496,7 @@ def style(result: Result, every: gd.Windows, model: gd.Model, n: int, tiny: bool
         cells["distance"] = with_interval(float(np.exp(apart[:, number].mean())), distances)
         about = {"task": task, "quantity": quantity, "participants": len(pairs)}
         result.add("style", {**about, **cells})
-    others = list(pairs_of(every.train, 0.0 if tiny else LEAST_S))
+    others = list(pairs_of(every.train, task, least_s))
     for name, measure in measures.items():
         x, y, z = (of(sets, measure) for sets in (pairs, made, others))
         difference = (z[0] - z[1]) / np.sqrt(2)
@@ -529,27 +541,24 @@ def main() -> None:
     if given.tiny:
         files = {"tiny": tiny_windows(model, "dots", 12)}
         given.n, given.like, given.seconds = 4, 2, 20.0
-        held_out = files["tiny"]
-        made = new_targets(len(held_out), held_out.length, held_out.rate_hz)
-        files["tiny"] = gd.Windows(**{**vars(held_out), "targets": np.concatenate([*made], axis=1)})
+        windows = files["tiny"]
+        jumps = new_targets(len(windows), windows.length, windows.rate_hz)
+        files["tiny"] = replace(windows, targets=np.concatenate([*jumps], axis=1))
     result = Result.of(given, model, n=given.n)
     for name, windows in files.items():
         for task in windows.tasks:
             every = windows.of_task(task)
-            every = gd.Windows(
-                **{**vars(every), "tasks": (task,), "segment_task": 0 * every.segment_task}
-            )
             few = len(np.unique(every.held_out.participant)) < 2 + (not given.tiny)
             if few or task not in (given.tasks or model.tasks):
                 continue
             if "scanpaths" in given.only:
-                scanpaths(result, name, every, model, given.n)
+                scanpaths(result, name, every, task, model, given.n)
             if "targets" in given.only and every.targets is not None:
-                targets(result, every, model, given.n)
+                targets(result, every, task, model, given.n)
             if "length" in given.only:
-                length(result, every, model, given.n, given.seconds, given.tiny)
+                length(result, every, task, model, given.n, given.seconds, given.tiny)
             if "style" in given.only:
-                style(result, every, model, given.like, given.tiny)
+                style(result, every, task, model, given.like, given.tiny)
     result.save()
 
 
