@@ -57,4 +57,4 @@ plt.show()
 
 # %%
 # With your own labelled recordings: ``examples/train_detector.py`` and
-# :doc:`/howto/labels_for_a_detector`.
+# :doc:`/howto/label_events`.

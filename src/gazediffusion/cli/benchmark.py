@@ -87,4 +87,4 @@ def benchmark(
     for line in row.warnings:
         warn(in_flags(line))
     tables.print_benchmark(row)
-    out.print(f"wrote {plain(output)}; how to submit it: docs/benchmark.md")
+    out.print(f"wrote {plain(output)}; how to submit it: docs/howto/evaluate_a_generator.md")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gazediffusion.conditioning.movements import Movements
 
-N_CANDIDATES_COUNT = 4.0  # windows; chosen on training participants (docs/style.md)
+N_CANDIDATES_COUNT = 4.0  # windows; chosen on training participants (docs/experiments.md)
 _N_QUANTILES = 101  # where distributions are compared
 _LEAST = 0.02  # standard deviations: nearer than that is near enough
 Floats = NDArray[np.float64]

@@ -145,7 +145,7 @@ def read(
 
 
 def read_options(reading: Reading) -> ReadOptions:
-    """What readers are told of the files."""
+    """What is stated of the files, as readers take it."""
     return ReadOptions(
         screen=reading.given_screen(),
         override_screen=reading.override_screen,
