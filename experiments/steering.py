@@ -121,9 +121,9 @@ def scanpaths(
     held_out = every.held_out.subsample(n).dequantized(seed=0)
     asked, seed = fixations_of(held_out), result.seeds[0]
     made = kept_to(model, task, seed, len(held_out), fixations=asked)
-    wanted = in_degrees(held_out, asked)
-    distance = np.linalg.norm(in_degrees(held_out, held_out.cut()) - wanted, axis=1)
-    found = landings(wanted, in_degrees(held_out, fixations_of(made)), every.rate_hz)
+    aim = in_degrees(held_out, asked)
+    distance = np.linalg.norm(in_degrees(held_out, held_out.cut()) - aim, axis=1)
+    found = landings(aim, in_degrees(held_out, fixations_of(made)), every.rate_hz)
 
     def measure(rows: Ints) -> Floats:
         of = np.concatenate([found[k] for k in rows])

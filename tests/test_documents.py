@@ -41,7 +41,7 @@ def from_folder(folder: str, name: str) -> Any:
 
 def test_every_name_of_code_is_defined_and_every_claim_is_that_of_the_results() -> None:
     pages = from_folder("docs/_ext", "pages")
-    named = [name for page in pages.pages() for name in pages.NAMED.findall(page.read_text())]
+    named = [one for page in pages.pages() for one in pages.cited(page.read_text())]
     assert len(named) > 80
     for module, name in named:
         assert pages.home_of(module, name)

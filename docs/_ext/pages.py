@@ -83,9 +83,16 @@ def pages() -> list[Path]:
     return [*sorted(DOCS.glob("*.md")), *sorted((DOCS / "howto").glob("*.md"))]
 
 
+def cited(text: str) -> list[tuple[str, str]]:
+    """The modules and names that a page cites; a setting as `unit: px` is no citation."""
+    found = NAMED.findall(text)
+    return [(module, name) for module, name in found if "." in module or name in definitions()]
+
+
 def written(text: str) -> str:
     """A page with the present modules and verdicts."""
-    text = NAMED.sub(lambda found: f"`{home_of(found[1], found[2])}: {found[2]}`", text)
+    for module, name in cited(text):
+        text = text.replace(f"`{module}: {name}`", f"`{home_of(module, name)}: {name}`")
     return CLAIMS.sub(lambda _: claims(), text)
 
 

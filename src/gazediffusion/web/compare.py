@@ -504,13 +504,13 @@ class Comparison:
         for task, n in counts.items():
             before = sum(map(len, parts))
 
-            def told(progress: dict[str, Any], before: int = before) -> None:
+            def generating(progress: dict[str, Any], before: int = before) -> None:
                 report({**progress, "done": before + progress["done"], "n": fields.n})
 
             of_task = fields.model_copy(update={"task": task, "n": n})
             given = (of_task, play.models, play.settings.limits)
             requested = await asyncio.to_thread(GenerationRequest.of, *given)
-            parts.append(await generated(play, requested, self.request, told))
+            parts.append(await generated(play, requested, self.request, generating))
         return joined(parts)
 
     async def _page(self, evaluation: bytes, report: Report) -> dict[str, Any]:
