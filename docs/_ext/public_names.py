@@ -9,28 +9,29 @@ from typing import Any
 
 import gazediffusion
 
-# A section of the reference and the modules whose public names it holds, in this order.
+# Sections of the reference, in this order; a name of none is one of the last, `Others`.
 SECTIONS = {
-    "Generate and train": ("model", "datasets", "generation", "models"),
-    "Recordings and windows": ("geometry", "data"),
-    "Whole studies": ("studies", "scoring"),
-    "Evaluate": ("evaluation",),
-    "Draw, describe, reproduce": ("plotting", "description", "reproduction"),
-    "Errors": ("errors",),
+    "Generate and train": "load Model train RECIPES Recipe list_models Parts fit_baseline Baseline "
+    "Synthesizer distill",
+    "Recordings and windows": "Screen read Recording Recordings EVENT_CLASSES inspect prepare "
+    "Windows style_windows Scanpath read_scanpaths Targets read_targets parse_waypoint "
+    "parse_position simulate write_simulation from_frame from_pymovements from_mne",
+    "Whole studies": "fill label augment score calibrate_scores Scores",
+    "Evaluate": "evaluate evaluate_files real_windows Evaluation DeepTest benchmark BenchmarkRow",
+    "Settings": "CleaningConfig PrepareConfig SimulationConfig EvaluationConfig DeepConfig",
+    "Draw, describe, reproduce": "plot_windows plot_recording describe reproduce",
+    "Plug-ins and errors": "find_plugins Plugin GazeError StoppedError",
 }
 
 
 def sections() -> dict[str, list[str]]:
-    """The public names of each section; a name of no section is one of the last, `Others`."""
-    home = gazediffusion._HOME
-    found: dict[str, list[str]] = {title: [] for title in (*SECTIONS, "Others")}
-    for name in gazediffusion.__all__:
-        package = home.get(name, "").split(".")[0]
-        titles = [title for title, packages in SECTIONS.items() if package in packages]
-        if package:
-            found[(titles or ["Others"])[0]].append(name)
-    for title, packages in SECTIONS.items():
-        found[title].sort(key=lambda name: packages.index(home[name].split(".")[0]))
+    """The public names of each section."""
+    public = [name for name in gazediffusion.__all__ if not name.startswith("__")]
+    found = {
+        title: [one for one in names.split() if one in public] for title, names in SECTIONS.items()
+    }
+    placed = {name for names in found.values() for name in names}
+    found["Others"] = [name for name in public if name not in placed]
     return {title: names for title, names in found.items() if names}
 
 
