@@ -22,8 +22,13 @@ import numpy as np
 
 import gazediffusion as gd
 from gazediffusion.data.export import write_into
-from gazediffusion.evaluation.detectors import Detector, ForestDetector, NetworkDetector
-from gazediffusion.evaluation.event_scores import match_events, match_samples
+from gazediffusion.evaluation.labels import (
+    Detector,
+    ForestDetector,
+    NetworkDetector,
+    match_events,
+    match_samples,
+)
 
 
 def simulated_windows(n_participants: int) -> gd.Windows:

@@ -32,8 +32,14 @@ from numpy.typing import NDArray
 
 import gazediffusion as gd
 from gazediffusion.data.recordings import label_segments
-from gazediffusion.evaluation.detectors import Detector, ForestDetector, NetworkDetector
-from gazediffusion.evaluation.event_scores import confusion, match_events, match_samples
+from gazediffusion.evaluation.labels import (
+    Detector,
+    ForestDetector,
+    NetworkDetector,
+    confusion,
+    match_events,
+    match_samples,
+)
 from gazediffusion.evaluation.metrics import js_from_counts, ks_and_wasserstein1
 from gazediffusion.generation.labelling import Labeller
 from report import Floats, Result, options, over_groups, tiny_windows, with_interval

@@ -53,7 +53,7 @@ from gazediffusion.data.events import smoothed_saccades
 from gazediffusion.data.fixations import fixation_positions
 from gazediffusion.data.recordings import true_segments
 from gazediffusion.data.subsampling import not_overlapping
-from gazediffusion.evaluation.degree_events import degree_events, main_sequence_fit
+from gazediffusion.evaluation.features import degree_events, main_sequence_fit
 from gazediffusion.evaluation.metrics import js_from_counts
 from gazediffusion.generation.constraints import joint_samples, window_starts
 from report import (

@@ -12,8 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import gazediffusion as gd
-from gazediffusion.evaluation.detectors import ForestDetector
-from gazediffusion.evaluation.event_scores import match_samples
+from gazediffusion.evaluation.labels import ForestDetector, match_samples
 
 synthetic = gd.load("default").sample(12, task="movies", seed=0, labels=True)
 print(synthetic, synthetic.cut_labels().shape)

@@ -37,12 +37,10 @@ if TYPE_CHECKING:
     from gazediffusion.description import describe
     from gazediffusion.distillation import distill
     from gazediffusion.errors import GazeError, StoppedError
-    from gazediffusion.evaluation.benchmark import benchmark
-    from gazediffusion.evaluation.benchmark_row import BenchmarkRow
+    from gazediffusion.evaluation.benchmark import BenchmarkRow, benchmark
     from gazediffusion.evaluation.deep_test import DeepConfig, DeepTest
     from gazediffusion.evaluation.evaluation import evaluate
-    from gazediffusion.evaluation.loading import evaluate_files
-    from gazediffusion.evaluation.recorded_sets import real_windows
+    from gazediffusion.evaluation.reading import evaluate_files, real_windows
     from gazediffusion.evaluation.result import Evaluation
     from gazediffusion.generation.baselines import Baseline, fit_baseline
     from gazediffusion.generation.dataset import Parts
@@ -66,7 +64,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Baseline": "generation.baselines",
-    "BenchmarkRow": "evaluation.benchmark_row",
+    "BenchmarkRow": "evaluation.benchmark",
     "CleaningConfig": "settings",
     "DeepConfig": "evaluation.deep_test",
     "DeepTest": "evaluation.deep_test",
@@ -96,7 +94,7 @@ _HOME = {
     "describe": "description",
     "distill": "distillation",
     "evaluate": "evaluation.evaluation",
-    "evaluate_files": "evaluation.loading",
+    "evaluate_files": "evaluation.reading",
     "fill": "studies",
     "find_plugins": "plugins",
     "fit_baseline": "generation.baselines",
@@ -115,7 +113,7 @@ _HOME = {
     "read": "data.reading",
     "read_scanpaths": "data.scanpaths",
     "read_targets": "data.targets",
-    "real_windows": "evaluation.recorded_sets",
+    "real_windows": "evaluation.reading",
     "reproduce": "reproduction.build",
     "score": "scoring.scoring",
     "simulate": "data.simulation",

@@ -14,24 +14,25 @@ from scipy.spatial.distance import jensenshannon
 import gazediffusion as gd
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.evaluation import benchmark, benchmark_definition
-from gazediffusion.evaluation.benchmark import row_of
-from gazediffusion.evaluation.benchmark_defining import define
-from gazediffusion.evaluation.benchmark_definition import (
+from gazediffusion.evaluation import benchmark
+from gazediffusion.evaluation import real_gaze as benchmark_definition
+from gazediffusion.evaluation.benchmark import (
+    BenchmarkRow,
+    deep_table,
+    markdown_table,
+    row_of,
+    training_row,
+)
+from gazediffusion.evaluation.packaging import define
+from gazediffusion.evaluation.quantities import GroupMeans, Measured
+from gazediffusion.evaluation.real_gaze import (
     Definition,
     benchmark_tasks,
     edges_of,
     find_definition,
     read_definition,
 )
-from gazediffusion.evaluation.benchmark_row import (
-    BenchmarkRow,
-    deep_table,
-    markdown_table,
-    training_row,
-)
-from gazediffusion.evaluation.gaze_sets import GazeSet
-from gazediffusion.evaluation.quantities import GroupMeans, Measured
+from gazediffusion.evaluation.sets import GazeSet
 from gazediffusion.storage import read_json
 from tests.conftest import SCREEN, RunCommand
 from tests.gaze import as_synthetic, simulated_windows, with_noise

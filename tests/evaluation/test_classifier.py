@@ -11,11 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gazediffusion.errors import GazeError
-from gazediffusion.evaluation.classifier import (
-    C2ST,
-    c2st_features,
-    participant_folds,
-)
+from gazediffusion.evaluation.sets import participant_folds
+from gazediffusion.evaluation.two_sample import C2ST, c2st_features
 
 Floats = NDArray[np.float64]
 N_PARTICIPANTS = 10

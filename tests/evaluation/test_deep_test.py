@@ -17,7 +17,7 @@ from sklearn.metrics import roc_auc_score
 import gazediffusion as gd
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.evaluation import deep_test, loading, report
+from gazediffusion.evaluation import deep_test, reading, report
 from gazediffusion.evaluation.deep_test import (
     DeepConfig,
     DeepTest,
@@ -27,11 +27,10 @@ from gazediffusion.evaluation.deep_test import (
     Wins,
     scaled,
 )
-from gazediffusion.evaluation.distances import draw_weights
-from gazediffusion.evaluation.gaze_sets import GazeSet
-from gazediffusion.evaluation.metrics import Estimate
+from gazediffusion.evaluation.metrics import Estimate, draw_weights
 from gazediffusion.evaluation.report import FLOOR, auc_table, deep_sets
 from gazediffusion.evaluation.result import ALL, Evaluation, plain_values
+from gazediffusion.evaluation.sets import GazeSet
 from tests.conftest import SCREEN, RunCommand
 from tests.plotting.test_evaluation import make_results
 
@@ -404,7 +403,7 @@ def test_the_test_is_of_all_tasks_together(tmp_path: Path, monkeypatch: pytest.M
         asked.append(given[3].deep)
         return {"about": {"warnings": []}}
 
-    monkeypatch.setattr(loading, "evaluate_windows", evaluate_windows)
+    monkeypatch.setattr(reading, "evaluate_windows", evaluate_windows)
     config = gd.EvaluationConfig(quick=True, deep=TINY)
     found = gd.evaluate_files([other], real, config=config, by_task=True)
     assert list(found.parts) == [ALL, "a", "b"]

@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 
 import gazediffusion as gd
-from gazediffusion.evaluation.detectors import (
+from gazediffusion.evaluation.labels import (
     N_FEATURES,
     SCALES_MS,
     Detector,
     ForestDetector,
     NetworkDetector,
     features,
+    match_events,
+    match_samples,
 )
-from gazediffusion.evaluation.event_scores import match_events, match_samples
 
 SCREEN = gd.Screen(1280, 720, 40.0, 22.5, 45.0)
 

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gazediffusion.evaluation.distances import (
+from gazediffusion.evaluation.metrics import (
     bins_of,
     distances,
     distances_with_intervals,
     draw_weights,
     histograms,
+    js,
     share,
     synthetic_groups,
 )
-from gazediffusion.evaluation.metrics import js
 from gazediffusion.evaluation.quantities import Quantity
 
 RNG = np.random.default_rng(0)

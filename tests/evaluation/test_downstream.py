@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from gazediffusion.errors import GazeError
-from gazediffusion.evaluation.downstream import CountTask, aug, trtr, tstr
 from gazediffusion.evaluation.features import ivt_statistics, kinematic_features
+from gazediffusion.evaluation.two_sample import CountTask, aug, trtr, tstr
 
 N_PARTICIPANTS = 6
 

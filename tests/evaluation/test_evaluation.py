@@ -13,8 +13,8 @@ import pytest
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.evaluation import Evaluation, EvaluationConfig, evaluate
-from gazediffusion.evaluation.gaze_sets import GazeSet, arrange
 from gazediffusion.evaluation.metrics import js_from_counts
+from gazediffusion.evaluation.sets import GazeSet, arrange
 from tests.gaze import as_synthetic, simulated_windows, with_noise
 
 QUICK = EvaluationConfig(quick=True)

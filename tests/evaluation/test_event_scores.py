@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import confusion_matrix, f1_score
 
 from gazediffusion.data.recordings import label_segments
-from gazediffusion.evaluation.event_scores import confusion, match_events, match_samples
+from gazediffusion.evaluation.labels import confusion, match_events, match_samples
 
 CLASSES = [1, 2, 3, 4]
 

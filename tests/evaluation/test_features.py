@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation import features
-from gazediffusion.evaluation.degree_events import degree_events, main_sequence_fit
 from gazediffusion.evaluation.features import (
     LOG_SPEED_FLOOR,
     autocorrelation,
+    degree_events,
     ivt_statistics,
     kinematic_features,
     lag_one_autocorrelation,
+    main_sequence_fit,
     motion_quantities,
     normalized_spectra,
     velocity_quantities,

@@ -9,11 +9,15 @@ import numpy as np
 import pytest
 
 from gazediffusion.data.windows import Windows
-from gazediffusion.evaluation.degree_events import degree_events, main_sequence_fit
 from gazediffusion.evaluation.evaluation import Evaluation, EvaluationConfig, evaluate
-from gazediffusion.evaluation.features import ivt_statistics, kinematic_features
-from gazediffusion.evaluation.gaze_sets import SECOND_DRAW, GazeSet
+from gazediffusion.evaluation.features import (
+    degree_events,
+    ivt_statistics,
+    kinematic_features,
+    main_sequence_fit,
+)
 from gazediffusion.evaluation.headline import Counted, Headline, percentages, summarised_ratios
+from gazediffusion.evaluation.sets import SECOND_DRAW, GazeSet
 from tests.conftest import SCREEN
 from tests.gaze import as_synthetic, simulated_windows, with_noise
 

@@ -8,17 +8,22 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gazediffusion.data.readers import ReadOptions
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
-from gazediffusion.evaluation.generated import bottleneck_features, matched_windows
-from gazediffusion.evaluation.loading import evaluate_files, split_again
-from gazediffusion.evaluation.set_loading import Side, load_set
-from gazediffusion.evaluation.set_names import name_of
+from gazediffusion.evaluation.reading import (
+    Side,
+    bottleneck_features,
+    evaluate_files,
+    load_set,
+    matched_windows,
+    name_of,
+    split_again,
+)
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.geometry import Screen
 from gazediffusion.models.checkpoint import load_run
+from gazediffusion.settings import Reading
 from gazediffusion.training.loop import train_epochs
 from tests.conftest import SCREEN
 from tests.gaze import simulated_windows
@@ -55,7 +60,7 @@ def test_synthetic_recordings_are_not_cleaned(tmp_path: Path) -> None:
     frame = pl.DataFrame({"t_ms": np.arange(like.length) * 4.0, "x_px": gaze[0], "y_px": gaze[1]})
     for name in ("a", "b"):
         frame.write_csv(tmp_path / f"{name}.csv")
-    options = ReadOptions(screen=SCREEN)
+    options = Reading(screen=SCREEN)
     loaded = load_set(tmp_path, "synthetic", like, options)
     assert len(loaded) == 2
     assert np.abs(loaded.cut()).max() == pytest.approx(1.2, abs=1e-3)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gazediffusion.errors import GazeError
-from gazediffusion.evaluation.membership import auc, membership
+from gazediffusion.evaluation.privacy import auc, membership
 from gazediffusion.models.checkpoint import load_run
 from gazediffusion.models.unet import UNet
 from gazediffusion.training.loop import train_epochs

@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from gazediffusion.errors import GazeError
-from gazediffusion.evaluation import memorisation as module
-from gazediffusion.evaluation.memorisation import between_participants, memorisation, nearest
+from gazediffusion.evaluation import privacy as module
+from gazediffusion.evaluation.privacy import between_participants, memorisation, nearest
 
 Gaze = NDArray[np.float32]
 RATE_HZ = 250.0

@@ -15,9 +15,7 @@ from gazediffusion.data.simulation import write_simulation
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
-from gazediffusion.evaluation.loading import evaluate_files
-from gazediffusion.evaluation.recorded_sets import in_one_order, real_windows
-from gazediffusion.evaluation.set_loading import load_set
+from gazediffusion.evaluation.reading import evaluate_files, in_one_order, load_set, real_windows
 from gazediffusion.geometry import Screen
 from gazediffusion.settings import SimulationConfig
 from tests.conftest import SCREEN, RunCommand

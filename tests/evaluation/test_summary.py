@@ -14,20 +14,19 @@ from scipy.spatial.distance import jensenshannon
 
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
-from gazediffusion.evaluation.gaze_sets import GazeSet
+from gazediffusion.evaluation.evaluation import EvaluationConfig, compare_with, evaluate
 from gazediffusion.evaluation.headline import ratio_entries
+from gazediffusion.evaluation.packaging import MIN_PARTICIPANTS, summarise
 from gazediffusion.evaluation.quantities import measure
-from gazediffusion.evaluation.result import ALL, plain_values
-from gazediffusion.evaluation.summarising import MIN_PARTICIPANTS, summarise
-from gazediffusion.evaluation.summary import (
+from gazediffusion.evaluation.real_gaze import (
     Summary,
-    compare_with,
     find_summary,
     packaged_summaries,
     summaries_folder,
     summary_of_task,
 )
+from gazediffusion.evaluation.result import ALL, plain_values
+from gazediffusion.evaluation.sets import GazeSet
 from gazediffusion.storage import read_json
 from tests.conftest import RunCommand
 from tests.gaze import as_synthetic, simulated_windows, with_noise

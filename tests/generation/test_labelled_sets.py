@@ -14,7 +14,7 @@ import gazediffusion as gd
 from gazediffusion.data.export import write_into
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
-from gazediffusion.evaluation.event_scores import match_events, match_samples
+from gazediffusion.evaluation.labels import match_events, match_samples
 from gazediffusion.generation.labelling import NOISE, Labeller
 from gazediffusion.model import Model
 from gazediffusion.settings import CleaningConfig

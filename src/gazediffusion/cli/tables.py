@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gazediffusion.data.inspection import TaskSummary
     from gazediffusion.data.windows import Windows
     from gazediffusion.diffusion.likelihood import Bound
-    from gazediffusion.evaluation.benchmark_row import BenchmarkRow
+    from gazediffusion.evaluation.benchmark import BenchmarkRow
     from gazediffusion.evaluation.result import Evaluation
     from gazediffusion.geometry import Screen
 

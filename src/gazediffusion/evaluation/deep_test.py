@@ -20,10 +20,8 @@ from numpy.typing import NDArray
 
 from gazediffusion.data.subsampling import evenly_spaced
 from gazediffusion.errors import GazeError
-from gazediffusion.evaluation.classifier import participant_folds
-from gazediffusion.evaluation.distances import draw_weights
-from gazediffusion.evaluation.gaze_sets import GazeSet, stream
-from gazediffusion.evaluation.metrics import Estimate
+from gazediffusion.evaluation.metrics import Estimate, draw_weights
+from gazediffusion.evaluation.sets import GazeSet, participant_folds, stream
 from gazediffusion.seeds import seed_for
 
 if TYPE_CHECKING:

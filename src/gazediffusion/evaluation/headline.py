@@ -23,12 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.errors import GazeError
-from gazediffusion.evaluation.degree_events import degree_events, main_sequence_fit
-from gazediffusion.evaluation.distances import draw_weights, interval_around
-from gazediffusion.evaluation.features import ivt_statistics, kinematic_features
-from gazediffusion.evaluation.gaze_sets import GazeSet
-from gazediffusion.evaluation.metrics import Estimate
+from gazediffusion.evaluation.features import (
+    degree_events,
+    ivt_statistics,
+    kinematic_features,
+    main_sequence_fit,
+)
+from gazediffusion.evaluation.metrics import Estimate, draw_weights, interval_around
 from gazediffusion.evaluation.quantities import PLUGINS, GroupMeans
+from gazediffusion.evaluation.sets import GazeSet
 
 Floats = NDArray[np.float64]
 Results = Mapping[str, Any]

@@ -9,37 +9,50 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.subsampling import evenly_spaced
-from gazediffusion.evaluation.degree_events import DegreeEvents, degree_events, main_sequence_fit
 from gazediffusion.evaluation.features import (
+    DegreeEvents,
     EventStatistics,
     autocorrelation,
+    degree_events,
     ivt_statistics,
     kinematic_features,
     lag_one_autocorrelation,
+    main_sequence_fit,
     motion_quantities,
     normalized_spectra,
     velocity_quantities,
 )
 from gazediffusion.geometry import Screen
+from gazediffusion.plugins import Plugin, find_plugins
+
+if TYPE_CHECKING:
+    from gazediffusion.evaluation.sets import GazeSet
 
 Floats = NDArray[np.float64]
+
 Ints = NDArray[np.int64]
+
 Level = Literal["window", "pooled"]
+
 Protocol = Literal["position", "velocity"]
 
 # Sample-level quantities are pooled from at most this many windows, evenly spaced: eight million
 # numbers suffice for a histogram, and memory stays bounded.
 MAX_POOLED_WINDOWS = 4096
+
 AUTOCORRELATION_MS = 400.0
+
 # Of the main sequence: fewest saccades of a fit, most points that are kept.
 MIN_SACCADES, _MAX_POINTS = 20, 500
+
 TEMPORAL = ("v_x", "v_y", "speed", "log_speed")
+
 # Saccades reach far beyond the bins of JS, so a picture needs further bins.
 HEAVY_TAILED = ("v_x", "v_y", "speed")
 
@@ -58,6 +71,7 @@ FEATURES = {
     "displacement": ("displacement", "normalized units"),
     "fixation_ratio": ("fixation ratio", ""),
 }
+
 EVENTS = {
     "fixation_duration_s": ("fixation duration", "s"),
     "fixation_dispersion": ("fixation dispersion", "normalized units"),
@@ -67,11 +81,13 @@ EVENTS = {
     "saccade_duration_s": ("saccade duration", "s"),
     "saccade_count": ("saccades per window", ""),
 }
+
 DIRECTIONS = {
     "speed": ("speed", "normalized units per sample"),
     "direction": ("movement direction", "rad"),
     "turning_angle": ("turning angle", "rad"),
 }
+
 VELOCITY = {
     "v_x": ("horizontal velocity", "normalized units per second"),
     "v_y": ("vertical velocity", "normalized units per second"),
@@ -79,13 +95,13 @@ VELOCITY = {
     "log_speed": ("log speed", "ln normalized units per second"),
     "turning_angle": ("signed turning angle", "rad"),
 }
+
 DEGREES = {
     "fixation_duration_s": ("fixation duration (20 deg/s)", "s"),
     "saccade_amplitude_deg": ("saccade amplitude", "deg"),
     "saccade_peak_deg_s": ("saccade peak velocity", "deg/s"),
     "microsaccades_per_s": ("microsaccades per second", "1/s"),
 }
-
 
 # name -> title of each temporal distance: mean absolute difference of two sets' mean curves
 SCALARS = {
@@ -289,3 +305,36 @@ def main_sequence_of(measured: Mapping[str, Measured]) -> dict[str, Any]:
             "peak_deg_s": peak[::step][:_MAX_POINTS].tolist(),
         }
     return {"sets": rows}
+
+
+def metrics() -> dict[str, Plugin]:
+    """The metrics of plug-ins, by name."""
+    return find_plugins("metrics")
+
+
+def packages_of(plugins: Mapping[str, Plugin]) -> dict[str, str]:
+    """The package of each metric, as results state it."""
+    return {name: one.package for name, one in plugins.items()}
+
+
+def plugin_quantities(of: GazeSet, plugins: Mapping[str, Plugin]) -> dict[str, Quantity]:
+    """The numbers of a set's windows by each plug-in, under `family.name`."""
+    found = {}
+    for name, plugin in plugins.items():
+        metric = plugin.value
+        given = plugin.call(metric.values, of.gaze.copy(), of.rate_hz, of.screens)
+        values = plugin.call(np.asarray, given, np.float64)
+        if values.shape != (len(of.gaze),):
+            needed = f"values of the shape {(len(of.gaze),)} are needed, not {values.shape}"
+            raise plugin.failure(ValueError(needed))
+        is_defined = np.isfinite(values)
+        found[f"{PLUGINS}.{name}"] = Quantity(
+            name=name,
+            title=str(metric.title),
+            family=PLUGINS,
+            unit=str(metric.unit),
+            level="window",
+            values=values[is_defined],
+            group=of.group[is_defined],
+        )
+    return found

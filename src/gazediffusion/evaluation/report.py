@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from gazediffusion.data.windows import Windows
 from gazediffusion.evaluation.deep_test import DeepTest
-from gazediffusion.evaluation.gaze_sets import SECOND_DRAW
 from gazediffusion.evaluation.headline import COUNTS, LIMIT, Headline
 from gazediffusion.evaluation.metrics import Estimate
+from gazediffusion.evaluation.sets import SECOND_DRAW
 from gazediffusion.storage import sha256_source
 
 if TYPE_CHECKING:

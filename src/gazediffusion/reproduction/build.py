@@ -28,13 +28,12 @@ import torch
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
 from gazediffusion.errors import GazeError, StoppedError, suggestion
-from gazediffusion.evaluation.comparison import compare
-from gazediffusion.evaluation.distances import drawn_windows
+from gazediffusion.evaluation.evaluation import compare
 from gazediffusion.evaluation.features import IVT_THRESHOLD
-from gazediffusion.evaluation.gaze_sets import GazeSet
-from gazediffusion.evaluation.generated import bottleneck_features
-from gazediffusion.evaluation.metrics import frechet_of
+from gazediffusion.evaluation.metrics import drawn_windows, frechet_of
+from gazediffusion.evaluation.reading import bottleneck_features
 from gazediffusion.evaluation.result import plain_values
+from gazediffusion.evaluation.sets import GazeSet
 from gazediffusion.generation.baselines import SMOOTHING_CELLS, fit_baseline
 from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.qualities import default_batch_size

@@ -20,18 +20,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.windows import Windows
-from gazediffusion.evaluation.comparison import cell
-from gazediffusion.evaluation.distances import (
+from gazediffusion.evaluation.evaluation import cell
+from gazediffusion.evaluation.features import IVT_THRESHOLD, kinematic_features
+from gazediffusion.evaluation.headline import ratio
+from gazediffusion.evaluation.metrics import (
     BINS,
     Distance,
+    Estimate,
     bins_of,
     distances_with_intervals,
     draw_weights,
+    histogram_counts,
 )
-from gazediffusion.evaluation.features import IVT_THRESHOLD, kinematic_features
-from gazediffusion.evaluation.gaze_sets import arrange
-from gazediffusion.evaluation.headline import ratio
-from gazediffusion.evaluation.metrics import Estimate, histogram_counts
 from gazediffusion.evaluation.quantities import (
     DIRECTIONS,
     EVENTS,
@@ -42,6 +42,7 @@ from gazediffusion.evaluation.quantities import (
     feature_quantities,
 )
 from gazediffusion.evaluation.report import NOTHING, as_text
+from gazediffusion.evaluation.sets import arrange
 from gazediffusion.generation.baselines import SMOOTHING_CELLS
 from gazediffusion.reproduction.plan import BASELINES, ETAS, STEPS, Artefacts, Plan, Required
 from gazediffusion.settings import EvaluationConfig

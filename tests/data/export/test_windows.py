@@ -24,7 +24,7 @@ from gazediffusion.data.readers import find_sources, read_recordings
 from gazediffusion.data.windows import Windows
 from gazediffusion.description import describe
 from gazediffusion.errors import GazeError
-from gazediffusion.evaluation.set_loading import load_set
+from gazediffusion.evaluation.reading import load_set
 from gazediffusion.geometry import Screen
 from gazediffusion.settings import CleaningConfig, PrepareConfig
 from tests.data.test_windows import make_windows

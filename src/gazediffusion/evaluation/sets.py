@@ -17,20 +17,22 @@ from numpy.typing import NDArray
 
 from gazediffusion.data.quantization import spread_over_grid
 from gazediffusion.data.resampling import windows_at
-from gazediffusion.data.windows import Windows
+from gazediffusion.data.windows import CLIP, Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.evaluation.distances import synthetic_groups
+from gazediffusion.evaluation.metrics import synthetic_groups
 from gazediffusion.evaluation.quantities import Measured, Protocol, measure
 from gazediffusion.geometry import Screen
 from gazediffusion.seeds import seed_for
 
 if TYPE_CHECKING:
-    from gazediffusion.evaluation.summary import Like
+    from gazediffusion.evaluation.real_gaze import Like
 
 # The fewest windows of a set: with fewer, chance decides every distance.
 MIN_WINDOWS = 25
+
 # More windows than this change no number that is reported, and would not fit into memory.
 MAX_WINDOWS = 10_000
+
 # The reference without fault: a second draw of the training participants' windows.
 SECOND_DRAW = "real, second draw"
 
@@ -293,3 +295,43 @@ def _halves(windows: Windows, rng: np.random.Generator) -> tuple[GazeSet, GazeSe
 def _dense(labels: NDArray[Any]) -> NDArray[np.int64]:
     """Labels renumbered 0, 1, 2 ... without gaps."""
     return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+
+
+def participant_folds(
+    groups: NDArray[np.integer[Any]], n_folds: int, known: Mapping[int, int] | None = None
+) -> NDArray[np.int64]:
+    """The fold of each row (n,), the same for all rows of a participant, of about equal sizes.
+
+    Participants in `known` keep that fold; the others, largest first, go where fewest rows are.
+    """
+    labels, row, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    fold = np.array([(known or {}).get(int(label), -1) for label in labels], dtype=np.int64)
+    load = np.bincount(fold[fold >= 0], weights=sizes[fold >= 0], minlength=n_folds)
+    for k in np.argsort(-sizes, kind="stable"):
+        if fold[k] < 0:
+            fold[k] = int(np.argmin(load))
+            load[fold[k]] += sizes[k]
+    return np.asarray(fold[row])
+
+
+def whole_windows(windows: Windows) -> Windows:
+    """Windows without missing samples, clipped as recorded ones are."""
+    is_whole = np.asarray(np.isfinite(windows.cut()).all(axis=(1, 2)))
+    clipped = replace(windows, gaze=windows.gaze.clip(-CLIP, CLIP)).select(is_whole)
+    n = int((~is_whole).sum())
+    return with_left_out(clipped, left_out(n, len(windows), {"with missing samples": n}))
+
+
+def left_out(n: int, n_expected: int, reasons: dict[str, int]) -> dict[str, Any] | None:
+    """How many of the expected windows are missing, and why; None where all are there."""
+    if n <= 0:
+        return None
+    words = ", ".join(f"{k} {reason}" for reason, k in reasons.items() if k > 0)
+    return {"n": n, "of": n_expected, "reasons": words}
+
+
+def with_left_out(windows: Windows, left_out: dict[str, Any] | None) -> Windows:
+    """The windows with that in their provenance."""
+    if left_out is None:
+        return windows
+    return replace(windows, provenance={**windows.provenance, "left_out": left_out})

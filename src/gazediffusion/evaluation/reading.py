@@ -1,0 +1,679 @@
+"""Reading the sets of an evaluation: files, recordings, models and baselines become windows.
+
+Real recordings are cleaned and cut as for training; those of a tracker slower than the models keep
+their rate. Synthetic ones are taken as they are, because cleaning would hide the defects that are
+looked for; windows with missing samples are left out, and said to be. The windows of a set are the
+same, in the same order, whatever format and screen they were written for. A model generates its
+windows on the fly, with the training participants' shares of the tasks.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazediffusion import errors
+from gazediffusion.data.export.card import read_card
+from gazediffusion.data.export.npz import read_npz
+from gazediffusion.data.recordings import Recording
+from gazediffusion.data.resampling import LowRateError, read_clock
+from gazediffusion.data.splits import split_participants
+from gazediffusion.data.subsampling import evenly_spaced
+from gazediffusion.data.windows import Windows
+from gazediffusion.errors import GazeError
+from gazediffusion.evaluation.evaluation import evaluate, evaluate_windows, shown_windows
+from gazediffusion.evaluation.real_gaze import (
+    DEFAULT,
+    UNLABELLED,
+    Like,
+    find_summary,
+    summary_tasks,
+)
+from gazediffusion.evaluation.result import ALL, Evaluation
+from gazediffusion.evaluation.sets import (
+    MAX_WINDOWS,
+    MIN_WINDOWS,
+    at_rate_of,
+    is_thinned,
+    left_out,
+    require_windows,
+    whole_windows,
+    with_left_out,
+)
+from gazediffusion.evaluation.two_sample import FeatureMap, Progress
+from gazediffusion.geometry import Screen
+from gazediffusion.models.pretrained import HUB_PREFIX, load_model, pretrained_models
+from gazediffusion.options import grouped
+from gazediffusion.settings import CleaningConfig, EvaluationConfig, Reading
+from gazediffusion.storage import fetched, is_remote
+
+if TYPE_CHECKING:
+    from gazediffusion.data.readers import Source
+    from gazediffusion.data.reading import Recordings
+    from gazediffusion.generation.generator import DiffusionGenerator
+    from gazediffusion.models.checkpoint import Run
+
+MIN_PARTICIPANTS = 3
+
+Side = Literal["real", "reference", "synthetic"]
+
+SECONDS, RATE_HZ = 8.0, 250.0
+
+# Unsteady trackers have odd mean rates, another in every recording: these are rounded down to this.
+_RATE_STEP_HZ = 5.0
+
+# Removes nothing but missing samples.
+_AS_IT_IS = CleaningConfig(
+    blink_before_ms=0.0, blink_after_ms=0.0, frozen_ms=1e12, max_speed_deg_s=1e12
+)
+
+OnRecording = Callable[[Recording], None]
+
+MAX_GENERATED = 2500
+
+
+def evaluate_files(
+    synthetic: Sequence[Path | str] | Mapping[str, Path | str],
+    real: Path | str | None = None,
+    reference: Path | str | None = None,
+    config: EvaluationConfig | None = None,
+    *,
+    summary: str | None = None,
+    n: int | None = None,
+    by_task: bool = False,
+    split_seed: int | None = None,
+    feature_model: Path | str | None = None,
+    with_membership: bool = False,
+    progress: Progress = lambda name: None,
+    **given: Any,
+) -> Evaluation:
+    """Evaluate files, run folders and packaged models against real gaze.
+
+    synthetic: by name, or a list in which each is PATH or NAME=PATH. A baseline or a plug-in's
+        generator is fitted to the reference and generates as a model does.
+
+    real: a windows file, whose held-out participants are real and the others the reference, or
+        recordings; None compares with `summary`, or the packaged summary of each window's task.
+    reference: the training participants' windows, where they are not in the real windows file.
+    n: windows that a model generates; by default 2,500, at most half as many as the reference has.
+    by_task: also each task by itself that three or more held-out participants did.
+    split_seed: holds out other participants than the windows file does.
+    feature_model: a position model, for the Frechet Gaze Distance.
+    with_membership: also attack the models among the sets (`membership`).
+    given: of recordings, as in `read`; `participant_pattern` is of the real ones, and synthetic
+        sets of this package, which state everything themselves, need none of them.
+
+    >>> import gazediffusion as gd
+    >>> walks = np.random.default_rng(0).normal(0, 0.01, (40, 2, 2000)).cumsum(axis=-1).clip(-1, 1)
+    >>> gaze = gd.Windows.from_array(walks, 250, gd.Screen(1680, 1050, 47.4, 29.7, 55))
+    >>> files = gaze.save("walk.npz")
+    >>> quick = EvaluationConfig(quick=True)
+    >>> result = gd.evaluate_files(["walk=walk.npz"], config=quick, summary="bioeye/reading")
+    >>> result.ratio > 5  # far from the floor, which is 1
+    True
+    """
+    config = config or EvaluationConfig()
+    synthetic = synthetic if isinstance(synthetic, Mapping) else named_sets(synthetic)
+    synthetic = {name: _local_copy(path) for name, path in synthetic.items()}
+    real = None if real is None else _local_copy(real)
+    reference = None if reference is None else _local_copy(reference)
+    if n is not None and n < MIN_WINDOWS:
+        raise GazeError(f"`n` must be {MIN_WINDOWS} or more for an evaluation, not {n}")
+    (reading,) = grouped([], given, Reading)
+
+    def read_sets(like: Like, base: Windows | None) -> dict[str, Windows]:
+        sets = {}
+        for name, path in synthetic.items():
+            progress(f"reading {name}")
+            sets[name] = load_set(path, "synthetic", like, reading, n, base, progress)
+        return sets
+
+    if real is None:
+        if config.deep is not None:
+            raise GazeError("`deep` needs recordings", remedy="give them as `real`")
+        if reference is not None or feature_model is not None:
+            raise GazeError(
+                "`reference` and `feature_model` need recordings", remedy="give them as `real`"
+            )
+        sets = read_sets(find_summary(summary or DEFAULT), None)
+        return evaluate(summary, sets, config=config, progress=progress)
+    if summary is not None:
+        raise GazeError("`summary` is for comparing without `real`", remedy="give one of them")
+    progress(f"reading {errors.shown(real)}")
+    held_out, training = _real_sides(real, reference, split_seed, reading)
+    require_windows("the real windows", held_out)
+    network = _feature_model(feature_model, synthetic, held_out.rate_hz)
+    parts: dict[str, Any] = {}
+    shown: dict[str, Windows] = {}
+    for task, (one, base) in _parts(held_out, training, by_task).items():
+        sets = read_sets(one, base)
+        if task != ALL:
+            of_task = {name: w.of_task(task) for name, w in sets.items() if task in w.tasks}
+            sets = {name: w for name, w in of_task.items() if len(w) >= MIN_WINDOWS}
+        if sets:
+            # All tasks together: the deep test itself tells tasks apart.
+            of_part = config if task == ALL else replace(config, deep=None)
+            parts[task] = evaluate_windows(one, sets, base, of_part, network, progress)
+            shown = shown or shown_windows(one, sets)
+    if with_membership:
+        progress("membership")
+        parts[ALL]["tests"]["membership"] = _membership(synthetic, held_out, training)
+    if by_task:
+        parts[ALL]["about"]["warnings"] += [
+            f"the task {task} is not a part of its own: fewer than {MIN_PARTICIPANTS} held-out "
+            f"participants did it, or fewer than {MIN_WINDOWS} windows of a set are of it"
+            for task in dict.fromkeys(held_out.tasks[k] for k in held_out.task)
+            if task not in parts
+        ]
+    return Evaluation(parts, shown)
+
+
+def evaluate_model(
+    run: Run,
+    windows: Windows,
+    n: int = MAX_GENERATED,
+    config: EvaluationConfig | None = None,
+    progress: Progress = lambda name: None,
+    **settings: Any,
+) -> Evaluation:
+    """A model against a windows file's held-out participants, with matched tasks.
+
+    n: windows generated, at most half as many as the training participants have. settings: of
+    sampling, as `quality`.
+    """
+    n = min(n, len(windows.train) // 2)
+    generated = matched_windows(run, windows.train, n, progress=progress, **settings)
+    return evaluate(windows.held_out, {"model": generated}, windows.train, config)
+
+
+def _membership(
+    synthetic: Mapping[str, Path | str], held_out: Windows, training: Windows | None
+) -> dict[str, Any]:
+    """Membership inference on the models among the sets."""
+    from gazediffusion.evaluation.privacy import membership
+
+    models = {name: loaded_model(path) for name, path in synthetic.items() if is_model(path)}
+    if training is None or not models:
+        return {"not_computable": "membership needs a model and its training windows"}
+    if any(run.config.rate_hz != held_out.rate_hz for run in models.values()):
+        return {"not_computable": "membership needs windows at the rate of the model"}
+    return {
+        "about": "Area under the ROC curve of an attack that takes windows of low loss for "
+        "training windows. 0.5 is chance; lower is better.",
+        "floor": None,
+        "synthetic": {
+            name: asdict(membership(run, training, held_out)) for name, run in models.items()
+        },
+    }
+
+
+def _real_sides(
+    real: Path | str,
+    reference: Path | str | None,
+    split_seed: int | None,
+    reading: Reading,
+) -> tuple[Windows, Windows | None]:
+    """The held-out and the training participants' windows."""
+    is_windows_file = Path(real).suffix == ".safetensors"
+    if split_seed is not None:
+        if not is_windows_file or reference is not None:
+            raise GazeError("`split_seed` needs a windows file as `real`, and no `reference`")
+        windows = split_again(Windows.load(real), split_seed)
+        return windows.held_out, windows.train
+    held_out = load_set(real, "real", reading=reading)
+    if reference is None and is_windows_file and held_out.validation:
+        reference = real
+    if reference is None:
+        return held_out, None
+    return held_out, load_set(reference, "reference", held_out, reading)
+
+
+def _parts(
+    real: Windows, reference: Windows | None, by_task: bool
+) -> dict[str, tuple[Windows, Windows | None]]:
+    """All tasks, and each that MIN_PARTICIPANTS held-out participants did."""
+    parts: dict[str, tuple[Windows, Windows | None]] = {ALL: (real, reference)}
+    for task in real.tasks if by_task else ():
+        one = real.of_task(task)
+        has_task = reference is not None and task in reference.tasks
+        base = reference.of_task(task) if reference and has_task else None
+        is_enough = min(len(one), len(one if base is None else base)) >= MIN_WINDOWS
+        if is_enough and len(np.unique(one.participant)) >= MIN_PARTICIPANTS:
+            parts[task] = one, base
+    return parts
+
+
+def split_again(windows: Windows, seed: int) -> Windows:
+    """The same windows with other participants held out, as `prepare` does with another seed."""
+    config = windows.provenance.get("config", {})
+    if "same_participant" not in config:  # whoever is in the file twice would be on both sides
+        raise GazeError(
+            "the windows do not say which names are one participant",
+            remedy="make them with gazediffusion prepare",
+        )
+    tasks_of: dict[str, set[str]] = {}
+    pairs = set(zip(windows.participant.tolist(), windows.task.tolist(), strict=True))
+    for participant, task in pairs:
+        tasks_of.setdefault(windows.participants[participant], set()).add(windows.tasks[task])
+    share, same = config["validation_fraction"], config["same_participant"]
+    kept = split_participants(tasks_of, share, seed, same)
+    provenance = {**windows.provenance, "config": {**config, "split_seed": seed}}
+    return replace(windows, validation=frozenset(kept), provenance=provenance)
+
+
+def _feature_model(
+    given: Path | str | None, synthetic: Mapping[str, Path | str], rate_hz: float
+) -> FeatureMap | None:
+    """The network of the Frechet Gaze Distance: as given, or the first position model compared."""
+    if given is not None:
+        run = loaded_model(given)
+        if run.config.rate_hz != rate_hz:
+            raise GazeError(
+                f"`feature_model` is of {run.config.rate_hz:g} Hz, the real gaze of {rate_hz:g} Hz",
+                remedy="leave `feature_model` out",
+            )
+        return bottleneck_features(run)
+    for run in map(loaded_model, filter(is_model, synthetic.values())):
+        if run.config.recipe.representation == "position" and run.config.rate_hz == rate_hz:
+            return bottleneck_features(run)
+    return None
+
+
+def _local_copy(path: Path | str) -> Path | str:
+    """A local copy of a URL, with the card beside it; anything else as it is."""
+    return fetched(path, (f"{Path(path).stem}.json",)) if is_remote(path) else path
+
+
+def load_set(
+    path: Path | str,
+    side: Side,
+    like: Like | None = None,
+    reading: Reading | None = None,
+    n: int | None = None,
+    reference: Windows | None = None,
+    progress: Progress = lambda name: None,
+) -> Windows:
+    """Windows of a set; of a windows file the held-out participants are real, the others reference.
+
+    like: the real windows, or a summary of them, whose rate and length recordings are brought to.
+    n, reference: how many windows a model generates, and whose shares of tasks it follows; without
+    a reference as many as are real. reading: how recordings are read.
+    """
+    if is_model(path):
+        if like is None:
+            raise GazeError("a model cannot be the real set", path=Path(path))
+        generated = generated_windows(loaded_model(path), like, n, reference, progress)
+        if isinstance(like, Windows):
+            generated = with_task_names(generated, like.tasks)
+        return at_rate_of(like, str(path), generated)
+    if side == "synthetic" and like is not None and _is_baseline(path):
+        return at_rate_of(like, str(path), fitted_windows(str(path), n, reference))
+    path = Path(path)
+    if side == "synthetic":
+        if like is None:
+            raise GazeError("a synthetic set needs real windows to compare with", path=path)
+        return at_rate_of(like, path.name, _synthetic(path, like, reading or Reading()))
+    if path.suffix == ".safetensors":
+        return _side_of(Windows.load(path), side, path)
+    if path.suffix == ".npz":
+        return read_npz(path, screen_of(like), like.rate_hz if like is not None else None)
+    from gazediffusion.data.reading import read
+
+    rate_hz, seconds = RATE_HZ, SECONDS
+    if like is not None:
+        rate_hz, seconds = like.rate_hz, like.length / like.rate_hz
+    return real_windows(read(path, reading), rate_hz, seconds)
+
+
+def _synthetic(path: Path, like: Like, reading: Reading) -> Windows:
+    """Windows of a synthetic file or folder at their own rate, the same in every format."""
+    if path.suffix == ".safetensors":
+        return _labelled(whole_windows(Windows.load(path)), path)
+    if path.suffix == ".npz":
+        found = whole_windows(read_npz(path, screen_of(like), like.rate_hz))
+    else:
+        found = _synthetic_recordings(path, like, reading)
+    named = with_task_names(_labelled(found, path), known_tasks(path, like))
+    return in_one_order(named)
+
+
+def _synthetic_recordings(path: Path, like: Like, reading: Reading) -> Windows:
+    from gazediffusion.data.readers import ReadOptions, find_sources
+    from gazediffusion.data.reading import read_options
+    from gazediffusion.data.study import with_study
+
+    options, card = read_options(with_study([path], reading)[0]), read_card(path)
+    fallback = options.screen or screen_of(like)
+    # A set of ours states columns, unit and screen itself: what is said is of the other files.
+    options = ReadOptions() if card else replace(options, participant_pattern=None)
+    options = replace(options, screen=None, override_screen=False, fallback_screen=fallback)
+    sources = find_sources([path], options)
+    chosen = _some_parts(sources, (card or {}).get("n_windows", 0))
+    found = synthetic_windows(chosen, like, (card or {}).get("rate_hz"))
+    if len(chosen) == len(sources):
+        return found
+    warning = f"{len(chosen)} of the {len(sources)} parts of the set were read, evenly spaced"
+    return replace(found, provenance={**found.provenance, "warnings": [warning]})
+
+
+def _some_parts(sources: Sequence[Source], n_windows: int) -> Sequence[Source]:
+    """As many parts of a set as hold MAX_WINDOWS windows; a set that is not in parts whole."""
+    if n_windows <= MAX_WINDOWS or not all(one.path.match("part-*.parquet") for one in sources):
+        return sources
+    n_parts = math.ceil(len(sources) * MAX_WINDOWS / n_windows)
+    return [sources[k] for k in evenly_spaced(len(sources), n_parts)]
+
+
+def known_tasks(path: Path, like: Like) -> list[str]:
+    """Names of tasks as the card, the real windows and the packaged summaries spell them."""
+    card = read_card(path) or {}
+    trained_on = card.get("model", {}).get("trained_on", {})
+    of_real = like.tasks if isinstance(like, Windows) else summary_tasks()
+    return [*of_real, *card.get("screens", ()), *trained_on.get("tasks", ())]
+
+
+def read_synthetic(
+    path: Path | str,
+    like: Like,
+    n: int | None = None,
+    reading: Mapping[str, Any] | None = None,
+    progress: Progress = lambda name: None,
+) -> Windows:
+    """Synthetic windows of a file, recordings or a model, at the rate of the real gaze `like`.
+
+    n: windows that a model generates. reading: of recordings, as in `read`.
+    """
+    (options,) = grouped([], reading or {}, Reading)
+    return load_set(path, "synthetic", like, options, n, progress=progress)
+
+
+def loaded_model(path: Path | str) -> Run:
+    """A model on the GPU where there is one."""
+    from gazediffusion.device import choose_device
+
+    return load_model(path, device=choose_device("auto"))
+
+
+def _side_of(windows: Windows, side: Side, path: Path) -> Windows:
+    if side == "synthetic" or not windows.validation:
+        return windows
+    part = windows.held_out if side == "real" else windows.train
+    if len(part) == 0:
+        raise GazeError(f"there are no {side} windows in this file", path=path)
+    return part
+
+
+def _labelled(windows: Windows, path: Path) -> Windows:
+    """Windows without a task have that of the set's card, if it names one."""
+    if not set(windows.tasks) <= set(UNLABELLED):
+        return windows
+    task = (read_card(path) or {}).get("sampling", {}).get("task")
+    return replace(windows, tasks=(task,) * len(windows.tasks)) if task else windows
+
+
+def screen_of(like: Like | None) -> Screen | None:
+    """The one screen of the real windows; None where there are several or none."""
+    try:
+        return like.screen if like is not None else None
+    except GazeError:
+        return None
+
+
+def _is_baseline(path: Path | str) -> bool:
+    if Path(path).exists():  # torch is not loaded for a file
+        return False
+    from gazediffusion.generation.baselines import is_baseline
+
+    return is_baseline(path)
+
+
+def real_windows(
+    recordings: Recordings | Sequence[Source],
+    rate_hz: float = RATE_HZ,
+    seconds: float = SECONDS,
+    progress: OnRecording = lambda recording: None,
+) -> Windows:
+    """Real recordings cleaned and cut, at this rate or at their own where that is lower.
+
+    A window begins every second; `progress` is called after each recording, as by `prepare`.
+
+    >>> import gazediffusion as gd
+    >>> config = gd.SimulationConfig(n_participants=2, minutes=0.3, rate_hz=60)
+    >>> files = gd.write_simulation(config, "study", "csv")
+    >>> gd.real_windows(gd.read("study"))  # at the recordings' own rate, below 250 Hz
+    Windows(7 of 8 s at 60 Hz, participants: 2, tasks: free_viewing)
+    """
+    from gazediffusion.data.preparing import prepare
+    from gazediffusion.settings import PrepareConfig
+
+    while True:
+        config = PrepareConfig(
+            rate_hz=rate_hz,
+            seconds=seconds,
+            stride_s=round(rate_hz) / rate_hz,
+            validation_fraction=0.0,
+        )
+        try:
+            return prepare(recordings, config, progress)
+        except GazeError as error:
+            if not isinstance(error.__cause__, LowRateError):
+                raise
+            rate_hz = error.__cause__.rate_hz
+            if rate_hz != round(rate_hz):
+                rate_hz = _RATE_STEP_HZ * math.floor(rate_hz / _RATE_STEP_HZ)
+
+
+def synthetic_windows(sources: Sequence[Source], like: Like, rate_hz: float | None) -> Windows:
+    """Windows of synthetic recordings as long as the real ones, at their own rate.
+
+    rate_hz: of the recordings, where it is known. Where the real windows were thinned, synthetic
+    recordings are too.
+    """
+    from gazediffusion.data.preparing import prepare
+    from gazediffusion.settings import PrepareConfig
+
+    seconds = like.length / like.rate_hz
+    own_hz = rate_hz or _rate_of(sources)
+    is_slower = is_thinned(like) and own_hz > like.rate_hz
+    config = PrepareConfig(
+        rate_hz=like.rate_hz if is_slower else own_hz,
+        seconds=seconds,
+        validation_fraction=0.0,
+        cleaning=_AS_IT_IS,
+        off_screen_share=math.inf,
+    )
+    n_expected, n_short = 0, 0
+
+    def count(recording: Recording) -> None:
+        nonlocal n_expected, n_short
+        step_ms = float(np.median(np.diff(recording.time_ms))) if len(recording) > 1 else 0.0
+        duration_s = float(recording.time_ms[-1] - recording.time_ms[0] + step_ms) / 1000
+        n_whole = int(duration_s / seconds + 0.01)
+        n_expected += max(1, n_whole)
+        n_short += n_whole == 0
+
+    windows = prepare(sources, replace(config, stride_s=config.length / config.rate_hz), count)
+    n_left_out = n_expected - len(windows)
+    reasons = {
+        "with missing samples": n_left_out - n_short,
+        f"shorter than {seconds:g} s": n_short,
+    }
+    return with_left_out(windows, left_out(n_left_out, n_expected, reasons))
+
+
+def with_task_names(windows: Windows, known: Sequence[str]) -> Windows:
+    """Tasks as they are spelled among the known ones; file names leave out all but letters.
+
+    >>> from gazediffusion.geometry import Screen
+    >>> windows = Windows.from_array(np.zeros((2, 2, 9)), 250, Screen(9, 9), tasks="stopmotion")
+    >>> with_task_names(windows, ["dots", "stop-motion"]).tasks
+    ('stop-motion',)
+    """
+    spelled = {_letters(name): name for name in reversed(known)}
+    names = tuple(spelled.get(_letters(name), name) for name in windows.tasks)
+    return replace(windows, tasks=names) if len(set(names)) == len(names) else windows
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def _rate_of(sources: Sequence[Source]) -> float:
+    """The rate of the first recording."""
+    first = next(recording for source in sources for recording in source.read())
+    return read_clock(first.time_ms, first.rate_hz).rate_hz
+
+
+def in_one_order(windows: Windows) -> Windows:
+    """The tasks evenly mixed, the windows of each by their number: so in every format.
+
+    Some formats keep windows in one file for each task, numbered anew in every file. Windows of a
+    task in which a number is missing or not the only one keep their order.
+    """
+    trials = np.array(windows.segment_trial, dtype=object)[windows.segment_of_window]
+    number = np.array([int(one) if one.isdecimal() else -1 for one in trials])
+    rank_of_name = np.argsort(np.argsort(np.array(windows.tasks, dtype=str), kind="stable"))
+    rank, place = rank_of_name[windows.task], np.zeros(len(windows))
+    for one in np.unique(rank):
+        of_task = np.flatnonzero(rank == one)
+        numbers = number[of_task]
+        if (numbers >= 0).all() and len(np.unique(numbers)) == len(numbers):
+            of_task = of_task[np.argsort(numbers)]
+        place[of_task] = (np.arange(len(of_task)) + 0.5) / len(of_task)
+    return windows.select(np.lexsort((rank, place)))
+
+
+def named_sets(given: Sequence[Path | str]) -> dict[str, Path | str]:
+    """Name -> path of sets given as in `name_of`; a name that is given twice is refused."""
+    sets: dict[str, Path | str] = {}
+    for name, path in (name_of(str(one)) for one in given):
+        if name in sets:
+            raise GazeError(f"two sets are named {name!r}", remedy="name one as NAME=PATH")
+        sets[name] = path
+    return sets
+
+
+def name_of(given: str) -> tuple[str, str]:
+    """(name, path) of `NAME=PATH`, or of a path, which is named by its file or folder."""
+    name, equals, path = given.partition("=")
+    if equals and name and not is_remote(given) and not Path(given).exists():
+        return name, path
+    return Path(given).stem or Path(given).name, given
+
+
+def is_model(path: Path | str) -> bool:
+    """Whether this is a run folder, or the name of a packaged model or of one of the hub."""
+    if Path(path).exists():
+        return (Path(path) / "config.json").is_file()
+    return str(path) in ("default", *pretrained_models()) or str(path).startswith(HUB_PREFIX)
+
+
+def generated_windows(
+    run: Run, like: Like, n: int | None, reference: Windows | None, progress: Progress
+) -> Windows:
+    """Windows of a model as an evaluation needs them: their number and tasks.
+
+    like: the real windows, or a summary of them; reference: the training participants' windows.
+    """
+    if reference is not None:
+        n = max(MIN_WINDOWS, min(n or MAX_GENERATED, len(reference) // 2))
+        return matched_windows(run, reference, n, progress=progress)
+    if isinstance(like, Windows):
+        return matched_windows(run, like, n or len(like), progress=progress)
+    from gazediffusion.generation.generator import DiffusionGenerator
+
+    task = getattr(like, "task", None)
+    known = task if task in run.config.conditioning.tasks else None
+    generator = DiffusionGenerator.of_quality(run, "default", task=known)
+    return _sampled(generator, n or len(like), 0, progress)
+
+
+def fitted_windows(name: str, n: int | None, reference: Windows | None) -> Windows:
+    """Windows of a baseline or a plug-in's generator, fitted to the training participants."""
+    if reference is None:
+        raise GazeError(
+            f"{name} is fitted to training participants, and there are none",
+            remedy="give `reference`, or a windows file with held-out participants as `real`",
+        )
+    from gazediffusion.generation.baselines import fit_baseline
+
+    n = max(MIN_WINDOWS, min(n or MAX_GENERATED, len(reference) // 2))
+    return fit_baseline(name, reference).sample(n)
+
+
+def matched_windows(
+    run: Run,
+    reference: Windows,
+    n: int,
+    seed: int = 0,
+    quality: str = "default",
+    progress: Progress = lambda name: None,
+    **settings: Any,
+) -> Windows:
+    """n generated windows with the reference windows' shares of tasks.
+
+    A model that does not know one of the tasks generates its own mixture of tasks.
+    """
+    from gazediffusion.generation.generator import DiffusionGenerator
+
+    known = run.config.conditioning.tasks
+    reference = with_task_names(reference, known)
+    n_task = np.bincount(reference.task, minlength=len(reference.tasks))
+    stops = np.floor(np.cumsum(n_task) / n_task.sum() * n + 0.5).astype(int)
+    is_matched = all(task in known for task, k in zip(reference.tasks, n_task, strict=True) if k)
+    if known and not is_matched:
+        stops = np.array([n])
+    parts = []
+    for number, (first, stop) in enumerate(pairwise([0, *stops.tolist()])):
+        if stop > first:
+            task = reference.tasks[number] if known and is_matched else None
+            generator = DiffusionGenerator.of_quality(run, quality, task=task, **settings)
+            parts.append(_sampled(generator, stop - first, seed + number, progress))
+    return Windows.from_array(
+        np.concatenate([part.cut() for part in parts]),
+        run.config.rate_hz,
+        [part.screens[k] for part in parts for k in part.screen_index],
+        tasks=[part.tasks[k] for part in parts for k in part.task],
+    )
+
+
+def _sampled(generator: DiffusionGenerator, n: int, seed: int, progress: Progress) -> Windows:
+    """The first n windows of a seed, with progress."""
+    pieces: list[NDArray[np.float32]] = []
+    for piece in generator.pieces(0, n, seed):
+        pieces.append(piece)
+        whose = f" of {generator.task}" if generator.task else ""
+        progress(f"generating{whose}: {sum(map(len, pieces))} of {n} windows")
+    return generator.as_windows(np.concatenate(pieces), seed)
+
+
+def bottleneck_features(run: Run, batch_size: int = 16) -> FeatureMap:
+    """Windows (window, 2, time) to bottleneck features (window, width) of a position network.
+
+    The clean window is given to the network at the first diffusion step, t = 1, and the
+    bottleneck's output is averaged over time: 512 numbers for the paper's network.
+    """
+    import torch
+
+    if run.config.recipe.representation != "position":
+        raise GazeError("`feature_model` must be a position model", path=run.path)
+    device = next(run.network.parameters()).device
+
+    @torch.no_grad()
+    def features(gaze: np.ndarray) -> np.ndarray:
+        rows = []
+        for first in range(0, len(gaze), batch_size):
+            x = torch.from_numpy(np.ascontiguousarray(gaze[first : first + batch_size])).to(device)
+            t = torch.ones(len(x), dtype=torch.long, device=device)
+            rows.append(run.network.features(x, t).mean(dim=2).double().cpu().numpy())
+        return np.concatenate(rows)
+
+    return features
