@@ -23,9 +23,8 @@ from torch import Tensor
 
 import gazediffusion as gd
 from gazediffusion.device import choose_device
-from gazediffusion.generation.generator import DiffusionGenerator
-from gazediffusion.generation.qualities import QUALITIES, default_batch_size
-from gazediffusion.models.checkpoint import Run
+from gazediffusion.generation.sampler import QUALITIES, DiffusionGenerator, default_batch_size
+from gazediffusion.network.checkpoint import Run
 
 sys.path.append(str(Path(__file__).parents[1] / "experiments"))
 from report import Result, options

@@ -14,7 +14,7 @@ from dataclasses import replace
 import torch
 
 from gazediffusion.device import choose_device
-from gazediffusion.models.recipes import Recipe, find_recipe
+from gazediffusion.network.recipes import Recipe, find_recipe
 from gazediffusion.training.learner import Learner, choose_precision
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import gazediffusion as gd
-from gazediffusion.data.export import write_into
+from gazediffusion.data.writers import write_into
 from gazediffusion.evaluation.labels import (
     Detector,
     ForestDetector,

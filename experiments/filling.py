@@ -38,14 +38,13 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline, PchipInterpolator
 
 import gazediffusion as gd
-from gazediffusion.conditioning.quantization import quantize
+from gazediffusion.conditioning.conditioning import quantize
 from gazediffusion.data.events import smoothed_saccades
-from gazediffusion.data.losses import Losses, find_losses
-from gazediffusion.data.quantization import recorded_steps
+from gazediffusion.data.resolution import recorded_steps
+from gazediffusion.data.track_loss import Losses, LossModel, find_losses
 from gazediffusion.evaluation.metrics import js_from_counts
-from gazediffusion.generation.gaps import CONTEXT_S
-from gazediffusion.generation.losses import LossModel
-from gazediffusion.models.pretrained import LOSSES, find_model
+from gazediffusion.generation.filling import CONTEXT_S
+from gazediffusion.network.pretrained import LOSSES, find_model
 from report import Floats, Result, in_degrees, kept_to, options, over_groups, tiny_windows
 
 LENGTHS_MS = (50, 100, 200, 500, 1000)

@@ -32,8 +32,8 @@ import torch
 from numpy.typing import NDArray
 
 import gazediffusion as gd
-from gazediffusion.data.units import conversions_of
-from gazediffusion.generation.constraints import Constraints
+from gazediffusion.data.windows import conversions_of
+from gazediffusion.generation.long_gaze import Constraints
 from gazediffusion.seeds import STREAMS
 
 ROOT = Path(__file__).parents[1]

@@ -47,15 +47,13 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold, cross_val_predict
 
 import gazediffusion as gd
-from gazediffusion.conditioning.movements import QUANTITIES, Movements
-from gazediffusion.conditioning.style import n_covered
-from gazediffusion.data.events import smoothed_saccades
-from gazediffusion.data.fixations import fixation_positions
+from gazediffusion.conditioning.style import QUANTITIES, Movements, n_covered
+from gazediffusion.data.events import fixation_positions, smoothed_saccades
 from gazediffusion.data.recordings import true_segments
-from gazediffusion.data.subsampling import not_overlapping
+from gazediffusion.data.windows import not_overlapping
 from gazediffusion.evaluation.features import degree_events, main_sequence_fit
 from gazediffusion.evaluation.metrics import js_from_counts
-from gazediffusion.generation.constraints import joint_samples, window_starts
+from gazediffusion.generation.long_gaze import joint_samples, window_starts
 from report import (
     Floats,
     Result,

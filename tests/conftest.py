@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from gazediffusion.cli import main
 from gazediffusion.data.recordings import Recording
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 
 SCREEN = Screen(1280, 720, 40.0, 22.5, 45.0)
 
@@ -157,7 +157,7 @@ def steerable_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def labelling_run(steerable_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tiny steerable run, so sure of its labels that they change; with all their tables."""
     from gazediffusion.data.recordings import EVENT_CLASSES
-    from gazediffusion.models.tensors import load_tensors, save_tensors
+    from gazediffusion.network.tensors import load_tensors, save_tensors
 
     folder = tmp_path_factory.mktemp("labelling") / "labelling"
     shutil.copytree(steerable_folder, folder)

@@ -18,7 +18,7 @@ from gazediffusion.cli import main
 
 START = multiprocessing.get_context("forkserver")
 START.set_forkserver_preload(
-    ["torch._dynamo", "gazediffusion.training.loop", "gazediffusion.generation.sets"]
+    ["torch._dynamo", "gazediffusion.training.training", "gazediffusion.generation.sets"]
 )
 
 

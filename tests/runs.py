@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from gazediffusion.data.windows import Protocol, Windows
-from gazediffusion.models.recipes import RECIPES, Recipe
-from gazediffusion.training.loop import train_epochs
+from gazediffusion.network.recipes import RECIPES, Recipe
+from gazediffusion.training.training import train_epochs
 from tests.data.test_windows import make_windows
-from tests.models.test_unet import SMALL
+from tests.network.test_unet import SMALL
 
 TINY: Recipe = replace(
     RECIPES["position-tiny"], network=SMALL, epochs=3, batch_size=4, sampling_steps=5

@@ -15,11 +15,10 @@ import gazediffusion
 PACKAGE = Path(gazediffusion.__file__).parent
 # A module may import only modules that stand before it in this list.
 ORDER = [
-    "version",
     "errors",
     "storage",
     "files",
-    "geometry",
+    "screen",
     "options",
     "settings",
     "seeds",
@@ -29,7 +28,7 @@ ORDER = [
     "data",
     "diffusion",
     "conditioning",
-    "models",
+    "network",
     "generation",
     "training",
     "plotting",
@@ -92,7 +91,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 def test_windows_load_where_polars_and_pymovements_are_not_installed() -> None:
     missing = {"polars", "pymovements", "scipy", "matplotlib", "pandas"}
     assert not missing & loaded_by(
-        "import gazediffusion.data.windows, gazediffusion.models.representations"
+        "import gazediffusion.data.windows, gazediffusion.network.representations"
     )
 
 

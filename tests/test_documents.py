@@ -21,7 +21,7 @@ DOCUMENTS = [
     ROOT / "Makefile",
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "docs" / "howto").glob("*.md")),
-    *sorted(SOURCE.glob("models/pretrained/*/README.md")),
+    *sorted(SOURCE.glob("network/pretrained/*/README.md")),
 ]
 PAGES = [path for path in DOCUMENTS if path.suffix == ".md"]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen, parse_size
+from gazediffusion.screen import Screen, parse_size
 from tests.conftest import SCREEN
 
 

@@ -149,7 +149,7 @@ def test_light_use_does_not_load_torch(tmp_path: Path) -> None:
     ]
     modules = loaded(commands, tmp_path)
     assert "polars" in modules
-    assert not {"torch", "gazediffusion.generation.generator"} & modules
+    assert not {"torch", "gazediffusion.generation.sampler"} & modules
 
 
 def test_the_citation_is_valid_and_of_this_version() -> None:

@@ -25,7 +25,7 @@ GENERATED = ("_build", "api", "auto_gallery")
 INCLUDED = (
     "CHANGELOG.md",
     "CONTRIBUTING.md",
-    "src/gazediffusion/models/pretrained/joint/README.md",
+    "src/gazediffusion/network/pretrained/joint/README.md",
 )
 
 

@@ -15,24 +15,25 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gazediffusion.version import __version__
+__version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from gazediffusion.data.adapters.frames import from_frame
-    from gazediffusion.data.adapters.mne import from_mne
-    from gazediffusion.data.adapters.pymovements import from_pymovements
     from gazediffusion.data.inspection import inspect
+    from gazediffusion.data.interop.frames import from_frame
+    from gazediffusion.data.interop.mne import from_mne
+    from gazediffusion.data.interop.pymovements import from_pymovements
     from gazediffusion.data.preparing import prepare, style_windows
     from gazediffusion.data.reading import Recordings, read
     from gazediffusion.data.recordings import EVENT_CLASSES, Recording
     from gazediffusion.data.scanpaths import (
         Scanpath,
+        Targets,
         parse_position,
         parse_waypoint,
         read_scanpaths,
+        read_targets,
     )
     from gazediffusion.data.simulation import simulate, write_simulation
-    from gazediffusion.data.targets import Targets, read_targets
     from gazediffusion.data.windows import Windows
     from gazediffusion.description import describe
     from gazediffusion.distillation import distill
@@ -44,15 +45,15 @@ if TYPE_CHECKING:
     from gazediffusion.evaluation.result import Evaluation
     from gazediffusion.generation.baselines import Baseline, fit_baseline
     from gazediffusion.generation.dataset import Parts
-    from gazediffusion.geometry import Screen
     from gazediffusion.model import Model, load, train
-    from gazediffusion.models.listing import list_models
-    from gazediffusion.models.recipes import RECIPES, Recipe
+    from gazediffusion.network.pretrained import list_models
+    from gazediffusion.network.recipes import RECIPES, Recipe
     from gazediffusion.plotting.gaze import plot_recording, plot_windows
     from gazediffusion.plugins import Plugin, find_plugins
     from gazediffusion.reproduction.build import reproduce
     from gazediffusion.scoring.scores import Scores
     from gazediffusion.scoring.scoring import calibrate_scores, score
+    from gazediffusion.screen import Screen
     from gazediffusion.settings import (
         CleaningConfig,
         EvaluationConfig,
@@ -76,17 +77,17 @@ _HOME = {
     "Plugin": "plugins",
     "Parts": "generation.dataset",
     "PrepareConfig": "settings",
-    "RECIPES": "models.recipes",
-    "Recipe": "models.recipes",
+    "RECIPES": "network.recipes",
+    "Recipe": "network.recipes",
     "Recording": "data.recordings",
     "Recordings": "data.reading",
     "Scanpath": "data.scanpaths",
     "Scores": "scoring.scores",
-    "Screen": "geometry",
+    "Screen": "screen",
     "SimulationConfig": "settings",
     "StoppedError": "errors",
     "Synthesizer": "synthesizer",
-    "Targets": "data.targets",
+    "Targets": "data.scanpaths",
     "Windows": "data.windows",
     "augment": "studies",
     "benchmark": "evaluation.benchmark",
@@ -98,12 +99,12 @@ _HOME = {
     "fill": "studies",
     "find_plugins": "plugins",
     "fit_baseline": "generation.baselines",
-    "from_frame": "data.adapters.frames",
-    "from_mne": "data.adapters.mne",
-    "from_pymovements": "data.adapters.pymovements",
+    "from_frame": "data.interop.frames",
+    "from_mne": "data.interop.mne",
+    "from_pymovements": "data.interop.pymovements",
     "inspect": "data.inspection",
     "label": "studies",
-    "list_models": "models.listing",
+    "list_models": "network.pretrained",
     "load": "model",
     "parse_position": "data.scanpaths",
     "parse_waypoint": "data.scanpaths",
@@ -112,7 +113,7 @@ _HOME = {
     "prepare": "data.preparing",
     "read": "data.reading",
     "read_scanpaths": "data.scanpaths",
-    "read_targets": "data.targets",
+    "read_targets": "data.scanpaths",
     "real_windows": "evaluation.reading",
     "reproduce": "reproduction.build",
     "score": "scoring.scoring",

@@ -8,13 +8,15 @@ from typing import Any
 
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.augmented_sets import readme_of_augmented
-from gazediffusion.generation.filled_sets import readme_of_filled
-from gazediffusion.generation.labelled_sets import readme_of_labelled
+from gazediffusion.generation.recording_sets import (
+    readme_of_augmented,
+    readme_of_filled,
+    readme_of_labelled,
+)
 from gazediffusion.generation.sets import read_card, readme_of
-from gazediffusion.models.checkpoint import read_config, read_metrics
-from gazediffusion.models.pretrained import find_model
-from gazediffusion.models.unet import n_parameters
+from gazediffusion.network.checkpoint import read_config, read_metrics
+from gazediffusion.network.pretrained import find_model
+from gazediffusion.network.unet import n_parameters
 from gazediffusion.storage import fetched
 
 

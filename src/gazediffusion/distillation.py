@@ -10,8 +10,8 @@ from typing import Any, TypedDict, Unpack
 from gazediffusion.data.windows import Windows
 from gazediffusion.model import Model, load
 from gazediffusion.storage import working_copy
-from gazediffusion.training.distilling import distill as distill_run
-from gazediffusion.training.student import Distillation
+from gazediffusion.training.distillation import Distillation
+from gazediffusion.training.distillation import distill as distill_run
 
 
 class DistillationSettings(TypedDict, total=False):
@@ -57,6 +57,6 @@ def distill(
     """
     own: dict[str, Any] = {"n_steps": steps, "group": batch_size, "learning_rate": learning_rate}
     chosen = replace(Distillation(), **{k: v for k, v in own.items() if v is not None})
-    with working_copy(folder, True) as (local, _):
+    with working_copy(folder, True) as local:
         distill_run(model.run, windows, local, chosen, **settings)
     return load(folder, device=settings.get("device", "auto"))

@@ -11,28 +11,28 @@ import numpy as np
 import torch
 
 from gazediffusion.conditioning.style import style_of
-from gazediffusion.data.export.windows import format_of
 from gazediffusion.data.recordings import Recording
+from gazediffusion.data.track_loss import LossModel
 from gazediffusion.data.windows import Windows
+from gazediffusion.data.writers.sets import format_of
 from gazediffusion.device import choose_device
 from gazediffusion.diffusion.likelihood import Bound
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.augmentation import Augmenter
-from gazediffusion.generation.candidates import n_candidates
 from gazediffusion.generation.filling import Filler, filled
-from gazediffusion.generation.generator import DiffusionGenerator
-from gazediffusion.generation.labelled_sets import RecordingLabeller
 from gazediffusion.generation.labelling import Labeller
-from gazediffusion.generation.losses import LossModel
+from gazediffusion.generation.recording_sets import RecordingLabeller
+from gazediffusion.generation.sampler import DiffusionGenerator
 from gazediffusion.generation.sets import Progress, Sampling, SetConfig, write_set
 from gazediffusion.generation.steering import as_given, steered
-from gazediffusion.geometry import Screen
-from gazediffusion.models.checkpoint import RunConfig, WeightsName
-from gazediffusion.models.hub import Shared
-from gazediffusion.models.pretrained import load_model, pretrained_folder
-from gazediffusion.models.recipes import Recipe
-from gazediffusion.models.unet import n_parameters
+from gazediffusion.generation.style_choice import n_candidates
+from gazediffusion.network.checkpoint import RunConfig, WeightsName
+from gazediffusion.network.hub import Shared
+from gazediffusion.network.pretrained import load_model, pretrained_folder
+from gazediffusion.network.recipes import Recipe
+from gazediffusion.network.unet import n_parameters
 from gazediffusion.options import Options, grouped, stated
+from gazediffusion.screen import Screen
 from gazediffusion.settings import (
     MOST_SECONDS,
     Augmenting,
@@ -47,8 +47,8 @@ from gazediffusion.settings import (
 from gazediffusion.storage import require_free, require_writable, upload_changes, working_copy
 from gazediffusion.training import calibration
 from gazediffusion.training.distributed import is_first, wait_for_all
-from gazediffusion.training.loop import Epoch, held_out_bound
 from gazediffusion.training.settings import TrainingSettings
+from gazediffusion.training.training import Epoch, held_out_bound
 from gazediffusion.training.training import train as train_run
 
 if TYPE_CHECKING:

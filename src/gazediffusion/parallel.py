@@ -17,8 +17,8 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, TypeVar
 
+from gazediffusion import __version__
 from gazediffusion.errors import GazeError
-from gazediffusion.version import __version__
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -18,12 +18,11 @@ from gazediffusion.options import Options, option
 
 if TYPE_CHECKING:
     from gazediffusion.data.reading import Recordings
-    from gazediffusion.data.scanpaths import Scanpath
-    from gazediffusion.data.targets import Targets
+    from gazediffusion.data.scanpaths import Scanpath, Targets
     from gazediffusion.data.windows import Windows
     from gazediffusion.evaluation.deep_test import DeepConfig
-    from gazediffusion.generation.rendering import Waypoint
-    from gazediffusion.geometry import Screen
+    from gazediffusion.generation.steering import Waypoint
+    from gazediffusion.screen import Screen
 
 Protocol = Literal["position", "velocity"]
 EyeChoice = Literal["right", "left", "best"]
@@ -102,7 +101,7 @@ class OnScreen(Options):
 
     def given_screen(self) -> Screen | None:
         """The screen that is stated; None where none is."""
-        from gazediffusion.geometry import Screen
+        from gazediffusion.screen import Screen
 
         if isinstance(self.screen, Screen):
             return self.screen
@@ -606,7 +605,7 @@ class EvaluationConfig(Options):
 
 
 def _simulated_screen() -> Screen:
-    from gazediffusion.geometry import Screen
+    from gazediffusion.screen import Screen
 
     return Screen(1920, 1080, 53.1, 29.9, 70.0)
 

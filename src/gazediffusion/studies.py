@@ -5,11 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gazediffusion.generation.augmented_sets import AugmentedSet, write_augmented
-from gazediffusion.generation.filled_sets import FilledSet, write_filled
-from gazediffusion.generation.labelled_sets import LabelledSet, write_labelled
-from gazediffusion.generation.recording_sets import Total
-from gazediffusion.generation.study import OnRecording
+from gazediffusion.generation.augmentation import OnRecording
+from gazediffusion.generation.recording_sets import (
+    AugmentedSet,
+    FilledSet,
+    LabelledSet,
+    Total,
+    write_augmented,
+    write_filled,
+    write_labelled,
+)
 from gazediffusion.model import Model, load
 from gazediffusion.options import Options, grouped
 from gazediffusion.settings import Augmenting, Computing, Filling, Labelling, Sampled

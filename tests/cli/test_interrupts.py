@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import gazediffusion as gd
-from gazediffusion.training.loop import train_epochs
+from gazediffusion.training.training import train_epochs
 from tests.conftest import RunCommand
 from tests.processes import Command
 from tests.runs import saved_windows

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gazediffusion import Screen, Windows
-from gazediffusion.conditioning.beginnings import Beginning
+from gazediffusion.conditioning.course import Beginning
 
 N = 60
 

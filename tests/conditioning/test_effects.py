@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gazediffusion.conditioning.effects import fit_effects, posterior, root_of
+from gazediffusion.conditioning.prior import fit_effects, posterior, root_of
 
 
 def simulated(n_participants: int, n_windows: int) -> tuple[np.ndarray, np.ndarray]:

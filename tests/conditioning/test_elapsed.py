@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from gazediffusion.conditioning.elapsed import KNOTS_S, encode_elapsed
+from gazediffusion.conditioning.course import KNOTS_S, encode_elapsed
 
 
 def test_weights_interpolate_the_time_linearly() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gazediffusion.conditioning.movements import QUANTITIES, Movements
+from gazediffusion.conditioning.style import QUANTITIES, Movements
 from gazediffusion.data.windows import Windows
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 
 SCREENS = [Screen(1280, 720, 40, 22.5, 45), Screen(1680, 1050, 47, 30, 55)]
 N, RATE_HZ, LENGTH = 12, 250, 1000

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from gazediffusion import Screen, Windows
-from gazediffusion.conditioning.course import Course
-from gazediffusion.conditioning.pages import JITTER_S, Page
+from gazediffusion.conditioning.course import JITTER_S, Course, Page
 
 RATE_HZ, N, TOP, END = 50, 24, -0.8, 1.0
 PACES = np.linspace(0.03, 0.06, N)  # normalized y per second

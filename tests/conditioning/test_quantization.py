@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gazediffusion.conditioning.quantization import quantize
-from gazediffusion.data.quantization import recorded_steps
+from gazediffusion.conditioning.conditioning import quantize
+from gazediffusion.data.resolution import recorded_steps
 from tests.data.test_quantization import drifting, on_grid
 
 

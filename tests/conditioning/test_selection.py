@@ -7,8 +7,7 @@ import pytest
 from numpy.typing import ArrayLike
 from scipy.stats import wasserstein_distance
 
-from gazediffusion.conditioning.movements import QUANTITIES, Movements
-from gazediffusion.conditioning.selection import N_CANDIDATES_COUNT, choose
+from gazediffusion.conditioning.style import N_CANDIDATES_COUNT, QUANTITIES, Movements, choose
 
 N_EVENTS = 20
 

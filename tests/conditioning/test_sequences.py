@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import torch
 
-from gazediffusion.conditioning.sequences import N_CHANNELS, SEQUENCES, Sequences, known_channels
-from gazediffusion.models.representations import Joint
+from gazediffusion.conditioning.conditioning import N_CHANNELS, SEQUENCES, Sequences, known_channels
+from gazediffusion.network.representations import Joint
 
 JOINT = Joint(0.1, (0.3, 0.2), (1.5, 1.5), 250.0)
 

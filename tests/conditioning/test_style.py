@@ -18,7 +18,7 @@ from gazediffusion.data.reading import read
 from gazediffusion.data.simulation import write_simulation
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 from gazediffusion.settings import SimulationConfig
 from tests.runs import short_windows
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gazediffusion.conditioning.targets import TargetPrior, are_regular, response_gain
+from gazediffusion.conditioning.course import TargetPrior, are_regular, response_gain
 from gazediffusion.data.windows import Windows
 from tests.runs import short_windows
 

@@ -9,12 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from gazediffusion.data.cleaning import (
-    REASONS,
-    choose_eye,
-    clean,
-    gaps_after,
-)
+from gazediffusion.data.cleaning import REASONS, choose_eye, clean, gaps_after
 from gazediffusion.data.recordings import true_segments
 from gazediffusion.errors import GazeError
 from gazediffusion.settings import CleaningConfig

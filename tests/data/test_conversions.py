@@ -14,9 +14,9 @@ from torch.utils.data import DataLoader, Dataset
 
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
-from tests.data.export.test_windows import LENGTH, SCREEN_OF, TASKS, mixture
+from gazediffusion.screen import Screen
 from tests.data.test_windows import make_windows
+from tests.data.writers.test_windows import LENGTH, SCREEN_OF, TASKS, mixture
 
 
 def test_a_frame_has_each_window_in_units_of_its_own_screen() -> None:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gazediffusion.data.losses import AFTER_MS, BEFORE_MS, Losses, find_losses
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.simulation import simulate
+from gazediffusion.data.track_loss import AFTER_MS, BEFORE_MS, Losses, find_losses
 from gazediffusion.settings import SimulationConfig
 from tests.conftest import SCREEN
 

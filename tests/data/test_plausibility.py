@@ -15,7 +15,7 @@ from gazediffusion.data.plausibility import ImplausibleError, Plausibility
 from gazediffusion.data.preparing import prepare
 from gazediffusion.data.reading import Recordings, read
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 from gazediffusion.settings import PrepareConfig
 
 SCREEN = Screen(1280, 720, 40, 22.5, 45)

@@ -9,17 +9,13 @@ import numpy as np
 import pytest
 
 from gazediffusion.data.inspection import inspect
-from gazediffusion.data.preparing import (
-    FileRead,
-    prepare,
-    window_starts,
-)
+from gazediffusion.data.preparing import FileRead, prepare, window_starts
 from gazediffusion.data.readers import ReadOptions, Source
 from gazediffusion.data.reading import read
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 from gazediffusion.settings import CleaningConfig, PrepareConfig
 from tests.conftest import SCREEN, MakeRecording, wandering_gaze
 

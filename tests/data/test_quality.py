@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from gazediffusion.data.inspection import inspect
-from gazediffusion.data.preparing import prepare
-from gazediffusion.data.quality import Quality, select_participants
+from gazediffusion.data.preparing import Quality, prepare, select_participants
 from gazediffusion.data.readers import Source
 from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.errors import GazeError

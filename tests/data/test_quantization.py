@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gazediffusion.data.quantization import is_on_grid, recorded_steps, rounded_as
+from gazediffusion.data.resolution import is_on_grid, recorded_steps, rounded_as
 from gazediffusion.data.windows import Windows
 from tests.conftest import SCREEN, wandering_gaze
 

@@ -10,7 +10,7 @@ from gazediffusion.data.readers import find_sources
 from gazediffusion.data.reading import Recordings, read
 from gazediffusion.data.simulation import write_simulation
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 from gazediffusion.settings import PrepareConfig, SimulationConfig
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from gazediffusion.data.cleaning import clean
+from gazediffusion.data.preparing import Segment, clean_segments, joined_labels, joined_targets
 from gazediffusion.data.resampling import read_clock
-from gazediffusion.data.segments import Segment, clean_segments, joined_labels, joined_targets
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 from gazediffusion.settings import CleaningConfig
 from tests.conftest import SCREEN, MakeRecording, wandering_gaze
 

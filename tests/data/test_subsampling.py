@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gazediffusion.data.subsampling import evenly_spaced
+from gazediffusion.data.windows import evenly_spaced
 
 
 @pytest.mark.parametrize(("n", "at_most"), [(1, 1), (1, 5), (7, 7), (8, 7), (1000, 4), (2260, 64)])

@@ -7,7 +7,7 @@ import pytest
 
 from gazediffusion.data.preparing import prepare
 from gazediffusion.data.reading import read
-from gazediffusion.data.targets import RecordedTargets, read_targets
+from gazediffusion.data.scanpaths import RecordedTargets, read_targets
 from gazediffusion.errors import GazeError
 from gazediffusion.settings import PrepareConfig
 from tests.conftest import SCREEN, MakeRecording, RunCommand, wandering_gaze

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gazediffusion.data.units import by_screen, conversions_of
+from gazediffusion.data.windows import by_screen, conversions_of
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 from tests.conftest import SCREEN
 
 

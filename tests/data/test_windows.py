@@ -8,7 +8,7 @@ import pytest
 from gazediffusion.data.events import detect_events
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 from tests.conftest import SCREEN
 
 LENGTH = 100

@@ -15,7 +15,7 @@ from safetensors.numpy import save_file
 from gazediffusion.data import windows_file
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 from tests.conftest import SCREEN
 from tests.data.test_windows import make_windows
 

@@ -7,12 +7,11 @@ import torch
 from diffusers import DDIMScheduler
 from torch import Tensor
 
-from gazediffusion.diffusion.ddim import WindowNoise, ddim_times, sample
-from gazediffusion.diffusion.ddpm import Schedule
+from gazediffusion.diffusion.ddpm import Schedule, WindowNoise, ddim_times, sample
 from gazediffusion.errors import GazeError
-from gazediffusion.models.unet import UNet
+from gazediffusion.network.unet import UNet
 from tests.diffusion.test_likelihood import gaussian_denoiser
-from tests.models.test_unet import SMALL
+from tests.network.test_unet import SMALL
 
 SCHEDULE = Schedule()
 CPU = torch.device("cpu")

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gazediffusion.diffusion.denoising import denoising_errors
+from gazediffusion.diffusion.likelihood import denoising_errors
 
 LEVELS = (0.05, 0.5, 5.0)
 STD = 0.5

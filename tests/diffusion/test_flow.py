@@ -12,7 +12,7 @@ import torch
 from scipy.stats import multivariate_normal, norm
 from torch import Tensor
 
-from gazediffusion.diffusion.flow import Flow, gregory_weights, with_trace
+from gazediffusion.diffusion.likelihood import Flow, gregory_weights, with_trace
 from gazediffusion.errors import GazeError
 
 SIGMAS = (0.02, 20.0)

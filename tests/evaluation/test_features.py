@@ -26,7 +26,7 @@ from gazediffusion.evaluation.features import (
     velocity_quantities,
     wrapped,
 )
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # pymovements' own imports are not ours to mend

@@ -20,11 +20,11 @@ from gazediffusion.evaluation.reading import (
     name_of,
     split_again,
 )
-from gazediffusion.generation.generator import DiffusionGenerator
-from gazediffusion.geometry import Screen
-from gazediffusion.models.checkpoint import load_run
+from gazediffusion.generation.sampler import DiffusionGenerator
+from gazediffusion.network.checkpoint import load_run
+from gazediffusion.screen import Screen
 from gazediffusion.settings import Reading
-from gazediffusion.training.loop import train_epochs
+from gazediffusion.training.training import train_epochs
 from tests.conftest import SCREEN
 from tests.gaze import simulated_windows
 from tests.runs import TINY_VELOCITY, saved_windows, short_windows, trained_run

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.privacy import auc, membership
-from gazediffusion.models.checkpoint import load_run
-from gazediffusion.models.unet import UNet
-from gazediffusion.training.loop import train_epochs
+from gazediffusion.network.checkpoint import load_run
+from gazediffusion.network.unet import UNet
+from gazediffusion.training.training import train_epochs
 from tests.runs import TINY, short_windows
 from tests.training.test_joint import JOINT
 from tests.training.test_joint import parts as joint_parts

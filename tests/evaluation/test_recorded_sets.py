@@ -16,7 +16,7 @@ from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
 from gazediffusion.evaluation.reading import evaluate_files, in_one_order, load_set, real_windows
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 from gazediffusion.settings import SimulationConfig
 from tests.conftest import SCREEN, RunCommand
 from tests.gaze import simulated_windows

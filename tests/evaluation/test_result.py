@@ -14,7 +14,7 @@ from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.evaluation import Evaluation, EvaluationConfig, evaluate
 from gazediffusion.evaluation.headline import ratio_entries
 from gazediffusion.evaluation.result import ALL, plain_values
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 from tests.gaze import as_synthetic, simulated_windows, with_noise
 
 QUICK = EvaluationConfig(quick=True)

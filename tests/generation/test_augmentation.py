@@ -13,16 +13,15 @@ from scipy.interpolate import PchipInterpolator
 
 import gazediffusion as gd
 from gazediffusion.conditioning.style import style_of
-from gazediffusion.data.export import write_into
 from gazediffusion.data.recordings import Recording
+from gazediffusion.data.track_loss import LossModel
+from gazediffusion.data.writers import write_into
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.augmentation import Augmenter
+from gazediffusion.generation.augmentation import Augmenter, Original, Study
 from gazediffusion.generation.labelling import NOISE, Labeller
-from gazediffusion.generation.losses import LossModel
-from gazediffusion.generation.study import Original, Study
-from gazediffusion.geometry import Screen
 from gazediffusion.model import Model
-from gazediffusion.models.pretrained import find_model
+from gazediffusion.network.pretrained import find_model
+from gazediffusion.screen import Screen
 from tests.conftest import SCREEN, wandering_gaze
 
 NAMES = ("P1", "P2", "P3", "P4", "P5")

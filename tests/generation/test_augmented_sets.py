@@ -13,13 +13,13 @@ import pytest
 
 import gazediffusion as gd
 from gazediffusion.cli.progress import WindowsBar
-from gazediffusion.data.export import write_into
 from gazediffusion.data.recordings import Recording
+from gazediffusion.data.writers import write_into
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.labelling import Labeller
-from gazediffusion.geometry import Screen
-from gazediffusion.training.loop import train_epochs
+from gazediffusion.generation.sampler import DiffusionGenerator
+from gazediffusion.screen import Screen
+from gazediffusion.training.training import train_epochs
 from tests.conftest import RunCommand
 from tests.generation.test_augmentation import recording
 from tests.training.test_joint import JOINT

@@ -28,7 +28,7 @@ from gazediffusion.generation.baselines import (
     smooth,
 )
 from gazediffusion.generation.sets import read_card
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 from tests.conftest import SCREEN
 from tests.data.test_windows import LENGTH, make_windows
 

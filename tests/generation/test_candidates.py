@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 from scipy.stats import wasserstein_distance
 
-from gazediffusion.conditioning.movements import QUANTITIES, Movements
-from gazediffusion.conditioning.style import Style, style_of
+from gazediffusion.conditioning.style import QUANTITIES, Movements, Style, style_of
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.candidates import n_candidates
-from gazediffusion.generation.constraints import Constraints
-from gazediffusion.generation.generator import DiffusionGenerator
-from gazediffusion.models.checkpoint import Run, load_run
+from gazediffusion.generation.long_gaze import Constraints
+from gazediffusion.generation.sampler import DiffusionGenerator
+from gazediffusion.generation.style_choice import n_candidates
+from gazediffusion.network.checkpoint import Run, load_run
 
 
 @pytest.fixture(scope="module")

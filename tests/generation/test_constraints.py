@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gazediffusion.conditioning.pages import JITTER_S
+from gazediffusion.conditioning.course import JITTER_S
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.constraints import (
+from gazediffusion.generation.long_gaze import (
     EDGE_S,
     OVERLAP_S,
     Constraints,

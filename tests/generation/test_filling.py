@@ -14,14 +14,14 @@ import pytest
 
 import gazediffusion as gd
 from gazediffusion.cli.progress import WindowsBar
-from gazediffusion.data.export import write_into
 from gazediffusion.data.recordings import Recording
+from gazediffusion.data.writers import write_into
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.constraints import Constraints
-from gazediffusion.generation.gaps import Gaps, find_gaps
-from gazediffusion.generation.generator import DiffusionGenerator
-from gazediffusion.geometry import Screen
+from gazediffusion.generation.filling import Gaps, find_gaps
+from gazediffusion.generation.long_gaze import Constraints
+from gazediffusion.generation.sampler import DiffusionGenerator
 from gazediffusion.model import Model
+from gazediffusion.screen import Screen
 from tests.conftest import SCREEN, MakeRecording, RunCommand, wandering_gaze
 from tests.generation.test_gaps import BARE, lost
 from tests.runs import trained_run

@@ -7,7 +7,7 @@ import pytest
 
 from gazediffusion.data.resampling import read_clock
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.gaps import find_gaps, on_grid, place_windows
+from gazediffusion.generation.filling import find_gaps, on_grid, place_windows
 from gazediffusion.settings import CleaningConfig
 from tests.conftest import MakeRecording, wandering_gaze
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.generator import DiffusionGenerator
-from gazediffusion.models.checkpoint import load_run
+from gazediffusion.generation.sampler import DiffusionGenerator
+from gazediffusion.network.checkpoint import load_run
 from tests.runs import TINY_VELOCITY, trained_run
 
 

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 import gazediffusion as gd
-from gazediffusion.data.export import write_into
 from gazediffusion.data.recordings import Recording
+from gazediffusion.data.writers import write_into
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.labels import match_events, match_samples
 from gazediffusion.generation.labelling import NOISE, Labeller

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 import gazediffusion as gd
-from gazediffusion.data.export.npz import read_npz
+from gazediffusion.data.writers.npz import read_npz
 from gazediffusion.diffusion.edm import Edm
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.labelling import (
@@ -24,7 +24,7 @@ from gazediffusion.generation.labelling import (
     with_lost_labels,
 )
 from gazediffusion.model import Model
-from gazediffusion.models.representations import JOINT_STD
+from gazediffusion.network.representations import JOINT_STD
 from tests.conftest import RunCommand
 from tests.runs import trained_run
 

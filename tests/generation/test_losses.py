@@ -11,15 +11,14 @@ import pytest
 
 import gazediffusion as gd
 from gazediffusion.data.cleaning import clean, likely_blinks
-from gazediffusion.data.export.npz import read_npz
-from gazediffusion.data.losses import Losses, find_losses
 from gazediffusion.data.recordings import Recording
+from gazediffusion.data.track_loss import Losses, LossModel, find_losses
 from gazediffusion.data.windows import Windows
+from gazediffusion.data.writers.npz import read_npz
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.generator import DiffusionGenerator
-from gazediffusion.generation.losses import LossModel
+from gazediffusion.generation.sampler import DiffusionGenerator
 from gazediffusion.generation.sets import FORMATS, Sampling, SetConfig, write_set
-from gazediffusion.models.pretrained import LOSSES, find_model, load_model
+from gazediffusion.network.pretrained import LOSSES, find_model, load_model
 from gazediffusion.settings import CleaningConfig
 from tests.conftest import SCREEN, RunCommand
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gazediffusion.generation.noise_level import at_noise_level, noise_level
+from gazediffusion.generation.long_gaze import at_noise_level, noise_level
 
 RATE_HZ, N, N_KNOWN = 250.0, 2000, 300
 

@@ -18,11 +18,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gazediffusion.data.export.npz import read_npz
 from gazediffusion.data.readers import read_recordings
 from gazediffusion.data.resampling import read_clock, windows_at
+from gazediffusion.data.writers.npz import read_npz
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.generator import DiffusionGenerator
+from gazediffusion.generation.sampler import DiffusionGenerator
 from gazediffusion.generation.sets import (
     FORMATS,
     SetConfig,
@@ -32,9 +32,9 @@ from gazediffusion.generation.sets import (
     windows_done,
     write_set,
 )
-from gazediffusion.geometry import Screen
-from gazediffusion.models.checkpoint import load_run
-from gazediffusion.models.pretrained import load_model
+from gazediffusion.network.checkpoint import load_run
+from gazediffusion.network.pretrained import load_model
+from gazediffusion.screen import Screen
 from tests.conftest import SCREEN
 from tests.processes import Command
 from tests.runs import TINY, trained_run

@@ -9,15 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from gazediffusion.conditioning.beginnings import Beginning
-from gazediffusion.conditioning.course import Course
-from gazediffusion.conditioning.elapsed import KNOTS_S
+from gazediffusion.conditioning.course import KNOTS_S, Beginning, Course, TargetPrior
 from gazediffusion.conditioning.style import Style
-from gazediffusion.conditioning.targets import TargetPrior
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.constraints import Constraints
-from gazediffusion.generation.generator import DiffusionGenerator
-from gazediffusion.models.checkpoint import Run, load_run
+from gazediffusion.generation.long_gaze import Constraints
+from gazediffusion.generation.sampler import DiffusionGenerator
+from gazediffusion.network.checkpoint import Run, load_run
 from tests.runs import trained_run
 from tests.training.test_steering import labelled_windows
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import gazediffusion as gd
-from gazediffusion.data.export.card import CARD_KEY
-from gazediffusion.data.scanpaths import Scanpath
-from gazediffusion.data.targets import Targets
+from gazediffusion.data.scanpaths import Scanpath, Targets
+from gazediffusion.data.writers.card import CARD_KEY
 from gazediffusion.errors import GazeError
 from tests.conftest import RunCommand
 

@@ -7,9 +7,9 @@ import pytest
 
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
 from gazediffusion.plotting.gaze import draw_path, gallery, plot_windows, recording_overview
 from gazediffusion.plotting.style import house_style
+from gazediffusion.screen import Screen
 from tests.conftest import SCREEN, wandering_gaze
 
 GAZE = SCREEN.to_normalized(wandering_gaze(2000))

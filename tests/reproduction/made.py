@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from gazediffusion.evaluation.evaluation import EvaluationConfig, evaluate
 from gazediffusion.evaluation.metrics import frechet_of
 from gazediffusion.evaluation.result import plain_values
-from gazediffusion.geometry import Screen
 from gazediffusion.reproduction.plan import BASELINES, PAPER, Artefacts, Plan
 from gazediffusion.reproduction.tables import other_bins
+from gazediffusion.screen import Screen
 from tests.gaze import simulated_windows, with_noise
 
 # The paper's plan with two velocity seeds, so that the two numbers of seeds cannot be confused.

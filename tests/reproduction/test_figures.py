@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gazediffusion.evaluation.quantities import FEATURES
-from gazediffusion.models.unet import UNet
+from gazediffusion.network.unet import UNet
 from gazediffusion.plotting.style import house_style
 from gazediffusion.reproduction import figures
 from gazediffusion.reproduction.figures import FIGURES, draw_figures

@@ -12,7 +12,7 @@ from scipy.spatial.distance import mahalanobis
 from torch import Tensor
 
 import gazediffusion as gd
-from gazediffusion.models.pretrained import SCORES
+from gazediffusion.network.pretrained import SCORES
 from gazediffusion.scoring.calibration import ALL_TASKS, NO_TASK, SHARES, Calibration, n_to_score
 from gazediffusion.scoring.scorer import RawScores, Scorer
 from gazediffusion.settings import Scoring

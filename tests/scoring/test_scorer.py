@@ -11,8 +11,8 @@ import torch
 
 import gazediffusion as gd
 from gazediffusion.data.windows import Windows
-from gazediffusion.geometry import Screen
 from gazediffusion.scoring.scorer import CONTRASTS, Scorer
+from gazediffusion.screen import Screen
 from gazediffusion.settings import Scoring
 from tests.runs import trained_run
 from tests.training.test_steering import labelled_windows

@@ -16,7 +16,7 @@ import pytest
 import gazediffusion as gd
 from gazediffusion.data.readers import ReadOptions, Source
 from gazediffusion.data.reading import Recordings
-from gazediffusion.models.pretrained import SCORES, pretrained_folder
+from gazediffusion.network.pretrained import SCORES, pretrained_folder
 from gazediffusion.storage import read_parquet_header
 from tests.conftest import MakeRecording, RunCommand, wandering_gaze
 from tests.data.test_preparing import Given

@@ -20,7 +20,7 @@ from typing import Any
 from gazediffusion.cli import main
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.models.recipes import Recipe
+from gazediffusion.network.recipes import Recipe
 from gazediffusion.training import calibration
 from gazediffusion.training.training import train
 from tests.runs import TINY

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from gazediffusion.data.windows import Windows
-from gazediffusion.models.checkpoint import RunConfig
-from gazediffusion.models.recipes import RECIPES, Recipe
+from gazediffusion.network.checkpoint import RunConfig
+from gazediffusion.network.recipes import RECIPES, Recipe
 from gazediffusion.training.batches import Batches, fixed_validation
 from tests.data.test_windows import make_windows
 

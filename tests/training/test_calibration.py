@@ -11,16 +11,16 @@ import pytest
 import torch
 
 from gazediffusion.conditioning import Conditioning
+from gazediffusion.conditioning.course import TargetPrior, response_gain
 from gazediffusion.conditioning.prior import Prior
-from gazediffusion.conditioning.targets import TargetPrior, response_gain
 from gazediffusion.errors import GazeError, StoppedError
-from gazediffusion.generation.constraints import Constraints
-from gazediffusion.generation.generator import DiffusionGenerator
-from gazediffusion.models.checkpoint import Run, load_run, read_config
-from gazediffusion.models.recipes import RECIPES
-from gazediffusion.models.unet import UNetConfig
+from gazediffusion.generation.long_gaze import Constraints
+from gazediffusion.generation.sampler import DiffusionGenerator
+from gazediffusion.network.checkpoint import Run, load_run, read_config
+from gazediffusion.network.recipes import RECIPES
+from gazediffusion.network.unet import UNetConfig
 from gazediffusion.training.calibration import ROUNDS, STATE, calibrate, calibrated_course, is_due
-from gazediffusion.training.loop import train_epochs
+from gazediffusion.training.training import train_epochs
 from tests.conditioning.test_prior import same
 from tests.runs import short_windows
 

@@ -18,20 +18,26 @@ import torch
 
 import gazediffusion as gd
 from gazediffusion.errors import GazeError, StoppedError
-from gazediffusion.generation.constraints import Constraints
-from gazediffusion.generation.generator import DiffusionGenerator
 from gazediffusion.generation.labelling import can_label
-from gazediffusion.models.checkpoint import Run, load_run
-from gazediffusion.models.distilled import DISTILLED
-from gazediffusion.models.low_rank import changed
-from gazediffusion.models.pretrained import pretrained_folder
-from gazediffusion.models.recipes import find_recipe
-from gazediffusion.models.tensors import load_tensors, save_tensors
+from gazediffusion.generation.long_gaze import Constraints
+from gazediffusion.generation.sampler import DiffusionGenerator
+from gazediffusion.network.checkpoint import Run, load_run
+from gazediffusion.network.distilled import DISTILLED, changed
+from gazediffusion.network.pretrained import pretrained_folder
+from gazediffusion.network.recipes import find_recipe
+from gazediffusion.network.tensors import load_tensors, save_tensors
 from gazediffusion.scoring.scorer import Scorer
 from gazediffusion.settings import Scoring
 from gazediffusion.training import calibration, training
-from gazediffusion.training.distilling import SETTINGS, STATE, _open, distill, rate_at
-from gazediffusion.training.student import Distillation, Student
+from gazediffusion.training.distillation import (
+    SETTINGS,
+    STATE,
+    Distillation,
+    Student,
+    _open,
+    distill,
+    rate_at,
+)
 from tests.training.test_steering import labelled_windows
 
 CPU = torch.device("cpu")

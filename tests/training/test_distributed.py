@@ -16,8 +16,8 @@ import pytest
 import torch
 
 from gazediffusion.errors import GazeError, StoppedError
-from gazediffusion.models.checkpoint import CONFIG, load_run, read_metrics
-from gazediffusion.models.tensors import load_tensors
+from gazediffusion.network.checkpoint import CONFIG, load_run, read_metrics
+from gazediffusion.network.tensors import load_tensors
 from gazediffusion.training import distributed
 from gazediffusion.training.distributed import joined
 from tests.runs import saved_windows

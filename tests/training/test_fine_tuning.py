@@ -13,9 +13,9 @@ from gazediffusion.conditioning import Conditioning
 from gazediffusion.conditioning.statistics import STATISTICS
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.models.checkpoint import Run, load_run
+from gazediffusion.network.checkpoint import Run, load_run
 from gazediffusion.training.fine_tuning import initial_weights, transferred
-from gazediffusion.training.loop import train_epochs
+from gazediffusion.training.training import train_epochs
 from tests.conftest import RunCommand
 from tests.runs import saved_windows, short_windows
 from tests.training.test_joint import JOINT, other_windows

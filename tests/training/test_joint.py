@@ -13,14 +13,14 @@ import torch
 from gazediffusion.conditioning.statistics import STATISTICS, measure
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.generator import DiffusionGenerator
-from gazediffusion.geometry import Screen
-from gazediffusion.models.checkpoint import Run, RunConfig, load_run
-from gazediffusion.models.recipes import RECIPES, Recipe
-from gazediffusion.models.representations import Joint
-from gazediffusion.models.unet import UNet, UNetConfig
+from gazediffusion.generation.sampler import DiffusionGenerator
+from gazediffusion.network.checkpoint import Run, RunConfig, load_run
+from gazediffusion.network.recipes import RECIPES, Recipe
+from gazediffusion.network.representations import Joint
+from gazediffusion.network.unet import UNet, UNetConfig
+from gazediffusion.screen import Screen
 from gazediffusion.training.batches import Batches, fixed_validation
-from gazediffusion.training.loop import train_epochs
+from gazediffusion.training.training import train_epochs
 from tests.data.test_windows import make_windows
 from tests.runs import short_windows
 

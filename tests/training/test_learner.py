@@ -7,7 +7,7 @@ import torch
 
 from gazediffusion.device import choose_device
 from gazediffusion.errors import GazeError
-from gazediffusion.models.recipes import RECIPES
+from gazediffusion.network.recipes import RECIPES
 from gazediffusion.training.batches import Batch
 from gazediffusion.training.learner import (
     Learner,
@@ -15,7 +15,7 @@ from gazediffusion.training.learner import (
     choose_precision,
     learning_rate_at,
 )
-from tests.models.test_unet import SMALL
+from tests.network.test_unet import SMALL
 
 CPU = torch.device("cpu")
 RECIPE = replace(RECIPES["position-tiny"], network=SMALL, objective="eps", weighting="standard")

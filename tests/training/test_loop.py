@@ -13,10 +13,10 @@ import pytest
 import torch
 
 from gazediffusion.errors import GazeError
-from gazediffusion.models.checkpoint import load_run, read_metrics
-from gazediffusion.models.pretrained import load_model
-from gazediffusion.models.recipes import Recipe
-from gazediffusion.training.loop import Epoch, held_out_bound, train_epochs
+from gazediffusion.network.checkpoint import load_run, read_metrics
+from gazediffusion.network.pretrained import load_model
+from gazediffusion.network.recipes import Recipe
+from gazediffusion.training.training import Epoch, held_out_bound, train_epochs
 from tests.processes import Command
 from tests.runs import TINY, TINY_VELOCITY, saved_windows, short_windows, trained_run
 

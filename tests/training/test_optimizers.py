@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from gazediffusion.training.optimizers import Muon, is_matrix, orthogonalized
+from gazediffusion.training.learner import Muon, is_matrix, orthogonalized
 
 
 def some(*shape: int, seed: int = 0) -> torch.Tensor:

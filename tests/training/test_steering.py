@@ -9,16 +9,15 @@ import numpy as np
 import pytest
 import torch
 
-from gazediffusion.conditioning.sequences import N_CHANNELS
+from gazediffusion.conditioning.conditioning import N_CHANNELS
 from gazediffusion.data.windows import Windows
-from gazediffusion.models.checkpoint import RunConfig, load_run
-from gazediffusion.models.recipes import RECIPES, Recipe
-from gazediffusion.models.representations import JOINT_STD
-from gazediffusion.models.tensors import load_tensors, save_tensors
-from gazediffusion.models.unet import UNetConfig
-from gazediffusion.training.batches import Batches, fixed_validation
-from gazediffusion.training.loop import train_epochs
-from gazediffusion.training.steering import encode_labels
+from gazediffusion.network.checkpoint import RunConfig, load_run
+from gazediffusion.network.recipes import RECIPES, Recipe
+from gazediffusion.network.representations import JOINT_STD
+from gazediffusion.network.tensors import load_tensors, save_tensors
+from gazediffusion.network.unet import UNetConfig
+from gazediffusion.training.batches import Batches, encode_labels, fixed_validation
+from gazediffusion.training.training import train_epochs
 from tests.runs import short_windows
 
 CPU = torch.device("cpu")

@@ -19,11 +19,11 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from gazediffusion.data.simulation import write_simulation
-from gazediffusion.geometry import Screen
-from gazediffusion.models import pretrained
-from gazediffusion.models.recipes import RECIPES
+from gazediffusion.network import pretrained
+from gazediffusion.network.recipes import RECIPES
+from gazediffusion.screen import Screen
 from gazediffusion.settings import SimulationConfig
-from gazediffusion.training.loop import train_epochs
+from gazediffusion.training.training import train_epochs
 from gazediffusion.web.app import create_app, listen
 from gazediffusion.web.settings import Limits, Settings
 from tests.conftest import SCREEN

@@ -13,9 +13,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 import gazediffusion as gd
-from gazediffusion.data.export import write_into
-from gazediffusion.data.export.card import read_card
 from gazediffusion.data.recordings import Recording
+from gazediffusion.data.writers import write_into
+from gazediffusion.data.writers.card import read_card
 from tests.conftest import MakeRecording, wandering_gaze
 from tests.generation.test_gaps import lost
 from tests.web.test_limits import error_of

@@ -14,12 +14,12 @@ import pytest
 from fastapi.testclient import TestClient
 
 import gazediffusion as gd
+from gazediffusion import __version__
 from gazediffusion.data.events import detect_events
-from gazediffusion.data.export.card import read_card
 from gazediffusion.data.readers import read_recordings
+from gazediffusion.data.writers.card import read_card
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.sets import SetConfig
-from gazediffusion.version import __version__
 from gazediffusion.web.generate import BATCH_CPU
 from tests.conftest import SCREEN, RunCommand
 from tests.web.conftest import LENGTH, SCREENS, Start

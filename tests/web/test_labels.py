@@ -16,8 +16,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 import gazediffusion as gd
-from gazediffusion.data.export import write_into
 from gazediffusion.data.recordings import Recording
+from gazediffusion.data.writers import write_into
 from gazediffusion.web.generate import BATCH_CPU, GenerationRequest, windows_with_events_json
 from gazediffusion.web.queue import Job
 from gazediffusion.web.schemas import GenerationFields

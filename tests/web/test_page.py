@@ -22,10 +22,10 @@ import polars as pl
 import pytest
 
 import gazediffusion as gd
-from gazediffusion.data.export.card import read_card
 from gazediffusion.data.readers import read_recordings
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.simulation import write_simulation
+from gazediffusion.data.writers.card import read_card
 from gazediffusion.settings import SimulationConfig
 from gazediffusion.web.settings import Settings
 from tests.browser import CHROMIUM, FLAGS

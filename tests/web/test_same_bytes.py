@@ -16,7 +16,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 import gazediffusion as gd
-from gazediffusion.data.export.card import read_card
+from gazediffusion.data.writers.card import read_card
 from gazediffusion.web.generate import BATCH_CPU
 from tests.conftest import RunCommand
 from tests.web.conftest import LENGTH, SCREENS, sent_files

@@ -20,8 +20,8 @@ from typer.testing import CliRunner
 from gazediffusion.cli import app
 from gazediffusion.cli.console import in_flags
 from gazediffusion.errors import GazeError
-from gazediffusion.models import pretrained
-from gazediffusion.models.checkpoint import load_run
+from gazediffusion.network import pretrained
+from gazediffusion.network.checkpoint import load_run
 from gazediffusion.web.app import address
 from gazediffusion.web.settings import Settings
 from gazediffusion.web.state import Models

@@ -12,7 +12,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 import gazediffusion as gd
-from gazediffusion.data.export import write_into
+from gazediffusion.data.writers import write_into
 from gazediffusion.web import generate as steering
 from gazediffusion.web.app import create_app
 from gazediffusion.web.generate import BATCH_CPU, GenerationRequest

@@ -10,7 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 import gazediffusion as gd
-from gazediffusion.data.export import write_into
+from gazediffusion.data.writers import write_into
 from tests.generation.test_augmented_sets import STUDY
 from tests.web.test_fill_route import extracted, sent
 from tests.web.test_limits import error_of

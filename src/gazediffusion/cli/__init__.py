@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from gazediffusion import __version__
 from gazediffusion.cli import (
     about,
     augmentation,
@@ -27,7 +28,6 @@ from gazediffusion.cli import (
 )
 from gazediffusion.cli.console import err, in_flags, out, plain
 from gazediffusion.errors import GazeError
-from gazediffusion.version import __version__
 
 app = typer.Typer(
     no_args_is_help=True,

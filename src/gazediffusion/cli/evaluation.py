@@ -9,10 +9,7 @@ import typer
 
 from gazediffusion.cli import progress, tables
 from gazediffusion.cli.console import out, plain
-from gazediffusion.cli.options import (
-    Overwrite,
-    reads_recordings,
-)
+from gazediffusion.cli.options import Overwrite, reads_recordings
 from gazediffusion.errors import GazeError
 from gazediffusion.storage import require_free, require_writable
 

@@ -41,7 +41,7 @@ from gazediffusion.errors import GazeError, shown
 from gazediffusion.storage import place_of, require_writable
 
 if TYPE_CHECKING:
-    from gazediffusion.training.loop import Epoch
+    from gazediffusion.training.training import Epoch
 
 _BASELINES = ("kinematic-markov", "positional-markov", "uniform", "gaussian")
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gazediffusion.data.reading import Recordings
     from gazediffusion.data.windows import Windows
     from gazediffusion.generation.dataset import Parts
-    from gazediffusion.geometry import Screen
+    from gazediffusion.screen import Screen
     from gazediffusion.settings import CleaningConfig
 
 Paths = Annotated[

@@ -15,7 +15,7 @@ from gazediffusion.errors import GazeError, StoppedError
 if TYPE_CHECKING:
     from gazediffusion.data.preparing import FileRead
     from gazediffusion.data.recordings import Recording
-    from gazediffusion.training.loop import Epoch
+    from gazediffusion.training.training import Epoch
 
 _REFRESH_S = 0.1
 

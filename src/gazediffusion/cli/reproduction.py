@@ -10,12 +10,7 @@ import typer
 
 from gazediffusion.cli import progress
 from gazediffusion.cli.console import exit_stopped, out, plain
-from gazediffusion.cli.options import (
-    Format,
-    Tasks,
-    reads_recordings,
-    screen_options,
-)
+from gazediffusion.cli.options import Format, Tasks, reads_recordings, screen_options
 from gazediffusion.errors import StoppedError
 from gazediffusion.storage import require_writable
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gazediffusion.diffusion.likelihood import Bound
     from gazediffusion.evaluation.benchmark import BenchmarkRow
     from gazediffusion.evaluation.result import Evaluation
-    from gazediffusion.geometry import Screen
+    from gazediffusion.screen import Screen
 
 
 # Why samples are dropped, in the words of the table.

@@ -4,7 +4,6 @@ One object, `Conditioning`, encodes, drops out, draws and calibrates conditions;
 knows the layout of a condition. It must not know networks, training or sampling.
 """
 
-from gazediffusion.conditioning.conditioning import Conditioning
-from gazediffusion.conditioning.draws import Condition, Draw
+from gazediffusion.conditioning.conditioning import Condition, Conditioning, Draw
 
 __all__ = ["Condition", "Conditioning", "Draw"]

@@ -7,17 +7,18 @@ for an unconditional model. Its first tensor is a vector (batch, width) of the p
     augmentation       which augmentations a training window had; zeros in generation
     statistics         standardized summary statistics, zeros where they are dropped out
     statistics_known   1 where the statistics are given
-    elapsed            how long the recording has lasted (elapsed.py), zeros where it is dropped out
+    elapsed            how long the recording has lasted (course.py), zeros where it is dropped out
 
 Only this module knows the order and the offsets. The schema is stored with the model, so that a
 model with other tasks or statistics loads as well. A steerable model takes a second tensor, the
-channels of sequences.py.
+channels of conditioning.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -28,15 +29,111 @@ from torch.nn import functional
 
 from gazediffusion.conditioning import response
 from gazediffusion.conditioning.course import Course
-from gazediffusion.conditioning.draws import Condition, Draw
 from gazediffusion.conditioning.prior import Prior
-from gazediffusion.conditioning.sequences import SEQUENCES
 from gazediffusion.conditioning.statistics import flipped, measure
 from gazediffusion.conditioning.style import Style
-from gazediffusion.data.windows import Windows
+from gazediffusion.data.windows import CLIP, Windows
+from gazediffusion.device import sent
 from gazediffusion.errors import GazeError, suggestion
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 from gazediffusion.seeds import categorical_draw, seed_for, sobol_points
+
+# The tensors that a network takes after its input and noise level.
+Condition = tuple[Tensor, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """What some windows are generated from.
+
+    tasks, components: of each window, empty for an unconditional model. targets: (window,
+    statistic), standardized, where there are statistics. steps, grids: (window, 2) resolution of
+    the recordings they are drawn after, normalized; empty where there is none. style: whose
+    statistics they have (style.py).
+    """
+
+    condition: Condition = ()
+    tasks: tuple[int, ...] = ()
+    components: tuple[int, ...] = ()
+    targets: Tensor | None = None
+    steps: NDArray[np.float64] | None = None
+    grids: NDArray[np.float64] | None = None
+    style: Style | None = None
+
+    @classmethod
+    def joined(cls, parts: Sequence[Draw]) -> Draw:
+        """Draws of one model as that of one batch; they have no style."""
+
+        def whole(values: list[Any]) -> Any:
+            if isinstance(values[0], Tensor):
+                return torch.cat(values)
+            return np.concatenate(values) if isinstance(values[0], np.ndarray) else None
+
+        found = {one.name: [getattr(part, one.name) for part in parts] for one in fields(cls)}
+        return cls(
+            condition=tuple(map(torch.cat, zip(*found.pop("condition"), strict=True))),
+            tasks=tuple(chain(*found.pop("tasks"))),
+            components=tuple(chain(*found.pop("components"))),
+            **{name: whole(values) for name, values in found.items()},
+        )
+
+
+# The channels of each part: values, then the mask.
+SEQUENCES = {
+    "known": ("x", "y", "v_x", "v_y", "mask"),
+    "fixation": ("x", "y", "mask"),
+    "target": ("x", "y", "mask"),
+}
+N_CHANNELS = sum(len(names) for names in SEQUENCES.values())
+
+
+@dataclass(frozen=True, eq=False)
+class Sequences:
+    """What some windows are steered by, NaN where nothing is given; None steers by nothing.
+
+    known: (batch, 4, time), channels of the joint representation. fixation, target: (batch, 2,
+    time), positions in its scale.
+    """
+
+    known: Tensor | None = None
+    fixation: Tensor | None = None
+    target: Tensor | None = None
+
+    def to(self, device: torch.device) -> Sequences:
+        """The same on another device."""
+        every = (getattr(self, part.name) for part in fields(self))
+        return Sequences(*(None if one is None else one.to(device) for one in every))
+
+    def channels(self) -> Tensor | None:
+        """(batch, N_CHANNELS, time) float32; None if nothing is given."""
+        given = [
+            tensor for part in fields(self) if (tensor := getattr(self, part.name)) is not None
+        ]
+        if not given:
+            return None
+        batch, _, time = given[0].shape
+        parts = []
+        for name, entries in SEQUENCES.items():
+            values = getattr(self, name)
+            if values is None:
+                parts.append(given[0].new_zeros(batch, len(entries), time))
+                continue
+            # A sample is given where its position is; a velocity also needs the sample before.
+            mask = values[:, :1].isfinite().to(values)
+            parts += [values.nan_to_num(0.0), mask]
+        return torch.cat(parts, dim=1).float()
+
+
+def known_channels(channels: Tensor, is_known: Tensor) -> Tensor:
+    """Channels (batch, 4, time) of a joint representation, NaN where they do not follow.
+
+    is_known (batch, time): whose samples are given. A velocity follows from a sample and the one
+    before; the first of a window is zero by definition.
+    """
+    before = torch.cat([is_known[:, :1], is_known[:, :-1]], dim=1)
+    mask = torch.stack([is_known, is_known, is_known & before, is_known & before], dim=1)
+    return channels.masked_fill(~mask, torch.nan)
+
 
 AUGMENTATIONS = ("flip_x", "flip_y", "reversal")
 # Probability of dropping out the statistics of windows that are steered by sequences.
@@ -392,3 +489,34 @@ class Conditioning:
             sequences=tuple(values.get("sequences", ())),
             course=Course.from_json(values["course"]) if "course" in values else Course(),
         )
+
+
+Floats = NDArray[np.float32]
+
+
+def quantize(
+    gaze: Floats, steps: NDArray[np.float64], grids: NDArray[np.float64], uniforms: Floats
+) -> Floats:
+    """Gaze (batch, 2, time) rounded to steps (batch, 2); a step of 0 leaves it unchanged.
+
+    As training recordings are, rounded gaze is dequantized over the cells of the grids (batch, 2)
+    by uniforms (batch, 2, time) in [0, 1].
+    """
+    found = quantized(torch.from_numpy(gaze), steps, grids, torch.from_numpy(uniforms))
+    rounded: Floats = found.numpy()
+    return rounded
+
+
+def quantized(
+    gaze: Tensor, steps: NDArray[np.float64], grids: NDArray[np.float64], uniforms: Tensor
+) -> Tensor:
+    """The same of tensors, on their device."""
+    if not steps.any():
+        return gaze
+    step, grid = (
+        sent(torch.from_numpy(one).float()[..., None], gaze.device) for one in (steps, grids)
+    )
+    is_coarse = step > 0
+    cells = (gaze / torch.where(is_coarse, step, 1.0)).round_()
+    rounded = cells.mul_(step).add_((uniforms - 0.5) * grid).clamp_(-CLIP, CLIP)
+    return torch.where(is_coarse, rounded, gaze)

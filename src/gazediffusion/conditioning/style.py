@@ -1,6 +1,6 @@
 """Style: what windows of one participant tell of the participant's other windows.
 
-With normal margins, the summary statistics of a window are z = p + e (effects.py), p of the
+With normal margins, the summary statistics of a window are z = p + e (prior.py), p of the
 participant and e of the window. A recording gives the mean of z over its windows, and with it the
 posterior of p. New windows in the participant's style are drawn with p from this posterior and
 with new e. The fewer seconds there are, the closer p is to the mean of all participants.
@@ -17,21 +17,104 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gazediffusion.conditioning.effects import Posterior, posterior, root_of
-from gazediffusion.conditioning.movements import Movements
-from gazediffusion.conditioning.prior import Component, Prior
+from gazediffusion.conditioning.prior import Component, Posterior, Prior, posterior, root_of
 from gazediffusion.conditioning.statistics import measure
-from gazediffusion.data.quantization import recorded_steps
+from gazediffusion.data.events import detect_in_degrees
 from gazediffusion.data.resampling import windows_at
-from gazediffusion.data.units import conversions_of
-from gazediffusion.data.windows import Windows
+from gazediffusion.data.resolution import recorded_steps
+from gazediffusion.data.windows import Windows, conversions_of
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 from gazediffusion.seeds import seed_for
 
 if TYPE_CHECKING:
     from gazediffusion.conditioning.conditioning import Conditioning
     from gazediffusion.data.reading import Recordings
+
+Values = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+QUANTITIES = (
+    "fixation duration",
+    "saccade rate",
+    "amplitude",
+    "peak velocity",
+    "spread",
+    "drift speed",
+)
+SMOOTHING_S = 0.04  # drift is that of gaze averaged over so much
+_CHUNK = 512
+
+
+@dataclass(frozen=True, eq=False)
+class Movements:
+    """The values of each quantity in some windows, and the window of each value.
+
+    values, window: an array (value,) for each of `QUANTITIES`, in ms, 1/s, degrees, degrees per
+    second, degrees, and degrees per second. Durations, amplitudes, velocities and drift have a
+    value for each event, saccade rate and spread for each window.
+    """
+
+    values: tuple[Values, ...]
+    window: tuple[Numbers, ...]
+
+    @classmethod
+    def of(cls, windows: Windows) -> Movements:
+        """Of windows whose screens have a size, with the events of `Windows.events`."""
+        found = [
+            _measured(windows.select(np.arange(first, min(first + _CHUNK, len(windows)))), first)
+            for first in range(0, len(windows), _CHUNK)
+        ]
+        columns = list(zip(*found, strict=True))
+        return cls(
+            tuple(np.concatenate([value for value, _ in column]) for column in columns),
+            tuple(np.concatenate([window for _, window in column]) for column in columns),
+        )
+
+    @property
+    def means(self) -> Values:
+        """The mean of each quantity, (quantity,)."""
+        return np.array([one.mean() for one in self.values])
+
+
+def _measured(windows: Windows, first: int) -> list[tuple[Values, Numbers]]:
+    """Values and windows of each quantity; the first window has the number `first`."""
+    n, n_samples, rate_hz = len(windows), windows.length, windows.rate_hz
+    pixels = windows.to_numpy("px").astype(np.float64)
+    degrees = windows.to_numpy("deg").astype(np.float64)
+    per_px = np.array([one.width_deg / one.width_px for one in windows.screens])
+    per_px = per_px[windows.screen_index]
+    speed = np.hypot(*np.diff(pixels).transpose(1, 0, 2)) * per_px[:, None] * rate_hz
+    found = detect_in_degrees(speed, 1000 / rate_hz)
+    of_saccade = found.saccades[:, 0] // n_samples
+    begin, end = found.saccades.T
+    way = pixels.transpose(1, 0, 2).reshape(2, -1)
+    amplitude = np.hypot(*(way[:, end] - way[:, begin])) * per_px[of_saccade]
+    rate = np.bincount(of_saccade, minlength=n) / n_samples * rate_hz
+    spread = np.hypot(*degrees.std(axis=2).T)
+    begin, end = found.fixations.T
+    n_smooth = max(1, round(SMOOTHING_S * rate_hz))
+    is_long = end - begin > 2 * n_smooth
+    drift = _drift(degrees, n_smooth, begin[is_long], end[is_long]) * rate_hz
+    of_fixation = begin // n_samples
+    every = np.arange(n)
+    values = [
+        ((end - begin) / rate_hz * 1000, of_fixation),
+        (rate, every),
+        (amplitude, of_saccade),
+        (found.saccade_peak_speed, of_saccade),
+        (spread, every),
+        (drift, of_fixation[is_long]),
+    ]
+    return [(np.asarray(one, dtype=float), number + first) for one, number in values]
+
+
+def _drift(gaze: Values, n_smooth: int, begin: Numbers, end: Numbers) -> Values:
+    """Mean step of gaze (window, 2, time) averaged over n_smooth samples, within each segment."""
+    flat = gaze.transpose(1, 0, 2).reshape(2, -1)
+    steps = np.hypot(*(flat[:, n_smooth:] - flat[:, :-n_smooth])) / n_smooth
+    total = np.concatenate([[0.0], np.cumsum(steps)])
+    return np.asarray((total[end - n_smooth] - total[begin]) / (end - n_smooth - begin))
+
 
 Floats = NDArray[np.float64]
 _FURTHER = 5  # names the stream of random numbers of windows after the first of long gaze
@@ -206,3 +289,67 @@ def n_covered(windows: Windows) -> int:
     return int(
         np.minimum(np.diff(starts, append=starts[-1] + windows.length), windows.length).sum()
     )
+
+
+N_CANDIDATES_COUNT = 4.0  # windows; chosen on training participants (docs/experiments.md)
+_N_QUANTILES = 101  # where distributions are compared
+_LEAST = 0.02  # standard deviations: nearer than that is near enough
+
+
+def choose(
+    candidates: Movements, n_candidates: int, like: Movements, n_windows: float, n: int
+) -> list[int]:
+    """The numbers of n candidates, in the order in which they were taken.
+
+    n_windows: how many windows that do not overlap the recording `like` is worth. The first k are
+    the same for every n.
+
+    >>> from gazediffusion.conditioning.style import QUANTITIES
+    >>> def rates(*values):
+    ...     nothing = (np.zeros(0), np.zeros(0, dtype=int))
+    ...     found = {"saccade rate": (np.array(values), np.arange(len(values)))}
+    ...     return Movements(*zip(*[found.get(name, nothing) for name in QUANTITIES]))
+    >>> choose(rates(1.0, 2.0, 3.0, 4.0), 4, rates(3.0, 3.1, 2.9), 100.0, 1)
+    [2]
+    """
+    tables = [
+        _cumulative(values, window, target, n_candidates, n_windows)
+        for values, window, target in zip(
+            candidates.values, candidates.window, like.values, strict=True
+        )
+        if len(target) and len(values)
+    ]
+    taken: list[int] = []
+    sums = [np.zeros(counts.shape[1]) for counts, _, _ in tables]
+    for _ in range(n):
+        total = np.zeros(n_candidates)
+        for have, (counts, target, widths) in zip(sums, tables, strict=True):
+            together = have + counts
+            share = together / np.maximum(together[:, -1:], 1)
+            total += np.log((np.abs(share - target)[:, :-1] * widths).sum(axis=1) + _LEAST)
+        total[taken] = np.inf
+        best = int(total.argmin())
+        taken.append(best)
+        for have, (counts, _, _) in zip(sums, tables, strict=True):
+            have += counts[best]
+    return taken
+
+
+def _cumulative(
+    values: Floats, window: NDArray[np.int64], target: Floats, n: int, n_windows: float
+) -> tuple[Floats, Floats, Floats]:
+    """Cumulative counts (candidate, point), the distribution aimed at (point,), and widths.
+
+    Widths (point - 1,) of the intervals are in standard deviations of all values.
+    """
+    everything = np.concatenate([values, target])
+    points = np.unique(np.quantile(everything, np.linspace(0, 1, _N_QUANTILES)))
+    points[-1] = everything.max()  # quantiles are interpolated
+    counts = np.zeros((n, len(points)))
+    np.add.at(counts, (window, np.searchsorted(points, values)), 1.0)
+    counts = counts.cumsum(axis=1)
+    all_together = counts.sum(axis=0) / len(values)
+    recorded = np.searchsorted(np.sort(target), points, side="right") / len(target)
+    weight = n_windows / (n_windows + N_CANDIDATES_COUNT)
+    aim = weight * recorded + (1 - weight) * all_together
+    return counts, aim, np.diff(points) / max(float(everything.std()), 1e-9)

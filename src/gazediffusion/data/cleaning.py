@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.recordings import Bools, Eye, Recording, true_segments
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 from gazediffusion.settings import CleaningConfig, EyeChoice
 
 # EyeLink writes 1e8 or -32768 for "no data" where a converter left it in.

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gazediffusion.data.adapters.required import required
+from gazediffusion.data.interop.frames import required
 from gazediffusion.data.recordings import EVENT_CLASSES, label_segments
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 
 if TYPE_CHECKING:
     import mne
@@ -51,7 +51,7 @@ def to_frame(windows: Windows) -> pl.DataFrame:
         columns["x_deg"], columns["y_deg"] = degrees.transpose(1, 0, 2).reshape(2, n * length)
     frame: pl.DataFrame = polars.DataFrame(columns).fill_nan(None)
     if windows.labels is not None:
-        from gazediffusion.data.readers.labels import event_names
+        from gazediffusion.data.readers.columns import event_names
 
         frame = frame.with_columns(event_names(windows.cut_labels().ravel()).alias("event"))
     return frame
@@ -67,7 +67,7 @@ def to_pandas(windows: Windows) -> pd.DataFrame:
     250.0
     """
     required("pandas")
-    from gazediffusion.data.adapters.frames import with_attributes
+    from gazediffusion.data.interop.frames import with_attributes
 
     tasks, screens = windows.identity["task"], windows.screen_index
     pairs = [(task, windows.screens[number]) for task, number in zip(tasks, screens, strict=True)]
@@ -83,8 +83,8 @@ def to_recordings(windows: Windows) -> Recordings:
     >>> windows.to_recordings()
     Recordings(2 in memory: windows)
     """
-    from gazediffusion.data.export.windows import trials
     from gazediffusion.data.reading import Recordings
+    from gazediffusion.data.writers.sets import trials
 
     return Recordings.of(trials(windows), "windows")
 
@@ -174,7 +174,7 @@ def to_mne(windows: Windows) -> mne.EpochsArray:
     mapping = {name: ("eyegaze", "px", "right", axis) for name, axis in axes.items()}
     mne.preprocessing.eyetracking.set_channel_types_eyetrack(epochs, mapping)
     if windows.labels is not None:
-        from gazediffusion.data.adapters.mne import annotations_of_labels
+        from gazediffusion.data.interop.mne import annotations_of_labels
 
         epochs.set_annotations(annotations_of_labels(windows.cut_labels(), windows.rate_hz))
     return epochs
@@ -192,6 +192,6 @@ def to_torch(windows: Windows) -> Dataset[dict[str, Any]]:
     (torch.Size([4, 2, 500]), tensor([0, 0, 0, 0]))
     """
     required("torch")
-    from gazediffusion.data.adapters.torch import WindowsDataset
+    from gazediffusion.data.interop.torch import WindowsDataset
 
     return WindowsDataset(windows)

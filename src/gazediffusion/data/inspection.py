@@ -13,15 +13,13 @@ from dataclasses import dataclass, field, replace
 
 from gazediffusion.data.cleaning import CleaningCounts, clean
 from gazediffusion.data.plausibility import ImplausibleError, Plausibility
-from gazediffusion.data.preparing import window_starts
-from gazediffusion.data.quality import Quality
+from gazediffusion.data.preparing import Quality, clean_segments, window_starts
 from gazediffusion.data.readers import Source
 from gazediffusion.data.reading import Recordings, cleaned_as, sources_of
 from gazediffusion.data.recordings import Fact, Recording
 from gazediffusion.data.resampling import read_clock
-from gazediffusion.data.segments import clean_segments
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 from gazediffusion.settings import PrepareConfig
 
 

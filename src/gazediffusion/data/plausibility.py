@@ -16,11 +16,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.data.readers.identity import BY_NAME, BY_PATTERN
-from gazediffusion.data.readers.options import GIVEN
+from gazediffusion.data.readers.options import BY_NAME, BY_PATTERN, GIVEN
 from gazediffusion.data.recordings import Fact, Recording
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 
 _KEPT_HZ = 25.0
 _N_CHECKED = round(30 * _KEPT_HZ)  # points of one file, or of several short ones together

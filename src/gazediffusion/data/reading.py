@@ -12,22 +12,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from gazediffusion.data.adapters import frames, mne, pymovements
+from gazediffusion.data.interop import frames, mne, pymovements
 from gazediffusion.data.plausibility import Plausibility
 from gazediffusion.data.readers import Reader, ReadOptions, Source, find_sources
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.study import with_study
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Floats
 from gazediffusion.options import grouped
-from gazediffusion.settings import (
-    Augmenting,
-    Filling,
-    Labelling,
-    PrepareConfig,
-    Reading,
-    names_of,
-)
+from gazediffusion.screen import Floats
+from gazediffusion.settings import Augmenting, Filling, Labelling, PrepareConfig, Reading, names_of
 
 Cleaned = TypeVar("Cleaned", PrepareConfig, Filling, Augmenting, Labelling)
 

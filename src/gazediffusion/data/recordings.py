@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 
 Eye = Literal["left", "right", "cyclopean"]
 Bools = NDArray[np.bool_]

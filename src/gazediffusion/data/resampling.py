@@ -133,7 +133,7 @@ def windows_at(windows: Windows, rate_hz: float, thins: bool = False) -> Windows
     thins: keep every k-th sample instead, where that gives the rate, as `prepare` does. The
     tracker's grid and resolution do not survive the filter; labels and targets do.
 
-    >>> from gazediffusion.geometry import Screen
+    >>> from gazediffusion.screen import Screen
     >>> windows = Windows.from_array(np.zeros((3, 2, 2000)), 250, Screen(1280, 720))
     >>> windows_at(windows, 60)
     Windows(3 of 8 s at 60 Hz, participants: 1, tasks: synthetic)

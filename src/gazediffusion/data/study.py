@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
 from gazediffusion.options import declared, grouped, stated
+from gazediffusion.screen import Screen
 from gazediffusion.settings import Reading
 from gazediffusion.storage import is_remote, require_free, written_whole
 

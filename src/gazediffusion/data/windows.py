@@ -7,7 +7,7 @@ participant, task, trial, screen and resolution. Loading needs numpy and safeten
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,14 +15,91 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gazediffusion.data import conversions, subsampling
-from gazediffusion.data.subsampling import evenly_spaced
-from gazediffusion.data.units import Convert, Unit, by_screen, conversions_of
+from gazediffusion.data import conversions
 from gazediffusion.errors import GazeError, suggestion
-from gazediffusion.geometry import Floats, Screen
+from gazediffusion.screen import Floats, Screen
 
 if TYPE_CHECKING:
-    from gazediffusion.data.export import Event
+    from gazediffusion.data.writers import Event
+
+Unit = Literal["normalized", "px", "deg"]
+Convert = Callable[[Screen, Any], Any]
+# Unit -> from normalized to it, and back.
+_CONVERSIONS: dict[str, tuple[Convert, Convert]] = {
+    "normalized": (lambda screen, gaze: gaze, lambda screen, gaze: gaze),
+    "px": (Screen.to_pixels, Screen.to_normalized),
+    "deg": (
+        lambda screen, gaze: screen.to_degrees(screen.to_pixels(gaze)),
+        lambda screen, gaze: screen.to_normalized(screen.from_degrees(gaze)),
+    ),
+}
+
+
+def conversions_of(unit: str) -> tuple[Convert, Convert]:
+    """How normalized gaze becomes gaze in a unit, and how that becomes normalized again."""
+    if unit not in _CONVERSIONS:
+        raise GazeError(f"unit must be normalized, px or deg, not {unit!r}")
+    return _CONVERSIONS[unit]
+
+
+def by_screen(
+    gaze: Floats, screens: Sequence[Screen], of_window: NDArray[np.int32], convert: Convert
+) -> NDArray[np.float32]:
+    """Gaze (window, 2, time) through `convert(screen, gaze)` of each window's own screen."""
+    converted = np.empty_like(gaze)
+    for number in np.unique(of_window):
+        chosen = of_window == number
+        converted[chosen] = convert(screens[number], gaze[chosen])
+    return np.asarray(converted, dtype=np.float32)
+
+
+def evenly_spaced(n: int, at_most: int) -> NDArray[np.int64]:
+    """At most so many indices out of n, evenly spaced from the first to the last.
+
+    >>> evenly_spaced(10, 4).tolist(), evenly_spaced(3, 100).tolist()
+    ([0, 3, 6, 9], [0, 1, 2])
+    """
+    return np.unique(np.linspace(0, n - 1, min(n, at_most)).round().astype(np.int64))
+
+
+def alone(windows: Windows) -> Windows:
+    """The same windows over their own segments, without the gaze of others (copied)."""
+    ends = np.append(windows.segment_starts[1:], windows.gaze.shape[1])
+    of_window = windows.segment_of_window
+    kept, number = np.unique(of_window, return_inverse=True)
+    lengths = ends[kept] - windows.segment_starts[kept]
+    spans = zip(windows.segment_starts[kept].tolist(), ends[kept].tolist(), strict=True)
+    samples = np.concatenate([np.arange(0), *(np.arange(a, b) for a, b in spans)])
+    starts = np.cumsum(lengths) - lengths
+    step = windows.segment_step
+    return replace(
+        windows,
+        gaze=windows.gaze[:, samples],
+        starts=starts[number] + windows.starts - windows.segment_starts[of_window],
+        segment_starts=starts,
+        segment_participant=windows.segment_participant[kept],
+        segment_task=windows.segment_task[kept],
+        segment_screen=windows.segment_screen[kept],
+        segment_trial=tuple(windows.segment_trial[k] for k in kept),
+        segment_onset_ms=windows.segment_onset_ms[kept],
+        segment_step=None if step is None else step[kept],
+        labels=None if windows.labels is None else windows.labels[samples],
+        targets=None if windows.targets is None else windows.targets[:, samples],
+    )
+
+
+def not_overlapping(starts: NDArray[np.int64], length: int) -> NDArray[np.bool_]:
+    """Which windows of so many samples are taken, from the first start on, without overlap.
+
+    >>> not_overlapping(np.array([500, 0, 2000, 2600]), 2000).tolist()
+    [False, True, True, False]
+    """
+    taken, end = np.zeros(len(starts), dtype=bool), -1
+    for k in np.argsort(starts, kind="stable").tolist():
+        if starts[k] >= end:
+            taken[k], end = True, int(starts[k]) + length
+    return taken
+
 
 VELOCITY_QUANTILE = 0.995  # paper: "the joint training-set 99.5th percentile"
 CLIP = 1.2  # paper: "clipped to [-1.2, +1.2]"
@@ -211,7 +288,7 @@ class Windows:
     @property
     def resolution_px(self) -> NDArray[np.float64]:
         """The tracker's step in x and y in pixels, (window, 2); 0 if not coarser than the grid."""
-        from gazediffusion.data.quantization import recorded_steps
+        from gazediffusion.data.resolution import recorded_steps
 
         sizes = np.array([screen.size_px[:, 0] for screen in self.screens])
         return np.asarray(recorded_steps(self) * sizes[self.screen_index] / 2.0)
@@ -225,7 +302,7 @@ class Windows:
         """
         if self.grid_px is None:
             return self
-        from gazediffusion.data.quantization import spread_over_grid
+        from gazediffusion.data.resolution import spread_over_grid
 
         gaze = spread_over_grid(self.gaze, self.grid_of_sample, seed)
         return replace(self, gaze=gaze, grid_px=None)
@@ -350,7 +427,7 @@ class Windows:
 
             save_windows(self, Path(path), overwrite)
             return [Path(path)]
-        from gazediffusion.data.export.windows import export_windows
+        from gazediffusion.data.writers.sets import export_windows
 
         return export_windows(self, Path(path), format, overwrite)
 
@@ -371,7 +448,7 @@ class Windows:
 
         return load_windows(Path(path))
 
-    alone = subsampling.alone
+    alone = alone
     to_recordings = conversions.to_recordings
     to_frame = conversions.to_frame
     to_pandas = conversions.to_pandas

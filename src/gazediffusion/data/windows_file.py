@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from gazediffusion.data.recordings import EVENT_CLASSES
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 from gazediffusion.storage import fetched, read_safetensors, written_whole
 
 FORMAT = "gazediffusion-windows"

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gazediffusion import __version__
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.deep_test import DeepConfig
@@ -35,7 +36,6 @@ from gazediffusion.evaluation.result import plain_values
 from gazediffusion.evaluation.sets import GazeSet, at_rate_of, stream, whole_windows
 from gazediffusion.evaluation.two_sample import Progress
 from gazediffusion.storage import read_json, written_whole
-from gazediffusion.version import __version__
 
 Floats = NDArray[np.float64]
 

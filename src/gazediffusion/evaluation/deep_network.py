@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from gazediffusion.device import has_fast_bf16
-from gazediffusion.models.representations import JOINT_STD
+from gazediffusion.network.representations import JOINT_STD
 
 N_CHANNELS = 4
 # Windows of the first and of the second set, each (window, channel, time).

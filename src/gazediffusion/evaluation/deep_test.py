@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.data.subsampling import evenly_spaced
+from gazediffusion.data.windows import evenly_spaced
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.metrics import Estimate, draw_weights
 from gazediffusion.evaluation.sets import GazeSet, participant_folds, stream
@@ -291,7 +291,7 @@ def _encoded(
     import torch
 
     from gazediffusion.evaluation.deep_network import low_passed
-    from gazediffusion.models.representations import Joint
+    from gazediffusion.network.representations import Joint
 
     training = trial.train[0]
 

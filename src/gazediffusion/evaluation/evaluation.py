@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.data.subsampling import evenly_spaced
-from gazediffusion.data.windows import Windows
+from gazediffusion import __version__
+from gazediffusion.data.windows import Windows, evenly_spaced
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.features import FINE_HZ, PAPER_HZ, ivt_threshold
 from gazediffusion.evaluation.headline import (
@@ -85,9 +85,8 @@ from gazediffusion.evaluation.sets import (
     whole_windows,
 )
 from gazediffusion.evaluation.two_sample import TESTS, FeatureMap, Progress, compute_tests
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 from gazediffusion.settings import EvaluationConfig
-from gazediffusion.version import __version__
 
 __all__ = ["Evaluation", "EvaluationConfig", "evaluate", "evaluate_windows", "shown_windows"]
 

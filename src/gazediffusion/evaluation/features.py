@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from gazediffusion.data.events import MIN_FIXATION_MS, detect_ivt
 from gazediffusion.data.recordings import true_segments
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 
 Floats = NDArray[np.float64]
 

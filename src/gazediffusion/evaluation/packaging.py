@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gazediffusion import __version__
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.benchmark import figures_of
@@ -43,7 +44,6 @@ from gazediffusion.evaluation.real_gaze import (
 )
 from gazediffusion.evaluation.result import ALL, plain_values
 from gazediffusion.evaluation.sets import MIN_WINDOWS, GazeSet, GazeSets, arrange, stream
-from gazediffusion.version import __version__
 
 MIN_PARTICIPANTS = 3
 

@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.data.subsampling import evenly_spaced
-from gazediffusion.data.windows import Windows
+from gazediffusion.data.windows import Windows, evenly_spaced
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.metrics import drawn_windows
 from gazediffusion.seeds import seed_for
@@ -33,7 +32,7 @@ from gazediffusion.seeds import seed_for
 if TYPE_CHECKING:
     import torch
 
-    from gazediffusion.models.checkpoint import Run
+    from gazediffusion.network.checkpoint import Run
 
 Floats = NDArray[np.float64]
 

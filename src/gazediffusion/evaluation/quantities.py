@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.data.subsampling import evenly_spaced
+from gazediffusion.data.windows import evenly_spaced
 from gazediffusion.evaluation.features import (
     DegreeEvents,
     EventStatistics,
@@ -28,8 +28,8 @@ from gazediffusion.evaluation.features import (
     normalized_spectra,
     velocity_quantities,
 )
-from gazediffusion.geometry import Screen
 from gazediffusion.plugins import Plugin, find_plugins
+from gazediffusion.screen import Screen
 
 if TYPE_CHECKING:
     from gazediffusion.evaluation.sets import GazeSet

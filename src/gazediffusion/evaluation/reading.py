@@ -21,13 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion import errors
-from gazediffusion.data.export.card import read_card
-from gazediffusion.data.export.npz import read_npz
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.resampling import LowRateError, read_clock
 from gazediffusion.data.splits import split_participants
-from gazediffusion.data.subsampling import evenly_spaced
-from gazediffusion.data.windows import Windows
+from gazediffusion.data.windows import Windows, evenly_spaced
+from gazediffusion.data.writers.card import read_card
+from gazediffusion.data.writers.npz import read_npz
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.evaluation import evaluate, evaluate_windows, shown_windows
 from gazediffusion.evaluation.real_gaze import (
@@ -49,17 +48,17 @@ from gazediffusion.evaluation.sets import (
     with_left_out,
 )
 from gazediffusion.evaluation.two_sample import FeatureMap, Progress
-from gazediffusion.geometry import Screen
-from gazediffusion.models.pretrained import HUB_PREFIX, load_model, pretrained_models
+from gazediffusion.network.pretrained import HUB_PREFIX, load_model, pretrained_models
 from gazediffusion.options import grouped
+from gazediffusion.screen import Screen
 from gazediffusion.settings import CleaningConfig, EvaluationConfig, Reading
 from gazediffusion.storage import fetched, is_remote
 
 if TYPE_CHECKING:
     from gazediffusion.data.readers import Source
     from gazediffusion.data.reading import Recordings
-    from gazediffusion.generation.generator import DiffusionGenerator
-    from gazediffusion.models.checkpoint import Run
+    from gazediffusion.generation.sampler import DiffusionGenerator
+    from gazediffusion.network.checkpoint import Run
 
 MIN_PARTICIPANTS = 3
 
@@ -512,7 +511,7 @@ def synthetic_windows(sources: Sequence[Source], like: Like, rate_hz: float | No
 def with_task_names(windows: Windows, known: Sequence[str]) -> Windows:
     """Tasks as they are spelled among the known ones; file names leave out all but letters.
 
-    >>> from gazediffusion.geometry import Screen
+    >>> from gazediffusion.screen import Screen
     >>> windows = Windows.from_array(np.zeros((2, 2, 9)), 250, Screen(9, 9), tasks="stopmotion")
     >>> with_task_names(windows, ["dots", "stop-motion"]).tasks
     ('stop-motion',)
@@ -588,7 +587,7 @@ def generated_windows(
         return matched_windows(run, reference, n, progress=progress)
     if isinstance(like, Windows):
         return matched_windows(run, like, n or len(like), progress=progress)
-    from gazediffusion.generation.generator import DiffusionGenerator
+    from gazediffusion.generation.sampler import DiffusionGenerator
 
     task = getattr(like, "task", None)
     known = task if task in run.config.conditioning.tasks else None
@@ -622,7 +621,7 @@ def matched_windows(
 
     A model that does not know one of the tasks generates its own mixture of tasks.
     """
-    from gazediffusion.generation.generator import DiffusionGenerator
+    from gazediffusion.generation.sampler import DiffusionGenerator
 
     known = run.config.conditioning.tasks
     reference = with_task_names(reference, known)

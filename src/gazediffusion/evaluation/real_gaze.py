@@ -37,7 +37,7 @@ from gazediffusion.evaluation.metrics import (
 )
 from gazediffusion.evaluation.quantities import FEATURES, Measured
 from gazediffusion.evaluation.result import ALL
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 from gazediffusion.storage import decode_text, read_bytes, read_json
 
 Floats = NDArray[np.float64]

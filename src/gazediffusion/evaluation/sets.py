@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.data.quantization import spread_over_grid
 from gazediffusion.data.resampling import windows_at
+from gazediffusion.data.resolution import spread_over_grid
 from gazediffusion.data.windows import CLIP, Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.metrics import synthetic_groups
 from gazediffusion.evaluation.quantities import Measured, Protocol, measure
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 from gazediffusion.seeds import seed_for
 
 if TYPE_CHECKING:

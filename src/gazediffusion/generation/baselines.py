@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.data.export.windows import format_of
 from gazediffusion.data.windows import CLIP, Windows
+from gazediffusion.data.writers.sets import format_of
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.generation.sets import Progress, Sampling, SetConfig, write_set
-from gazediffusion.geometry import Screen
-from gazediffusion.models.pretrained import pretrained_models
+from gazediffusion.network.pretrained import pretrained_models
 from gazediffusion.plugins import Plugin, find_plugins
+from gazediffusion.screen import Screen
 from gazediffusion.seeds import seed_for
 
 # Open choice: the paper says "Gaussian-smoothed" and no more. It decides much: a fixation lives in

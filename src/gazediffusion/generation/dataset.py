@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gazediffusion.data.export.card import readme_of
-from gazediffusion.data.export.windows import projected, write_part
+from gazediffusion.data.writers.card import readme_of
+from gazediffusion.data.writers.sets import projected, write_part
 from gazediffusion.errors import GazeError, shown
-from gazediffusion.generation.generator import DiffusionGenerator
+from gazediffusion.generation.sampler import DiffusionGenerator
 from gazediffusion.generation.sets import Progress, Sampling, SetConfig, make_card
 from gazediffusion.jobs import Job, plain, remove_dead
 from gazediffusion.parallel import in_order, is_in_this_process, ray_connection

@@ -20,18 +20,18 @@ import torch
 from numpy.typing import NDArray
 
 from gazediffusion.conditioning import Condition
-from gazediffusion.conditioning.sequences import Sequences
+from gazediffusion.conditioning.conditioning import Sequences
 from gazediffusion.data.recordings import EVENT_CLASSES
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.constraints import window_starts
-from gazediffusion.geometry import Floats, Screen
-from gazediffusion.models.checkpoint import Run
-from gazediffusion.models.representations import JOINT_STD, Joint
-from gazediffusion.models.unet import UNet
+from gazediffusion.generation.long_gaze import window_starts
+from gazediffusion.network.checkpoint import Run
+from gazediffusion.network.representations import JOINT_STD, Joint
+from gazediffusion.network.unet import UNet
+from gazediffusion.screen import Floats, Screen
 
 if TYPE_CHECKING:
-    from gazediffusion.generation.generator import DiffusionGenerator
+    from gazediffusion.generation.sampler import DiffusionGenerator
 
 Labels = NDArray[np.uint8]
 Progress = Callable[[float], None]

@@ -1,29 +1,67 @@
-"""Sets of whole recordings, filled, labelled or synthetic, written in the recordings' own format.
+"""Filled sets: recordings whose gaps are filled, written as files that state it.
 
-What a model computed is stored in a hidden work folder beside the output, named by all that decides
-it, so that a stopped call resumes.
+What is sampled is stored recording by recording in a hidden work folder beside the output, so that
+an interrupted call resumes. Recordings are read again for each pass; memory holds one of them. Gaps
+are looked for to count them and to sample them; which samples are filled is stored with them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gazediffusion.data.events import labelled_events
-from gazediffusion.data.export import Labelled, write_into
-from gazediffusion.data.export.labelled import checked
-from gazediffusion.data.export.table import write_parquet
-from gazediffusion.data.recordings import Recording
+from gazediffusion import __version__
+from gazediffusion.data.events import detect_events, labelled_events
+from gazediffusion.data.recordings import EVENT_CLASSES, Recording
+from gazediffusion.data.resampling import read_clock
+from gazediffusion.data.windows import Windows
+from gazediffusion.data.writers import Labelled, write_into
+from gazediffusion.data.writers.card import screen_fields
+from gazediffusion.data.writers.recordings import checked, plain
+from gazediffusion.data.writers.sets import describe_bids, put_set_in_place, require_free_set
+from gazediffusion.data.writers.tables import write_parquet
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.scheduling import Progress
-from gazediffusion.geometry import Screen
-from gazediffusion.storage import ending_of, unpacked, work_place
+from gazediffusion.generation.augmentation import (
+    Augmenter,
+    Batch,
+    OnRecording,
+    Original,
+    Study,
+    synthetic_name,
+)
+from gazediffusion.generation.filling import (
+    FEWEST_SAMPLES,
+    OTHER_ANGLE,
+    Filler,
+    GapCounts,
+    Gaps,
+    Marks,
+    filled,
+    find_gaps,
+    model_screen,
+    on_model_grid,
+    require_screen,
+)
+from gazediffusion.generation.labelling import NOISE, Labeller, Labels
+from gazediffusion.generation.scheduling import Progress, after
+from gazediffusion.generation.sets import store_pieces, stored_labels, stored_window
+from gazediffusion.screen import Screen
+from gazediffusion.settings import CleaningConfig
+from gazediffusion.storage import (
+    ending_of,
+    require_writable,
+    unpacked,
+    work_place,
+    write_json,
+    written_whole,
+)
 
 if TYPE_CHECKING:
     from gazediffusion.data.reading import Recordings
@@ -97,3 +135,600 @@ def write_recordings(
         write_parquet(checked(labelled), folder, card=card)
     else:
         write_into(folder, labelled, format)
+
+
+@dataclass(frozen=True)
+class FilledSet:
+    """What was written: the set, its card (JSON) and its README; counts; and what to know of it."""
+
+    paths: list[Path]
+    counts: GapCounts
+    warnings: list[str]
+
+
+def write_filled(
+    filler: Filler,
+    recordings: Recordings,
+    output: Path | str,
+    begin: Total = lambda n_windows: lambda done: None,
+    overwrite: bool = False,
+) -> FilledSet:
+    """Fill recordings into a folder, or a table where `output` ends in .parquet or .csv.
+
+    begin: called with the number of windows to generate, before the first; what it returns is
+    called with the number done. Several draws are sets of their own, in OUTPUT/draw-1 and so on.
+    """
+    output = Path(output)
+    format = _format_of(output, recordings, filler.config.draws)
+    require_free_set(output, format, overwrite)
+    require_writable(output)
+    card = _card(filler, recordings)
+    counts, n_windows, screens, has_labels, warnings = _counted(filler, recordings, format)
+    work = work_folder(output, card)
+    card |= {"format_written": format, "counts": asdict(counts), **screen_fields(screens)}
+    _sample(filler, recordings, work, n_windows, begin(sum(n_windows)))
+    with written_whole(work / "set") as folder:
+        folder.mkdir(parents=True)
+        for draw in range(filler.config.draws):
+            of_draw = folder if filler.config.draws == 1 else folder / f"draw-{draw + 1}"
+            labelled = _filled(recordings, work, draw, has_labels)
+            write_recordings(of_draw, labelled, format, card)
+        (folder / "README.md").write_text(readme_of_filled(card), encoding="utf-8")
+        write_json(folder / "card.json", card)
+        if format == "bids" and filler.config.draws == 1:
+            (folder / ".bidsignore").write_text("card.json\n", encoding="utf-8")
+    written = put_set_in_place(work / "set", output, format, overwrite)
+    shutil.rmtree(work, ignore_errors=True)
+    return FilledSet(written, counts, warnings)
+
+
+def _format_of(output: Path, recordings: Recordings, draws: int) -> str:
+    """The format of the set; a table of several draws is refused."""
+    if ending_of(output) and draws > 1:
+        raise GazeError(
+            "several draws are written as a folder",
+            path=output,
+            remedy=f"name it without an ending, as {output.stem}",
+        )
+    return format_of_recordings(output, recordings)
+
+
+def _card(filler: Filler, recordings: Recordings) -> dict[str, Any]:
+    """What decides the filled gaze, and where it comes from."""
+    described = filler.generator.describe()
+    return {
+        "format": "gazediffusion-filled",
+        "synthetic": False,
+        "gazediffusion_version": __version__,
+        "fill": asdict(filler.config),
+        "sources": describe_sources(recordings),
+        "sampling": {k: v for k, v in described["sampling"].items() if k != "task"},
+        "model": described["model"],
+    }
+
+
+def _counted(
+    filler: Filler, recordings: Recordings, format: str
+) -> tuple[GapCounts, list[int], dict[str, Screen], bool, list[str]]:
+    """Counts of gaps, windows by recording, screens by task, whether any is labelled, warnings.
+
+    Bad input is refused.
+    """
+    counts, screens, warnings = GapCounts(), dict[str, Screen](), set[str]()
+    n_windows, has_labels = [], False
+    for recording in recordings:
+        gaps = filler.gaps(recording)
+        counts += gaps.counts
+        has_labels |= recording.labels is not None
+        n_windows.append(filler.n_windows(gaps))
+        assert recording.screen is not None
+        screens.setdefault(recording.task, recording.screen)
+        require_size(recording.screen, format, recording.path)
+        if gaps.gaps and not filler.is_in_degrees(recording):
+            warnings.add(OTHER_ANGLE.format(done="filled"))
+    if not counts.valid:
+        raise GazeError(
+            "nothing to condition on: no sample is valid",
+            path=recordings.sources[0].path,
+            remedy="see why with gazediffusion inspect",
+        )
+    return counts, n_windows, screens, has_labels, sorted(warnings)
+
+
+def _sample(
+    filler: Filler, recordings: Recordings, work: Path, n_windows: list[int], progress: Progress
+) -> None:
+    """Store the marks and courses (draw, 2, filled) of each recording; those there stay."""
+    done = 0
+    work.mkdir(parents=True, exist_ok=True)
+    for number, (recording, n) in enumerate(zip(recordings, n_windows, strict=True)):
+        path = _stored(work, number)
+        if not path.is_file():
+            gaps = filler.gaps(recording)
+            courses = filler.courses(gaps, after(done, progress))
+            np.savez(path.with_suffix(".npz"), **gaps.marks._asdict())
+            with written_whole(path) as temporary, open(temporary, "wb") as stream:
+                np.save(stream, np.stack(courses))
+        done += n
+        progress(done)
+
+
+def _stored(work: Path, number: int) -> Path:
+    """The courses of a recording; its marks are beside them, in .npz, and written first."""
+    return work / f"{number:09d}.npy"
+
+
+def _filled(recordings: Recordings, work: Path, draw: int, has_labels: bool) -> Iterator[Labelled]:
+    """The recordings of a draw, one at a time."""
+    for number, recording in enumerate(recordings):
+        path = _stored(work, number)
+        with np.load(path.with_suffix(".npz")) as found:
+            marks = Marks(found["eye"].item(), found["is_filled"], float(found["rate_hz"]))
+        course = np.load(path, mmap_mode="r")[draw]
+        yield with_events(filled(recording, marks, course), has_labels)
+
+
+def readme_of_filled(card: dict[str, Any]) -> str:
+    """The card in words."""
+    counts, settings, model = card["counts"], card["fill"], card["model"]
+    draws = settings["draws"]
+    where = {
+        "asc": "A message `FILLED eye first last` stands before each filled gap.",
+        "bids": "Filled gaps are rows of `_physioevents.tsv.gz` with the trial_type `filled`.",
+    }.get(card["format_written"], "The column `is_filled` marks them.")
+    sets = "" if draws == 1 else f"`draw-1` to `draw-{draws}` are sets with different courses.\n"
+    share = counts["filled_samples"] / max(counts["samples"], 1)
+    before_ms, after_ms = (settings["cleaning"][f"blink_{one}_ms"] for one in ("before", "after"))
+    return f"""# Recordings with filled gaps
+
+A diffusion model generated {counts["filled_samples"]} of {counts["samples"]} samples ({share:.2%})
+of each draw, given the gaze on both sides. All other samples are as recorded. {where}
+Do not analyse or publish filled samples as recorded ones.
+{sets}
+- filled gaps: {counts["filled"]} of {counts["gaps"]}
+- still lost: {counts["too_long"]} longer than {settings["max_gap_s"]:g} s, {counts["at_ends"]} at
+  the beginning or end of a recording
+- a gap begins {before_ms:g} ms before a loss and ends {after_ms:g} ms after it
+- model: recipe `{model["recipe"]}`, {model["weights"]} weights, sha256 `{model["weights_sha256"]}`
+- seed {settings["seed"]}, draws: {draws}
+- written by gazediffusion {card["gazediffusion_version"]} as {card["format_written"]}
+"""
+
+
+@dataclass(frozen=True)
+class RecordingLabeller:
+    """Labels recordings of any screen and of rates from 100 Hz on."""
+
+    labeller: Labeller
+    cleaning: CleaningConfig | None = None
+
+    def labelled(self, recording: Recording, progress: Progress = lambda done: None) -> Recording:
+        """The recording with labels of all samples; labels that it has are replaced."""
+        return _with_labels(recording, self.labels(self.gaps(recording), progress))
+
+    def gaps(self, recording: Recording) -> Gaps:
+        """What of a recording is valid; one without a screen or below 100 Hz is refused."""
+        try:
+            require_screen(recording)
+            return find_gaps(recording, self.cleaning, max_gap_s=0.0)
+        except GazeError as error:
+            if error.path is not None:
+                raise
+            where = f"participant {recording.participant}, trial {recording.trial}"
+            raise GazeError(str(error), path=recording.path, place=where) from error
+
+    def is_in_degrees(self, recording: Recording) -> bool:
+        """Whether sizes on the recording's screen are those on the model's in degrees."""
+        return require_screen(recording).is_comparable_with(self._screen(recording))
+
+    def n_windows(self, gaps: Gaps) -> int:
+        """Windows that a recording is labelled in."""
+        if gaps.clock is None or not gaps.counts.valid:
+            return 0
+        time_ms, rate_hz = gaps.cleaned.time_ms, self.labeller.run.config.rate_hz
+        n_samples = int((time_ms[-1] - time_ms[0]) * rate_hz / 1000 + 0.1) + 1
+        return self.labeller.n_windows(n_samples)
+
+    def labels(self, gaps: Gaps, progress: Progress = lambda done: None) -> Labels:
+        """The event class of each sample of a recording, (time,)."""
+        recording, cleaned = gaps.recording, gaps.cleaned
+        labels = np.full(len(recording), NOISE, dtype=np.uint8)
+        if not self.n_windows(gaps):
+            return labels
+        rate_hz = self.labeller.run.config.rate_hz
+        gaze = on_model_grid(gaps, rate_hz, self._screen(recording))
+        found = self.labeller.labels(gaze[None], progress)[0]
+        place = (recording.time_ms - cleaned.time_ms[0]) * (rate_hz / 1000)
+        nearest = np.clip(np.rint(place).astype(np.int64), 0, len(found) - 1)
+        # Repeated times were taken out by cleaning.
+        own = np.searchsorted(cleaned.time_ms, recording.time_ms, side="right") - 1
+        return np.where(cleaned.is_valid[own], found[nearest], labels)
+
+    def _screen(self, recording: Recording) -> Screen:
+        """The model's screen of the recording's task, where it has that task."""
+        config = self.labeller.run.config
+        is_known = recording.task in config.conditioning.tasks
+        return model_screen(config, recording.task if is_known else None)
+
+
+@dataclass(frozen=True)
+class LabelledSet:
+    """What was written: the set, its card (JSON) and its README; samples by class; what to know."""
+
+    paths: list[Path]
+    n_samples: dict[str, int]
+    warnings: list[str]
+
+
+def write_labelled(
+    labeller: RecordingLabeller,
+    recordings: Recordings,
+    output: Path | str,
+    begin: Total = lambda n_windows: lambda done: None,
+    overwrite: bool = False,
+) -> LabelledSet:
+    """Label recordings into a folder, or a table where `output` ends in .parquet or .csv.
+
+    begin: called with the number of windows to label, before the first; what it returns is called
+    with the number done.
+    """
+    output = Path(output)
+    format = format_of_recordings(output, recordings)
+    require_free_set(output, format, overwrite)
+    require_writable(output)
+    card: dict[str, Any] = {
+        "format": "gazediffusion-labelled",
+        "synthetic": False,
+        "gazediffusion_version": __version__,
+        "labels": labeller.labeller.describe(),
+        "cleaning": asdict(labeller.cleaning or CleaningConfig()),
+        "sources": describe_sources(recordings),
+    }
+    n_windows, screens, warnings = _labelled_counted(labeller, recordings, format)
+    work = work_folder(output, card)
+    n_samples = _label(labeller, recordings, work, n_windows, begin(sum(n_windows)))
+    card |= {"format_written": format, "n_samples": n_samples, **screen_fields(screens)}
+    with written_whole(work / "set") as folder:
+        folder.mkdir(parents=True)
+        write_recordings(folder, _labelled(recordings, work), format, card)
+        (folder / "README.md").write_text(readme_of_labelled(card), encoding="utf-8")
+        write_json(folder / "card.json", card)
+        if format == "bids":
+            (folder / ".bidsignore").write_text("card.json\n", encoding="utf-8")
+    written = put_set_in_place(work / "set", output, format, overwrite)
+    shutil.rmtree(work, ignore_errors=True)
+    return LabelledSet(written, n_samples, warnings)
+
+
+def _labelled_counted(
+    labeller: RecordingLabeller, recordings: Recordings, format: str
+) -> tuple[list[int], dict[str, Screen], list[str]]:
+    """Windows by recording, screens by task, warnings; bad input is refused."""
+    n_windows, n_valid = [], 0
+    screens, warnings = dict[str, Screen](), set[str]()
+    for recording in recordings:
+        gaps = labeller.gaps(recording)
+        n_windows.append(labeller.n_windows(gaps))
+        n_valid += gaps.counts.valid
+        screen = require_screen(recording)
+        screens.setdefault(recording.task, screen)
+        require_size(screen, format, recording.path)
+        if not labeller.is_in_degrees(recording):
+            warnings.add(OTHER_ANGLE.format(done="labelled"))
+    if not n_valid:
+        raise GazeError(
+            "nothing to label: no sample is valid",
+            path=recordings.sources[0].path,
+            remedy="see why with gazediffusion inspect",
+        )
+    return n_windows, screens, sorted(warnings)
+
+
+def _label(
+    labeller: RecordingLabeller,
+    recordings: Recordings,
+    work: Path,
+    n_windows: list[int],
+    progress: Progress,
+) -> dict[str, int]:
+    """Store the labels (time,) of each recording, those there stay; samples by class."""
+    done, counts = 0, np.zeros(1 + len(EVENT_CLASSES), dtype=np.int64)
+    work.mkdir(parents=True, exist_ok=True)
+    for number, (recording, n) in enumerate(zip(recordings, n_windows, strict=True)):
+        path = _labelled_stored(work, number)
+        if not path.is_file():
+            labels = labeller.labels(labeller.gaps(recording), after(done, progress))
+            with written_whole(path) as temporary, open(temporary, "wb") as stream:
+                np.save(stream, labels)
+        counts += np.bincount(np.load(path), minlength=len(counts))
+        done += n
+        progress(done)
+    return dict(zip(EVENT_CLASSES, counts[1:].tolist(), strict=True))
+
+
+def _labelled_stored(work: Path, number: int) -> Path:
+    return work / f"{number:09d}.npy"
+
+
+def _labelled(recordings: Recordings, work: Path) -> Iterator[Labelled]:
+    """The recordings with their labels and events, one at a time."""
+    for number, recording in enumerate(recordings):
+        yield with_events(_with_labels(recording, np.load(_labelled_stored(work, number))), True)
+
+
+def _with_labels(recording: Recording, labels: Labels) -> Recording:
+    """The recording with labels, and with the rate that its clock tells where it states none."""
+    rate_hz = recording.rate_hz
+    if rate_hz is None and len(recording) >= FEWEST_SAMPLES:
+        rate_hz = read_clock(recording.time_ms).rate_hz
+    return replace(recording, labels=labels, rate_hz=rate_hz)
+
+
+def readme_of_labelled(card: Mapping[str, Any]) -> str:
+    """The card in words."""
+    where = {
+        "asc": "Before each event stands a message `LABEL class first last`; pursuits are also "
+        "fixations of EyeLink, which has no other event for them.",
+        "bids": "Events are rows of `_physioevents.tsv.gz`.",
+    }.get(card["format_written"], "The column `event` has the class of each sample.")
+    total = max(sum(card["n_samples"].values()), 1)
+    shares = ", ".join(f"{name} {n / total:.1%}" for name, n in card["n_samples"].items())
+    return f"""# Recordings with labels of events
+
+A network labelled every sample as fixation, saccade, pursuit or noise; none by hand. Gaze is as
+recorded. {where}
+
+- samples: {shares}
+- samples that are lost, or that cleaning takes out, are noise
+- model: weights with sha256 `{card["labels"]["weights_sha256"]}`
+- written by gazediffusion {card["gazediffusion_version"]} as {card["format_written"]}
+"""
+
+
+@dataclass(frozen=True)
+class AugmentedSet:
+    """What was written: the set, its card (JSON) and its README; the card; what to know of it."""
+
+    paths: list[Path]
+    card: dict[str, Any]
+    warnings: list[str]
+
+
+def write_augmented(
+    augmenter: Augmenter,
+    recordings: Recordings,
+    output: Path | str,
+    begin: Total = lambda n_windows: lambda done: None,
+    on_recording: OnRecording = lambda recording: None,
+    overwrite: bool = False,
+) -> AugmentedSet:
+    """Generate synthetic recordings into a folder, or a table where `output` has its ending.
+
+    begin: called with the number of windows to generate, before the first; what it returns is
+    called with the number done. on_recording: called with each recording that is read.
+    """
+    output = Path(output)
+    format = format_of_recordings(output, recordings)
+    require_free_set(output, format, overwrite)
+    require_writable(output)
+    augmenter.loss_model  # noqa: B018  # a model without losses is refused before the long work
+    study = augmenter.read(recordings, on_recording)
+    batches = augmenter.batches(study)
+    _require_writable_as(format, [one for batch in batches for one in batch.originals])
+    labeller = augmenter.labeller(study)
+    card = _augmented_card(augmenter, study, batches, recordings, labeller)
+    work = work_folder(output, card)
+    card["format_written"] = format
+    progress = begin(sum(one.n * one.windows_each for one in batches))
+    _generate(batches, work, labeller, progress)
+    shutil.rmtree(work / "set", ignore_errors=True)
+    with written_whole(work / "set") as folder:
+        folder.mkdir(parents=True)
+        synthetic = _synthetic(augmenter, study, batches, work, labeller is not None)
+        write_recordings(folder, synthetic, format, card)
+        (folder / "README.md").write_text(readme_of_augmented(card), encoding="utf-8")
+        write_json(folder / "card.json", card)
+        if format == "bids":
+            describe_bids(folder, card)
+    written = put_set_in_place(work / "set", output, format, overwrite)
+    shutil.rmtree(work, ignore_errors=True)
+    return AugmentedSet(written, card, _warnings(card, batches))
+
+
+def _require_writable_as(format: str, originals: list[Original]) -> None:
+    """Refuse before the long work what the format cannot hold."""
+    first: dict[Any, Any] = {}
+    for one in originals:
+        require_size(one.screen, format, one.path)
+        if format in ("csv", "parquet"):
+            alike = {"rate": one.rate_hz, ("screen", one.task): one.screen.in_words()}
+            remedy = "augment recordings of one rate and screen at a time"
+        else:
+            label = plain(one.participant)
+            alike = {("name", label): one.participant}
+            if format == "asc":
+                alike[("screen", label, one.task)] = one.screen.in_words()
+            remedy = "give participants names that differ in letters and digits, and one screen"
+        for what, value in alike.items():
+            if first.setdefault(what, value) != value:
+                word = what if isinstance(what, str) else what[0]
+                raise GazeError(
+                    f"a recording has the {word} {value}, an earlier one {first[what]}; {format} "
+                    "cannot hold both",
+                    path=one.path,
+                    remedy=remedy,
+                )
+
+
+def _augmented_card(
+    augmenter: Augmenter,
+    study: Study,
+    batches: list[Batch],
+    recordings: Recordings,
+    labeller: Labeller | None,
+) -> dict[str, Any]:
+    """What decides the synthetic recordings, and whose style they have; no gaze."""
+    config, described = augmenter.config, augmenter.generator.describe()
+    originals = [one for batch in batches for one in batch.originals]
+    rates = {one.rate_hz for one in originals}
+    split: dict[str, Any] = {"held_out": study.held_out}
+    if config.held_out is None:
+        split |= {
+            "validation_fraction": config.validation_fraction,
+            "split_seed": config.split_seed,
+        }
+    elif isinstance(config.held_out, Windows):
+        split["windows_sha256"] = config.held_out.provenance.get("data_sha256")
+    losses = augmenter.loss_model
+    sampling = {
+        key: value
+        for key, value in described["sampling"].items()
+        if key not in ("task", "like", "constraints")
+    }
+    return {
+        "format": "gazediffusion-augmented",
+        "synthetic": True,
+        "gazediffusion_version": __version__,
+        "seed": config.seed,
+        "times": config.times,
+        "tasks": augmenter.tasks_of(study),
+        "split": split,
+        "cleaning": asdict(config.cleaning or CleaningConfig()),
+        "participants": _participants(study, batches, config.times),
+        "without_style": [list(pair) for pair in augmenter.without_style(study)],
+        **({"rate_hz": rates.pop()} if len(rates) == 1 else {}),
+        "grid_px": study.windows.grid_px,
+        **screen_fields({one.task: one.screen for one in originals}),
+        **({} if losses is None else {"losses": losses.describe()}),
+        **({} if labeller is None else {"labels": labeller.describe()}),
+        "sources": describe_sources(recordings),
+        "sampling": sampling,
+        "model": described["model"],
+    }
+
+
+def _participants(study: Study, batches: list[Batch], times: int) -> list[dict[str, Any]]:
+    """A row for each participant and task: recordings, seconds, those of the style."""
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for batch in batches:
+        for one in batch.originals:
+            style = batch.generator.style
+            assert style is not None
+            row = rows.setdefault(
+                (one.participant, one.task),
+                {
+                    "participant": one.participant,
+                    "task": one.task,
+                    "recordings": 0,
+                    "seconds": 0.0,
+                    "style_seconds": style.origin["seconds"],
+                    "synthetic": [synthetic_name(one.participant, k) for k in range(times)],
+                    "synthetic_seconds": 0.0,
+                },
+            )
+            row["recordings"] += 1
+            row["seconds"] = round(row["seconds"] + one.seconds, 3)
+            row["synthetic_seconds"] = round(times * row["seconds"], 3)
+    return list(rows.values())
+
+
+def _warnings(card: Mapping[str, Any], batches: list[Batch]) -> list[str]:
+    """What a user should know of the set, a line each."""
+    lines = []
+    if pairs := card["without_style"]:
+        listed = ", ".join(f"{name} ({task})" for name, task in pairs[:5])
+        more = f" and {len(pairs) - 5} more" if len(pairs) > 5 else ""
+        lines.append(f"not augmented, no valid segment is as long as a window: {listed}{more}")
+    for batch in batches:
+        own = batch.generator.screens[batch.generator.task or ""]
+        if not all(one.screen.is_comparable_with(own) for one in batch.originals):
+            lines.append(OTHER_ANGLE.format(done="generated"))
+            break
+    return lines
+
+
+def _generate(
+    batches: list[Batch], work: Path, labeller: Labeller | None, progress: Progress
+) -> None:
+    """Store the windows of every batch, and their labels; those there stay."""
+    done = 0
+    for number, batch in enumerate(batches):
+        each, so_far = batch.windows_each, after(done, progress)
+
+        def counted(windows: float, each: int = each, so_far: Progress = so_far) -> None:
+            so_far(windows * each)
+
+        folder = _folder(work, number)
+        store_pieces(folder, batch.generator, batch.n, batch.seed, counted, labeller)
+        done += batch.n * each
+
+
+def _folder(work: Path, number: int) -> Path:
+    return work / f"{number:06d}"
+
+
+def _synthetic(
+    augmenter: Augmenter, study: Study, batches: list[Batch], work: Path, has_labels: bool
+) -> Iterator[Labelled]:
+    """Synthetic recordings with their events, by participant, copy and task."""
+    place = {
+        one: (b, k) for b, batch in enumerate(batches) for k, one in enumerate(batch.originals)
+    }
+    by_participant: dict[str, dict[str, list[Original]]] = {}
+    for one in study.originals:
+        if one in place:
+            by_participant.setdefault(one.participant, {}).setdefault(one.task, []).append(one)
+    for tasks in by_participant.values():
+        for copy in range(augmenter.config.times):
+            for one in (one for originals in tasks.values() for one in originals):
+                b, k = place[one]
+                batch, number = batches[b], copy * len(batches[b].originals) + k
+                where = (_folder(work, b), batch.generator.batch_size, batch.n, number)
+                gaze, grid_px = stored_window(*where), study.windows.grid_px
+                if has_labels:
+                    labels = stored_labels(*where)
+                    made = augmenter.recording(batch, number, gaze, grid_px, labels)
+                    yield with_events(made, has_labels)
+                else:
+                    made = augmenter.recording(batch, number, gaze, grid_px)
+                    gaze_px = made.gaze_px["cyclopean"]
+                    yield made, detect_events(gaze_px, made.time_ms, one.screen)
+
+
+def readme_of_augmented(card: Mapping[str, Any]) -> str:
+    """The card in words."""
+    rows, model, times = card["participants"], card["model"], card["times"]
+    names = list(dict.fromkeys(row["participant"] for row in rows))
+    seconds = sum(row["synthetic_seconds"] for row in rows)
+    other = [f"{own} as {taken}" for own, taken in card["tasks"].items() if own != taken]
+    taken = f"- tasks taken for another of the model: {', '.join(other)}\n" if other else ""
+    held_out = ", ".join(card["split"]["held_out"]) or "nobody"
+    lost = "blinks and losses, drawn too" if "losses" in card else "none"
+    labels = f"of every sample; {card['labels']['by']}" if "labels" in card else "none"
+    cells = ("participant", "task", "recordings", "seconds", "style_seconds")
+    table = "\n".join(
+        f"| {' | '.join(str(row[cell]) for cell in cells)} | {row['synthetic'][0]} to "
+        f"{row['synthetic'][-1]} | {row['synthetic_seconds']:g} |"
+        for row in rows
+    )
+    return f"""# Synthetic gaze in the style of {len(names)} participants
+
+Synthetic recordings for each recording of {len(names)} participants: **{times}**, in all
+{seconds:g} s. No participant was recorded: a diffusion model generated them, with the
+summary statistics of each participant. Do not analyse or publish them as recordings. Gaze in the
+style of a participant is personal data if the recordings are.
+
+Add them to the recordings of these participants to train something, and test it on recordings of
+held-out participants alone.
+
+| participant | task | recordings | seconds | of them for the style | synthetic | seconds |
+|---|---|---:|---:|---:|---|---:|
+{table}
+
+- held out, not augmented: {held_out}
+{taken}- losses: {lost}
+- event labels: {labels}
+- model: recipe `{model["recipe"]}`, {model["weights"]} weights, sha256 `{model["weights_sha256"]}`
+- seed {card["seed"]}
+- written by gazediffusion {card["gazediffusion_version"]} as {card["format_written"]}
+"""

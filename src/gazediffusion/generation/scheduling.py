@@ -18,7 +18,7 @@ from typing import TypeVar
 import numpy as np
 import torch
 
-from gazediffusion.geometry import Floats
+from gazediffusion.screen import Floats
 
 Span = tuple[int, int]  # windows first, stop
 Progress = Callable[[float], None]

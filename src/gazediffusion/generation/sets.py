@@ -19,8 +19,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.data.export.card import CARD_KEY, read_card, readme_of, screen_fields
-from gazediffusion.data.export.windows import (
+from gazediffusion import __version__
+from gazediffusion.data.resampling import windows_at
+from gazediffusion.data.track_loss import LossModel
+from gazediffusion.data.windows import Windows
+from gazediffusion.data.writers.card import CARD_KEY, read_card, readme_of, screen_fields
+from gazediffusion.data.writers.sets import (
     FORMATS,
     format_of,
     projected,
@@ -28,15 +32,11 @@ from gazediffusion.data.export.windows import (
     require_free_set,
     write_windows,
 )
-from gazediffusion.data.resampling import windows_at
-from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError, shown
 from gazediffusion.generation.labelling import Labeller, Labels, with_lost_labels
-from gazediffusion.generation.losses import LossModel
 from gazediffusion.generation.scheduling import spans_of
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 from gazediffusion.storage import require_writable, work_place, written_whole
-from gazediffusion.version import __version__
 
 __all__ = [
     "CARD_KEY",

@@ -19,15 +19,7 @@ from numpy.typing import NDArray
 
 from gazediffusion.data.windows import Windows
 from gazediffusion.plotting.gaze import gallery
-from gazediffusion.plotting.style import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    house_style,
-    save_figure,
-)
+from gazediffusion.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE, house_style, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

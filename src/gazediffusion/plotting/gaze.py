@@ -10,21 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.cleaning import clean
+from gazediffusion.data.preparing import clean_segments
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.resampling import read_clock
-from gazediffusion.data.segments import clean_segments
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
-from gazediffusion.plotting.style import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    house_style,
-    save_figure,
-)
+from gazediffusion.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE, house_style, save_figure
+from gazediffusion.screen import Screen
 from gazediffusion.settings import PrepareConfig
 from gazediffusion.storage import require_free
 
@@ -171,7 +163,7 @@ def plot_recording(
     'participant 01, free_viewing, trial 0'
     """
     require_free(path, overwrite)
-    from gazediffusion.data.reading import sources_of  # windows are drawn without polars
+    from gazediffusion.data.reading import sources_of
 
     for source in sources_of(recordings):
         for one in source.read():

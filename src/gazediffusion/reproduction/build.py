@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 import torch
 
+from gazediffusion import __version__
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
 from gazediffusion.errors import GazeError, StoppedError, suggestion
@@ -35,10 +36,9 @@ from gazediffusion.evaluation.reading import bottleneck_features
 from gazediffusion.evaluation.result import plain_values
 from gazediffusion.evaluation.sets import GazeSet
 from gazediffusion.generation.baselines import SMOOTHING_CELLS, fit_baseline
-from gazediffusion.generation.generator import DiffusionGenerator
-from gazediffusion.generation.qualities import default_batch_size
-from gazediffusion.models.checkpoint import Run, WeightsName, load_run, read_config, read_metrics
-from gazediffusion.models.unet import n_parameters
+from gazediffusion.generation.sampler import DiffusionGenerator, default_batch_size
+from gazediffusion.network.checkpoint import Run, WeightsName, load_run, read_config, read_metrics
+from gazediffusion.network.unet import n_parameters
 from gazediffusion.reproduction.claims import evaluate_claims
 from gazediffusion.reproduction.page import FIGURES, render
 from gazediffusion.reproduction.plan import BASELINES, PAPER, TINY, Artefacts, Plan, Required
@@ -54,8 +54,7 @@ from gazediffusion.reproduction.tables import (
 from gazediffusion.settings import EvaluationConfig
 from gazediffusion.storage import is_remote, read_json, working_copy, write_json, written_whole
 from gazediffusion.training import calibration
-from gazediffusion.training.loop import train_epochs
-from gazediffusion.version import __version__
+from gazediffusion.training.training import train_epochs
 
 if TYPE_CHECKING:
     from gazediffusion.data.reading import Recordings
@@ -168,7 +167,7 @@ def reproduce(
 
 
 def _write_results(made: Artefacts, names: Sequence[str], output: Path) -> Path:
-    from gazediffusion.reproduction.figures import draw_figures  # it simulates a recording
+    from gazediffusion.reproduction.figures import draw_figures
 
     results = make_results(made, names)
     shown = {name for name, (place, _) in FIGURES.items() if place in ("data", *names)}

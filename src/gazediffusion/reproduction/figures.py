@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from gazediffusion.data.simulation import simulate
 from gazediffusion.evaluation.quantities import DIRECTIONS, FEATURES, VELOCITY
-from gazediffusion.geometry import Screen
-from gazediffusion.models.recipes import Recipe
-from gazediffusion.models.unet import n_parameters
+from gazediffusion.network.recipes import Recipe
+from gazediffusion.network.unet import n_parameters
 from gazediffusion.plotting import evaluation as plots
 from gazediffusion.plotting import gaze as gaze_plots
 from gazediffusion.plotting import style
@@ -39,6 +38,7 @@ from gazediffusion.reproduction.tables import (
     over,
     read_data,
 )
+from gazediffusion.screen import Screen
 from gazediffusion.settings import PrepareConfig, SimulationConfig
 
 if TYPE_CHECKING:

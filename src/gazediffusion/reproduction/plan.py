@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from gazediffusion.diffusion.ddpm import Objective
 from gazediffusion.errors import GazeError
-from gazediffusion.models.checkpoint import WeightsName
-from gazediffusion.models.recipes import JOINT, POSITION, RECIPES, VELOCITY, Recipe
-from gazediffusion.models.unet import UNetConfig
+from gazediffusion.network.checkpoint import WeightsName
+from gazediffusion.network.recipes import JOINT, POSITION, RECIPES, VELOCITY, Recipe
+from gazediffusion.network.unet import UNetConfig
 from gazediffusion.training.calibration import WINDOWS
 
 BASELINES = ("kinematic-markov", "positional-markov", "uniform", "gaussian")

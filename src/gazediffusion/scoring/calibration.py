@@ -20,20 +20,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gazediffusion import __version__
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.models.checkpoint import Run
-from gazediffusion.models.pretrained import SCORES
-from gazediffusion.scoring.scorer import (
-    CONTRASTS,
-    Floats,
-    Progress,
-    RawScores,
-    Scorer,
-)
+from gazediffusion.network.checkpoint import Run
+from gazediffusion.network.pretrained import SCORES
+from gazediffusion.scoring.scorer import CONTRASTS, Floats, Progress, RawScores, Scorer
 from gazediffusion.settings import Scoring
 from gazediffusion.storage import read_json, write_json
-from gazediffusion.version import __version__
 
 FORMAT = "gazediffusion-scores"
 ALL_TASKS, NO_TASK = "all tasks", "no task"

@@ -23,14 +23,13 @@ from torch.nn import functional
 
 from gazediffusion.conditioning import Condition
 from gazediffusion.data.windows import CLIP, Windows
-from gazediffusion.diffusion.denoising import denoising_errors
-from gazediffusion.diffusion.flow import Flow
+from gazediffusion.diffusion.likelihood import Flow, denoising_errors
 from gazediffusion.diffusion.solvers import CleanEstimate
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.qualities import default_batch_size
-from gazediffusion.geometry import Screen
-from gazediffusion.models.checkpoint import Run
-from gazediffusion.models.representations import Joint
+from gazediffusion.generation.sampler import default_batch_size
+from gazediffusion.network.checkpoint import Run
+from gazediffusion.network.representations import Joint
+from gazediffusion.screen import Screen
 from gazediffusion.seeds import seed_for
 from gazediffusion.settings import Scoring
 

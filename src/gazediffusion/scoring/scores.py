@@ -11,18 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gazediffusion import __version__
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.models.checkpoint import Run
+from gazediffusion.network.checkpoint import Run
 from gazediffusion.scoring.calibration import Calibration
-from gazediffusion.scoring.scorer import (
-    CONTRASTS,
-    Floats,
-    RawScores,
-)
+from gazediffusion.scoring.scorer import CONTRASTS, Floats, RawScores
 from gazediffusion.settings import Scoring
 from gazediffusion.storage import ending_of, require_free, write_json, written_whole
-from gazediffusion.version import __version__
 
 if TYPE_CHECKING:
     import polars as pl

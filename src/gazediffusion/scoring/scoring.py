@@ -13,13 +13,9 @@ from gazediffusion.data.recordings import Recording
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.model import Model, load
-from gazediffusion.models.pretrained import SCORES, pretrained_folder
+from gazediffusion.network.pretrained import SCORES, pretrained_folder
 from gazediffusion.scoring.calibration import MOST_WINDOWS, Calibration, n_to_score
-from gazediffusion.scoring.scorer import (
-    Floats,
-    Progress,
-    Scorer,
-)
+from gazediffusion.scoring.scorer import Floats, Progress, Scorer
 from gazediffusion.scoring.scores import PICTURES, Coverage, Scores, require_scores_path, tabulated
 from gazediffusion.settings import CleaningConfig, Scoring
 from gazediffusion.storage import require_free, upload_changes

@@ -20,14 +20,12 @@ import torch
 from torch import Tensor
 
 from gazediffusion.conditioning import Conditioning
-from gazediffusion.conditioning.course import Course
-from gazediffusion.conditioning.targets import response_gain
+from gazediffusion.conditioning.course import Course, response_gain
 from gazediffusion.errors import GazeError, StoppedError, shown
-from gazediffusion.generation.constraints import Constraints
-from gazediffusion.generation.generator import DiffusionGenerator
-from gazediffusion.generation.qualities import SamplerName
-from gazediffusion.models.checkpoint import Run, RunConfig, load_run, write_config
-from gazediffusion.models.tensors import load_tensors, save_tensors
+from gazediffusion.generation.long_gaze import Constraints
+from gazediffusion.generation.sampler import DiffusionGenerator, SamplerName
+from gazediffusion.network.checkpoint import Run, RunConfig, load_run, write_config
+from gazediffusion.network.tensors import load_tensors, save_tensors
 
 WINDOWS = 128  # of each task and round
 ROUNDS = 4

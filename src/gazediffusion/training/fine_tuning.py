@@ -13,8 +13,8 @@ from torch import Tensor
 
 from gazediffusion.conditioning import Conditioning
 from gazediffusion.errors import GazeError
-from gazediffusion.models.checkpoint import Run, RunConfig
-from gazediffusion.models.low_rank import CHANGE, COLUMNS
+from gazediffusion.network.checkpoint import Run, RunConfig
+from gazediffusion.network.distilled import CHANGE, COLUMNS
 
 _CONDITION = "condition.0.weight"  # (embedding, condition width)
 _STEM, _HEAD, _HEAD_BIAS = "stem.weight", "head.2.weight", "head.2.bias"

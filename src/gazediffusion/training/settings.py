@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypedDict
 
-from gazediffusion.training.loop import Epoch
+from gazediffusion.training.training import Epoch
 
 
 class TrainingSettings(TypedDict, total=False):

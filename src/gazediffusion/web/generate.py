@@ -61,8 +61,8 @@ from gazediffusion.web.uploads import Upload, require_all_bounds
 from gazediffusion.web.worker import PREFIX, Report, TooLargeError
 
 if TYPE_CHECKING:
-    from gazediffusion.data.export import Event
-    from gazediffusion.generation.generator import DiffusionGenerator
+    from gazediffusion.data.writers import Event
+    from gazediffusion.generation.sampler import DiffusionGenerator
     from gazediffusion.generation.sets import Sampling
 
 routes = APIRouter()
@@ -338,7 +338,7 @@ class _Share:
         """The gaze of the next windows of each."""
         import torch
 
-        from gazediffusion.generation.generator import in_one_batch
+        from gazediffusion.generation.sampler import in_one_batch
 
         most = max(self.generator.batch_size, torch.get_num_threads())
         each = -(-most // len(shares))

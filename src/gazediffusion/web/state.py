@@ -28,7 +28,7 @@ from gazediffusion.web.uploads import MAX_EXPANSION, Upload
 from gazediffusion.web.worker import PREFIX, Report, Worker
 
 if TYPE_CHECKING:
-    from gazediffusion.models.listing import ModelDescription
+    from gazediffusion.network.pretrained import ModelDescription
 
 QUALITIES = ("default", "best")
 _READING = ("gazediffusion.web.compare", "polars", "pyarrow.parquet", "scipy.signal")

@@ -144,7 +144,7 @@ def _chunks(stream: BinaryIO) -> Iterator[bytes]:
 def _require_gzip(path: Path, max_bytes: int) -> None:
     try:
         with gzip.open(path) as stream:
-            _require_text(path, _chunks(cast(BinaryIO, stream)), max_bytes)
+            _require_text(path, _chunks(cast("BinaryIO", stream)), max_bytes)
     except (OSError, EOFError, zlib.error):
         return
 

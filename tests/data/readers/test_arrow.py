@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from pyarrow import feather
 
-from gazediffusion.data.readers import text
+from gazediffusion.data.readers import tables
 from gazediffusion.data.reading import read
 from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 
 from .test_table import damage, edits
 
@@ -97,7 +97,7 @@ def test_positions_in_lists_are_degrees(tmp_path: Path) -> None:
 
 
 def test_a_wide_arrow_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "_MAX_COLUMNS", 3)
+    monkeypatch.setattr(tables, "_MAX_COLUMNS", 3)
     FRAME.write_ipc(tmp_path / "a.feather")
     with pytest.raises(GazeError, match="4 columns; a table may have 3"):
         list(read(tmp_path / "a.feather"))

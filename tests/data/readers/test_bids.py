@@ -15,7 +15,7 @@ from gazediffusion.data.readers import bids, read_recordings
 from gazediffusion.data.readers.options import ReadOptions
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 from tests.data.readers.test_table import damage, edits, fuzz
 
 SCREEN = Screen(1280, 720, 40.0, 22.5, 45.0)

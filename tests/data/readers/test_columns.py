@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from gazediffusion.data.readers import columns
+from gazediffusion.data.readers import paper
 from gazediffusion.data.readers.options import ReadOptions
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 from tests.data.readers.damage import damaged_lines
 
 # The first rows of a public file of the dataset.
@@ -33,11 +33,11 @@ def samples(n: int = 30, n_columns: int = 10, start: float = 688355663) -> NDArr
 
 
 def read(path: Path, options: ReadOptions | None = None) -> list[Recording]:
-    return list(columns.read(path, options or ReadOptions()))
+    return list(paper.read(path, options or ReadOptions()))
 
 
 def matches(path: Path) -> bool:
-    return columns.matches(path, path.read_bytes()[: 1 << 16], ReadOptions())
+    return paper.matches(path, path.read_bytes()[: 1 << 16], ReadOptions())
 
 
 def written(path: Path, text: str) -> Path:
@@ -231,7 +231,7 @@ def test_a_long_transposed_file_is_known_although_its_head_ends_within_a_line(
 def test_other_endings_and_missing_files_are_not_taken(tmp_path: Path) -> None:
     assert not matches(written(tmp_path / "a.json", SEEN))
     long_line = b"1.5 " * 50
-    assert not columns.matches(tmp_path / "none.txt", long_line, ReadOptions())
+    assert not paper.matches(tmp_path / "none.txt", long_line, ReadOptions())
 
 
 @pytest.mark.slow
@@ -261,7 +261,7 @@ def test_a_damaged_file_is_read_or_refused_with_a_gaze_error(content: bytes) -> 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.txt"
         path.write_bytes(content)
-        columns.matches(path, content, ReadOptions())
+        paper.matches(path, content, ReadOptions())
         with contextlib.suppress(GazeError):
             recordings = read(path)
             assert recordings

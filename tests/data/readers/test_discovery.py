@@ -11,7 +11,7 @@ import pytest
 from gazediffusion import storage
 from gazediffusion.data.readers import FORMATS, ReadOptions, find_sources, read_recordings
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 
 TABLE = "t_ms,x_px,y_px\n0,1,2\n4,2,3\n"
 

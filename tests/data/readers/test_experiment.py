@@ -8,7 +8,7 @@ import pytest
 
 from gazediffusion.data.reading import read
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 
 pm = pytest.importorskip("pymovements")
 

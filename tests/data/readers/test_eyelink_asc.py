@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from gazediffusion.data.readers import eyelink_asc
+from gazediffusion.data.readers import eyelink
 from gazediffusion.data.readers.options import ReadOptions
 from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 from tests.data.readers.damage import damaged_lines
 
 LETTERS = {"left": "L", "right": "R"}
@@ -83,7 +83,7 @@ def asc(path: Path, *blocks: str, header: str = HEADER) -> Path:
 
 
 def read(path: Path, options: ReadOptions | None = None) -> list[Recording]:
-    return list(eyelink_asc.read(path, options or ReadOptions()))
+    return list(eyelink.read(path, options or ReadOptions()))
 
 
 def right_block(n: int = 20, start: int = 1000, **changes: object) -> str:
@@ -399,7 +399,7 @@ def test_a_missing_file_is_a_gaze_error(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_is_known_by_its_content(name: str, head: str, expected: bool) -> None:
-    assert eyelink_asc.matches(Path(name), head.encode(), ReadOptions()) is expected
+    assert eyelink.matches(Path(name), head.encode(), ReadOptions()) is expected
 
 
 VALID = (
@@ -427,7 +427,7 @@ def test_a_damaged_file_is_read_or_refused_with_a_gaze_error(content: bytes) -> 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.asc"
         path.write_bytes(content)
-        eyelink_asc.matches(path, content, ReadOptions())
+        eyelink.matches(path, content, ReadOptions())
         with contextlib.suppress(GazeError):
             recordings = read(path)
             assert recordings

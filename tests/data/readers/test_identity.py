@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gazediffusion.data.readers import find_sources
-from gazediffusion.data.readers.identity import (
+from gazediffusion.data.readers.options import (
     BY_BIDS,
     BY_FOLDER,
     BY_PATTERN,

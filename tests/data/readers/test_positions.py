@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from gazediffusion.data.readers.naming import POSITIONS, meaning
-from gazediffusion.data.readers.positions import read_positions
-from gazediffusion.data.scanpaths import read_scanpaths
-from gazediffusion.data.targets import read_targets
+from gazediffusion.data.readers.columns import POSITIONS, meaning
+from gazediffusion.data.scanpaths import read_positions, read_scanpaths, read_targets
 from gazediffusion.errors import GazeError
 from tests.conftest import SCREEN
 from tests.data.readers.test_table import damage, edits, fuzz

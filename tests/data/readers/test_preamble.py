@@ -2,12 +2,7 @@ from __future__ import annotations
 
 import re
 
-from gazediffusion.data.readers.preamble import (
-    numbers_in,
-    numbers_stated,
-    stated,
-    without_preamble,
-)
+from gazediffusion.data.readers.tobii import numbers_in, numbers_stated, stated, without_preamble
 
 TEXT = "## Subject:\tP01\n## Operating System :\t6.1\n##\n\nSize: 1280 x 1024\nTime\tx\n1\t2\n"
 

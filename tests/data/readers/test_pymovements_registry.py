@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from gazediffusion.data.readers import Reader, find_sources, pymovements_registry
+from gazediffusion.data.readers import Reader, find_sources, pymovements
 from gazediffusion.data.readers.options import ReadOptions
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 from tests.data.readers.test_table import damage, edits, fuzz
 
 GAZEBASE_SCREEN = Screen(1680, 1050, 47.4, 29.7, 55)
@@ -74,12 +74,12 @@ def test_a_reader_matches_only_its_own_file(tmp_path: Path) -> None:
 
 def test_unknown_dataset_is_corrected() -> None:
     with pytest.raises(GazeError, match=r"'GazeBas'.*did you mean 'GazeBase'"):
-        pymovements_registry.find("GazeBas", ReadOptions())
+        pymovements.find("GazeBas", ReadOptions())
 
 
 def test_a_dataset_without_samples_is_refused(tmp_path: Path) -> None:
     with pytest.raises(GazeError, match="no gaze samples"):
-        pymovements_registry.find("MECOL1W1", ReadOptions(data_dir=tmp_path))
+        pymovements.find("MECOL1W1", ReadOptions(data_dir=tmp_path))
 
 
 @fuzz
@@ -88,7 +88,7 @@ def test_damaged_gaze_file_is_read_or_refused(
     tmp_path: Path, changes: list[tuple[float, str, bytes]]
 ) -> None:
     path = gazebase_file(tmp_path)
-    ((_, reader),) = pymovements_registry.find("GazeBase", ReadOptions(data_dir=tmp_path))
+    ((_, reader),) = pymovements.find("GazeBase", ReadOptions(data_dir=tmp_path))
     path.write_bytes(damage(GAZEBASE.encode(), changes))
     with contextlib.suppress(GazeError):
         list(reader.read(path, ReadOptions()))  # type: ignore[attr-defined]

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gazediffusion.data.readers import table
+from gazediffusion.data.readers import samples
 from gazediffusion.data.readers.options import ReadOptions
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 
 FULL_SCREEN = Screen(1280, 720, 40.0, 22.5, 45.0)
 
@@ -26,7 +26,7 @@ def write(folder: Path, text: str, name: str = "recordings.csv", encoding: str =
 
 
 def read_all(path: Path, **options: object) -> list[Recording]:
-    return list(table.read(path, ReadOptions(**options)))  # type: ignore[arg-type]
+    return list(samples.read(path, ReadOptions(**options)))  # type: ignore[arg-type]
 
 
 def read_one(path: Path, **options: object) -> Recording:
@@ -35,7 +35,7 @@ def read_one(path: Path, **options: object) -> Recording:
 
 
 def is_matched(path: Path, **options: object) -> bool:
-    return table.matches(path, path.read_bytes()[: 1 << 16], ReadOptions(**options))  # type: ignore[arg-type]
+    return samples.matches(path, path.read_bytes()[: 1 << 16], ReadOptions(**options))  # type: ignore[arg-type]
 
 
 def long_frame() -> pl.DataFrame:
@@ -538,7 +538,7 @@ def test_the_users_pattern_overrides_the_columns(tmp_path: Path) -> None:
     by_columns = {recording.participant for recording in read_all(path)}
     options = ReadOptions(participant_pattern=r"(?P<participant>[a-z]+)_dots")
     assert "anna" not in by_columns
-    read = list(table.read(path, options))
+    read = list(samples.read(path, options))
     assert {recording.participant for recording in read} == {"anna"}
     assert {recording.task for recording in read} == {r.task for r in read_all(path)}
 

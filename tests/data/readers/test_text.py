@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gazediffusion.data.readers import text
-from gazediffusion.data.readers.tabular import Table, open_table, parse_text
-from gazediffusion.data.readers.text import blocks_of, header_of
+from gazediffusion.data.readers import tables
+from gazediffusion.data.readers.tables import Table, blocks_of, header_of, open_table, parse_text
 from gazediffusion.errors import GazeError
 
 PATH = Path("a.csv")
@@ -99,8 +98,8 @@ def test_a_table_of_very_many_columns_is_refused_at_once(tmp_path: Path) -> None
 
 
 def test_a_row_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "_MAX_ROW_BYTES", 1000)
-    monkeypatch.setattr(text, "_BLOCK_BYTES", 100)
+    monkeypatch.setattr(tables, "_MAX_ROW_BYTES", 1000)
+    monkeypatch.setattr(tables, "_BLOCK_BYTES", 100)
     path = written(tmp_path, 't,x,y\n0,1,"2' + "\n0,1,2" * 500)
     with pytest.raises(GazeError, match=r"longer.*quote may not be closed"):
         list(blocks_of(path))
@@ -120,7 +119,7 @@ def test_blocks_of_any_size_hold_whole_rows_and_all_text(
     path = tmp_path_factory.mktemp("blocks") / "a.csv"
     path.write_bytes(stream.getvalue().encode(encoding))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text, "_BLOCK_BYTES", size)
+        patch.setattr(tables, "_BLOCK_BYTES", size)
         blocks = [block.decode() for block in blocks_of(path)]
     whole = stream.getvalue().replace("\r\n", "\n").replace("\r", "\n")
     assert "".join(blocks) == whole
@@ -132,7 +131,7 @@ def test_blocks_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     content = "\n".join(["participant,t,x,y", *rows[:50], "# pause", "", *rows[50:]])
     path = written(tmp_path, content)
     expected = open_table(path).samples(["t", "x"], ["y"], ["participant"])
-    monkeypatch.setattr(text, "_BLOCK_BYTES", 64)
+    monkeypatch.setattr(tables, "_BLOCK_BYTES", 64)
     found = open_table(path).samples(["t", "x"], ["y"], ["participant"])
     for one in (expected, found):
         whole = one.stretches.group_by("identity", maintain_order=True).agg(pl.col("len").sum())

@@ -11,7 +11,7 @@ from gazediffusion.data.readers import tobii
 from gazediffusion.data.readers.options import ReadOptions
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 from tests.data.readers.test_table import damage, edits, fuzz
 
 HEADER = [

@@ -11,15 +11,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gazediffusion.data.export import FORMATS, Event
-from gazediffusion.data.simulation import (
-    Simulated,
-    draw_participant,
-    simulate,
-    write_simulation,
-)
+from gazediffusion.data.simulation import Simulated, draw_participant, simulate, write_simulation
+from gazediffusion.data.writers import FORMATS, Event
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 from gazediffusion.settings import SimulationConfig
 
 CONFIG = SimulationConfig(n_participants=8, minutes=1.0, trial_seconds=20.0, seed=7)

@@ -16,19 +16,17 @@ from typing import Any, Protocol, cast
 
 from gazediffusion.data.readers import (
     bids,
-    columns,
-    eyelink_asc,
+    eyelink,
     gazebase,
     gazepoint,
+    paper,
     pupil_labs,
-    pymovements_registry,
+    pymovements,
+    samples,
     smi,
-    table,
     tobii,
 )
-from gazediffusion.data.readers.foreign import conversion_needed
-from gazediffusion.data.readers.identity import identities_by_folder
-from gazediffusion.data.readers.options import ReadOptions
+from gazediffusion.data.readers.options import ReadOptions, identities_by_folder
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.plugins import Plugin, find_plugins
@@ -41,6 +39,37 @@ from gazediffusion.storage import (
     sha256_of,
     unpacked,
 )
+
+_EXPORT = "export the samples as text (.csv or .tsv) and read that"
+_TOBII = "export it from Tobii Pro Lab (Data Export, tsv) and read that"
+_KNOWN = {
+    ".edf": (
+        "an EyeLink file",
+        "convert it with SR Research's edf2asc (edf2asc {name}) and read {stem}.asc",
+    ),
+    ".idf": (
+        "an SMI file",
+        "convert it with SMI's IDF Converter and read '{stem} Samples.txt'",
+    ),
+    ".tobii": ("a Tobii recording", _TOBII),
+    ".ttgp": ("a Tobii recording", _TOBII),
+    ".mat": ("a MATLAB file", _EXPORT),
+    ".xls": ("an Excel file", _EXPORT),
+    ".xlsx": ("an Excel file", _EXPORT),
+    ".h5": ("an HDF5 file", _EXPORT),
+    ".hdf5": ("an HDF5 file", _EXPORT),
+}
+
+
+def conversion_needed(path: Path) -> GazeError | None:
+    """What is said of a file that must be converted first; None for any other."""
+    known = _KNOWN.get(path.suffix.lower())
+    if known is None:
+        return None
+    kind, remedy = known
+    remedy = remedy.format(name=path.name, stem=path.stem)
+    return GazeError(f"this is {kind}, which is not read", path=path, remedy=remedy)
+
 
 __all__ = ["FORMATS", "ReadOptions", "Source", "find_sources", "formats", "read_recordings"]
 
@@ -64,7 +93,7 @@ class Reader(Protocol):
 # Asked in this order: the most particular first, any table last.
 _READERS = cast(
     "tuple[Reader, ...]",
-    (bids, eyelink_asc, tobii, smi, gazepoint, pupil_labs, gazebase, columns, table),
+    (bids, eyelink, tobii, smi, gazepoint, pupil_labs, gazebase, paper, samples),
 )
 FORMATS: dict[str, Reader] = {reader.NAME: reader for reader in _READERS}
 
@@ -168,7 +197,7 @@ def _expand(given: str, options: ReadOptions, format: str) -> Iterator[tuple[Pat
     """The files that one argument names, with their readers."""
     path = Path(given)
     if given.startswith("pymovements:"):
-        found = pymovements_registry.find(given.removeprefix("pymovements:"), options)
+        found = pymovements.find(given.removeprefix("pymovements:"), options)
         yield from cast("list[tuple[Path, Reader]]", found)
     elif is_remote(given):
         for copy in fetched_matches(given, _beside):
@@ -204,7 +233,7 @@ def _detect(path: Path, options: ReadOptions, format: str) -> Reader | None:
     known = formats()
     readers = list(known.values()) if format == "auto" else [known[format]]
     if format == "auto" and any(word[0] in "xy" for word in options.columns):
-        readers = [FORMATS[table.NAME], *readers]  # the user knows where the gaze is
+        readers = [FORMATS[samples.NAME], *readers]  # the user knows where the gaze is
     name = unpacked(path)
     return next((reader for reader in readers if reader.matches(name, head, options)), None)
 
@@ -219,8 +248,8 @@ def _reader_for(path: Path, options: ReadOptions, format: str) -> Reader:
     if format != "auto":
         return formats()[format]
     reader = _detect(path, options, format)
-    if reader is None and table.is_table(unpacked(path)):
-        return FORMATS[table.NAME]
+    if reader is None and samples.is_table(unpacked(path)):
+        return FORMATS[samples.NAME]
     if reader is None and (needed := conversion_needed(path)):
         raise needed
     if reader is None:
@@ -247,7 +276,7 @@ def _no_recordings(folder: Path, files: Sequence[Path]) -> GazeError:
     """What a folder without recordings has instead, and what to try."""
     endings = Counter(unpacked(file).suffix.lower() or "without ending" for file in files)
     found = ", ".join(f"{n} {ending}" for ending, n in endings.most_common(10)) or "no files"
-    tables = [file for file in files if table.is_table(unpacked(file))]
+    tables = [file for file in files if samples.is_table(unpacked(file))]
     remedy = f"formats read are {', '.join(formats())}"
     if tables:
         remedy = f"to see what a table lacks: gazediffusion inspect '{tables[0]}'; {remedy}"

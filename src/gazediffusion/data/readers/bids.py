@@ -20,11 +20,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from gazediffusion.data.readers.labels import event_classes, event_names
-from gazediffusion.data.readers.naming import MS_PER, Column, Columns, unit_in
+from gazediffusion.data.readers.columns import (
+    MS_PER,
+    Column,
+    Columns,
+    event_classes,
+    event_names,
+    unit_in,
+)
 from gazediffusion.data.readers.options import ReadOptions, presented_on, read_sidecar
 from gazediffusion.data.readers.samples import recordings
-from gazediffusion.data.readers.tabular import Table, open_table
+from gazediffusion.data.readers.tables import Table, open_table
 from gazediffusion.data.recordings import EVENT_CLASSES, SAMPLE_LABELS, Eye, Recording
 from gazediffusion.errors import GazeError
 from gazediffusion.storage import unpacked

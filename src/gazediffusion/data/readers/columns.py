@@ -1,146 +1,306 @@
-"""Plain columns of numbers: the dataset the paper trains on (Mathema et al. 2026).
+"""Names of columns: which word of ours a column stands for, and the unit its name states.
 
-One text file per participant, delimited by spaces or tabs, without a header:
-`timestamp x_left y_left pupil_left x_right y_right pupil_right unused category_left
-category_right`, written upright (one line per sample) or transposed (one line per column).
-Seven columns are a monocular file; that layout (timestamp x y pupil unused category category) is
-inferred by dropping one eye's three columns, and its eye is called "right", the one the paper
-uses. Trials stand one after another and show only as jumps of the clock.
+`x_px`, `gaze x [px]`, `LeftX`, `Time [s]` and `subject_id` are all understood; what is not is
+named by the user's `columns`, which overrides everything.
 """
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from gazediffusion.data.readers.options import ReadOptions, identify, recording_facts
-from gazediffusion.data.readers.tabular import to_lines, to_numbers
-from gazediffusion.data.readers.text import blocks_of
-from gazediffusion.data.recordings import Eye, Recording, require_forward_time, split_at_jumps
-from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
-from gazediffusion.storage import decode_text, read_bytes
+from gazediffusion.data.readers.options import ReadOptions
+from gazediffusion.data.recordings import EVENT_CLASSES, Eye
+from gazediffusion.errors import GazeError, suggestion
+from gazediffusion.screen import Origin, Unit
 
-NAME = "columns"
+MS_PER = {"s": 1e3, "ms": 1.0, "us": 1e-3, "ns": 1e-6}
 
-# Number of columns -> eye -> the places of its x, y and category.
-_LAYOUTS: dict[int, dict[Eye, tuple[int, int, int]]] = {
-    10: {"left": (1, 2, 8), "right": (4, 5, 9)},
-    7: {"right": (1, 2, 6)},
-}
-_EXPECTED = (
-    "expected 10 (timestamp, x y pupil left, x y pupil right, unused, category left right) "
-    "or 7 (timestamp, x y pupil, unused, category category)"
+
+def _by_form(**forms: str) -> dict[str, str]:
+    """Each spelling -> our word for it."""
+    return {form: word for word, listed in forms.items() for form in listed.split()}
+
+
+_UNITS = _by_form(
+    px="px pix pixel pixels",
+    deg="deg dva degree degrees",
+    norm="norm normalized normalised",
+    s="s sec secs second seconds",
+    ms="ms msec msecs millisecond milliseconds",
+    us="us µs μs usec microsecond microseconds",
+    ns="ns nsec nanosecond nanoseconds",
 )
-# The files do not state their screen; this one is inferred from the gaze they hold.
-_SCREEN = Screen(1920, 1080)
+_GAZE_UNITS: tuple[Unit, ...] = ("px", "deg", "norm")
+_MOST_NAMES = 200
 
-_ENDINGS = {".txt", ".dat", ".csv", ".tsv"}
-_CELL = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|\.|nan", re.IGNORECASE)
-_N_LINES_TO_LOOK_AT = 5
-
-
-def matches(path: Path, head: bytes, options: ReadOptions) -> bool:
-    """Whether the file holds 7 or 10 columns of bare numbers, upright or transposed."""
-    if path.suffix.lower() not in _ENDINGS or b"\x00" in head:
-        return False
-    lines = head.removeprefix(b"\xef\xbb\xbf").splitlines()
-    rows = [line.split() for line in lines if _is_data(line)]
-    # The head may end within a line: the last one counts only where there is no other.
-    rows = rows[: min(max(1, len(rows) - 1), _N_LINES_TO_LOOK_AT)]
-    if not all(_CELL.fullmatch(cell) for row in rows for cell in row[:-1]):
-        return False
-    widths = {len(row) for row in rows}
-    if len(widths) == 1 and widths <= _LAYOUTS.keys():
-        return all(_CELL.fullmatch(row[-1]) for row in rows)
-    return len(rows) > 0 and min(widths) > max(_LAYOUTS) and _n_data_lines(path) in _LAYOUTS
-
-
-def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
-    """The trials in one file, in the file's order."""
-    values, place = _parse(path)
-    require_forward_time(values[0], path, lambda sample: place(sample, 0))
-    identity = identify(path, options)
-    screen, source = options.screen_of(path, None, _SCREEN)
-    layout = _LAYOUTS[len(values)]
-    whole = Recording(
-        participant=identity.participant,
-        task=identity.task,
-        trial=identity.trial,
-        time_ms=values[0],
-        gaze_px={eye: values[[x, y]].astype(np.float32) for eye, (x, y, _) in layout.items()},
-        is_blink={eye: _is_blink(values[category]) for eye, (_, _, category) in layout.items()},
-        path=path,
-        format=NAME,
-        screen=screen,
-        facts=recording_facts(identity, screen, source),
-    )
-    yield from split_at_jumps(whole)
-
-
-def _parse(path: Path) -> tuple[NDArray[np.float64], Callable[[int, int], str]]:
-    """All values (column, sample), and where in the file a (sample, column) stands."""
-    import polars as pl
-
-    lines = to_lines(decode_text(read_bytes(path), path))
-    lines = lines.filter(~pl.col("line").str.starts_with("MSG"))
-    if lines.is_empty():
-        raise GazeError("there are no samples in this file", path=path)
-    numbers = lines["number"].to_numpy()
-    widths = lines["line"].str.count_matches(" ", literal=True).to_numpy() + 1
-    width = int(widths[0])
-    # A few lines of 7 or 10 cells could be read both ways; only upright ones are ever real.
-    is_transposed = width not in _LAYOUTS and len(lines) in _LAYOUTS
-    if width not in _LAYOUTS and not is_transposed:
-        raise GazeError(f"{width} columns; {_EXPECTED}", path=path, place=f"line {numbers[0]}")
-    if (widths != width).any():
-        odd = int(np.argmax(widths != width))
-        raise GazeError(
-            f"{widths[odd]} columns, but {width} in line {numbers[0]}; {_EXPECTED}",
-            path=path,
-            place=f"line {numbers[odd]}",
-        )
-    if is_transposed:
-        rows = lines["line"].str.split(" ")
-        cells = pl.DataFrame({f"field_{i}": row for i, row in enumerate(rows)})
-    else:
-        cells = lines["line"].str.split_exact(" ", width - 1).struct.unnest()
-
-    def place(sample: int, column: int) -> str:
-        line, cell = (column, sample) if is_transposed else (sample, column)
-        return f"line {numbers[line]}, column {cell + 1}"
-
-    return to_numbers(cells, path, place), place
+_SIDED = {
+    form: f"{word}_{side}"
+    for word in ("x", "y", "blink")
+    for side in ("left", "right")
+    for form in (word + side, side + word, word + side[0], side[0] + word)
+}
+# LEYEX of Gazepoint: where the eye is before the tracker, not where it looks.
+_EYE_IN_SPACE = re.compile("[lr]eye[xyz]")
+_IDENTITY = _by_form(
+    participant="participant subject subj sub observer person reader",
+    task="task condition",
+    session="session ses",
+    run="run",
+    block="block",
+    stimulus="stimulus stim",
+    recording="recording",
+    trial="trial",
+)
+TRIAL_WORDS = ("session", "run", "block", "stimulus", "recording", "trial")
+# What a name may hold beside the word that counts, and the words that count then.
+Vocabulary = tuple[tuple[str, Mapping[str, str]], ...]
+_BESIDE_IDENTITY = r"(?:id|name|number|nr|no|num|index|idx|code)$"
+_VOCABULARY: Vocabulary = (
+    (
+        r"gaze|position|pos|points?|coordinates?|coords?|eye|por|^is|^in|flag$",
+        {"x": "x", "y": "y", "blink": "blink", "blinkid": "blink"} | _SIDED,
+    ),
+    (
+        r"gaze|recording|sample|device|eye|tracker",
+        dict.fromkeys(("t", "time", "timestamp", "ts"), "t"),
+    ),
+    (
+        r"hand|final|manual|expert|sample|type|class|\d$",
+        _by_form(label="label labels labeller labeler event events eventlabel eventlabels"),
+    ),
+    (_BESIDE_IDENTITY, _IDENTITY),
+)
+# Of tables whose rows are no samples but fixations, or places to which a target jumps.
+POSITIONS: Vocabulary = (
+    (
+        r"^current|fixation|fix|target|mean|gaze|position|pos|points?|coordinates?|coords?",
+        {"x": "x", "y": "y"},
+    ),
+    (
+        r"^current|fixation|fix|target|jump",
+        _by_form(
+            onset="t time timestamp onset onsettime start starttime tstart", duration="duration dur"
+        ),
+    ),
+    (
+        "^current",
+        _by_form(
+            order="order index idx rank number nr n fixation fix fixationindex fixindex "
+            "fixationnumber fixationid fixid",
+            scanpath="id name",
+        ),
+    ),
+    (_BESIDE_IDENTITY, _IDENTITY | {"scanpath": "scanpath", "image": "stimulus"}),
+)
+WORDS = ["x", "y", "t", "blink", "label", *dict.fromkeys([*_SIDED.values(), *_IDENTITY.values()])]
 
 
-def _is_blink(category: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Where the label is 0 (blink; 1 is fixation, 2 saccade), shape (time,).
+@dataclass(frozen=True)
+class Column:
+    """A column's name, and the unit that the name states."""
 
-    A label is held forward from the last event and starts at 0, so zeros before the first event
-    of the file are no blinks.
+    name: str
+    unit: str | None = None
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns hold what; times without a unit are measured by their step.
+
+    time: None where samples are evenly spaced and no column holds their times.
+    origin: of the gaze, where the format or the names state it.
+    label: columns that may hold event labels; their content tells.
     """
-    has_begun = np.logical_or.accumulate(category > 0)
-    is_blink: NDArray[np.bool_] = (category == 0) & has_begun
-    return is_blink
+
+    time: Column | None
+    gaze: Mapping[Eye, tuple[Column, Column]]
+    participant: str | None = None
+    task: str | None = None
+    trial: Sequence[str] = ()
+    blink: Mapping[Eye, str] = field(default_factory=dict)
+    origin: Origin | None = None
+    label: Sequence[str] = ()
+
+    @property
+    def unit(self) -> str | None:
+        """The unit of the gaze that the names state."""
+        return next(x.unit for x, _ in self.gaze.values())
+
+    @property
+    def numeric(self) -> list[str]:
+        """Names of the columns that must hold numbers, each once."""
+        pairs = [column.name for pair in self.gaze.values() for column in pair]
+        return list(dict.fromkeys([*([self.time.name] if self.time else []), *pairs]))
+
+    @property
+    def identity(self) -> list[str]:
+        """Names of the columns that tell recordings apart, each once."""
+        names = (self.participant, self.task, *self.trial)
+        return list(dict.fromkeys(name for name in names if name is not None))
 
 
-def _is_data(line: bytes) -> bool:
-    line = line.strip()
-    return line != b"" and not line.startswith(b"MSG")
+def find_columns(names: Sequence[str], options: ReadOptions, path: Path) -> Columns:
+    """Tell by the user's words, else by the names, which columns hold what."""
+    require_known_words(options)
+    if any("ellipse" in words_in(name) for name in names):
+        problem = "these are positions of the pupil in the image of an eye camera, not gaze"
+        raise GazeError(problem, path=path, remedy="read the export of gaze beside it")
+    found: dict[str, list[Column]] = {word: [] for word in WORDS}
+    for name in names:
+        word, unit = meaning(name)
+        if word is not None:
+            found[word].append(Column(name, unit))
+    for word, given in options.columns.items():
+        name = _named(given, names, path)
+        known = tuple(MS_PER) if word == "t" else _GAZE_UNITS
+        unit = meaning(name)[1]
+        found[word] = [Column(name, unit if unit in known else None)]
+    eyes: dict[Eye, str] = {"left": "_left", "right": "_right"}
+    if {"x", "y"} & options.columns.keys():
+        eyes = {}
+    pairs: dict[Eye, tuple[Column, Column] | None] = {
+        eye: pair_of(found[f"x{ending}"], found[f"y{ending}"], options.unit)
+        for eye, ending in eyes.items()
+    }
+    # The mean of both eyes jumps when one is lost, so it is read only where it is all there is.
+    if not any(pairs.values()):
+        pairs = {"cyclopean": pair_of(found["x"], found["y"], options.unit)}
+    gaze = {eye: pair for eye, pair in pairs.items() if pair is not None}
+    times = sorted(found["t"], key=lambda column: column.unit is None)
+    if not gaze or not (times or options.source_rate_hz):
+        lacking = "x and y columns" if not gaze else "time column"
+        remedy = "name them with `columns` x=...,y=...,t=... (names, or positions from 1)"
+        if gaze:
+            remedy += "; for evenly spaced samples give `source_rate_hz`"
+        raise GazeError(f"no {lacking} among {listed(names)}", path=path, remedy=remedy)
+
+    def first(word: str) -> str | None:
+        return next((column.name for column in found.get(word, [])), None)
+
+    blinks = {eye: first(f"blink_{eye}") or first("blink") for eye in gaze}
+    trials = [name for name in map(first, TRIAL_WORDS) if name is not None]
+    stated = {unit for pair in gaze.values() for unit in [pair[0].unit]}
+    is_up = stated == {"norm"} and all("pos" in words_in(x.name) for x, _ in gaze.values())
+    return Columns(
+        time=times[0] if times else None,
+        gaze=gaze,
+        participant=first("participant"),
+        task=first("task"),
+        trial=list(dict.fromkeys(trials)),
+        blink={eye: name for eye, name in blinks.items() if name is not None},
+        # Pupil Core's norm_pos counts from the bottom left.
+        origin="bottom-left" if is_up else None,
+        label=[column.name for column in found["label"]],
+    )
 
 
-def _n_data_lines(path: Path) -> int:
-    """How many lines hold data, counted no further than needed to rule the layouts out."""
-    n = 0
-    packed = path.with_name(f"{path.name}.gz")  # `matches` is given the name without it
-    with contextlib.suppress(GazeError):
-        for block in blocks_of(path if path.exists() else packed):
-            n += sum(map(_is_data, block.splitlines()))
-            if n > max(_LAYOUTS):
-                break
-    return n
+def listed(names: Sequence[str]) -> str:
+    """The names of all columns; of a table with very many the first."""
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _named(given: str, names: Sequence[str], path: Path) -> str:
+    """The column of a name, or at a position counted from 1."""
+    if given in names:
+        return given
+    if given.isdecimal() and 1 <= int(given) <= len(names):
+        return names[int(given) - 1]
+    remedy = suggestion(given, list(names))
+    raise GazeError(f"there is no column {given!r}", path=path, remedy=remedy)
+
+
+def meaning(name: str, vocabulary: Vocabulary = _VOCABULARY) -> tuple[str | None, str | None]:
+    """Our word for a column and the unit that its name states, None where it tells neither."""
+    unit = unit_in(name)
+    joined = "".join(word for word in words_in(name) if word not in _UNITS)
+    if _EYE_IN_SPACE.fullmatch(joined):
+        return None, unit
+    for beside, known in vocabulary:
+        word = known.get(re.sub(beside, "", joined))
+        if word is not None and (word != "t" or unit is None or unit in MS_PER):
+            return word, unit
+    return None, unit
+
+
+def unit_in(text: str) -> str | None:
+    """The last unit named in a text, in our spelling (px, deg, norm, s, ms, us, ns)."""
+    return next((_UNITS[word] for word in reversed(words_in(text)) if word in _UNITS), None)
+
+
+def require_known_words(options: ReadOptions) -> None:
+    """Refuse words in `columns` that mean nothing here."""
+    for word in options.columns:
+        if word not in WORDS:
+            raise GazeError(f"`columns` knows no {word!r}", remedy=suggestion(word, WORDS))
+
+
+def words_in(name: str) -> list[str]:
+    """The lower-case words in a name: `Gaze point left X [px]`, `LeftX`, `x_px`."""
+    return re.findall(r"[a-zµμ]+|\d+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
+
+
+def pair_of(
+    xs: Sequence[Column], ys: Sequence[Column], preferred: Unit | None
+) -> tuple[Column, Column] | None:
+    """The first x and y in the same unit; the one asked for first, then pixels.
+
+    A column without a unit may be in any, and is taken to be in pixels where none is given.
+    """
+    for unit in (preferred or "px", *_GAZE_UNITS):
+        for units in ((unit,), (unit, None)) if unit in (preferred, "px") else ((unit,),):
+            x = next((column for column in xs if column.unit in units), None)
+            y = next((column for column in ys if column.unit in units), None)
+            if x is not None and y is not None:
+                return x, y
+    return None
+
+
+_FORMS = {
+    "fixation": "f fix fixation fixations",
+    "saccade": "s sac sacc saccade saccades",
+    "pursuit": "p sp pursuit smooth_pursuit smoothpursuit",
+    "noise": "b n blink blinks noise noise_blink blink/noise",
+}
+MISSING = ["", ".", "-", "nan", "na", "n/a", "null", "none"]
+_NO_LABEL = [*MISSING, "unassigned", "unlabelled", "unlabeled", "unclassified", "undefined"]
+_CLASS = {
+    form: EVENT_CLASSES.index(word) + 1 for word, forms in _FORMS.items() for form in forms.split()
+} | dict.fromkeys([*_NO_LABEL, "unknown", "other"], 0)
+_OTHER = 255  # a cell that is no label
+
+
+def event_classes(series: pl.Series) -> NDArray[np.uint8]:
+    """The event class of each cell: 0 where it is empty, 255 where it holds something else."""
+    if not isinstance(series.dtype, pl.String | pl.Categorical | pl.Enum | pl.Null):
+        return np.full(len(series), _OTHER, dtype=np.uint8)
+    words = series.cast(pl.String).str.strip_chars().str.to_lowercase().fill_null("")
+    words = words.str.replace_all(r"\b[ -]\b", "_")
+    classes = words.replace_strict(_CLASS, default=_OTHER, return_dtype=pl.UInt8)
+    return classes.to_numpy()
+
+
+def event_names(classes: NDArray[np.uint8]) -> pl.Series:
+    """The names of event classes (time,), null where there is no label: what is written."""
+    return pl.Series([None, *EVENT_CLASSES], dtype=pl.String).gather(classes)
+
+
+def labels_among(columns: Mapping[str, NDArray[np.uint8]]) -> dict[str, NDArray[np.uint8]]:
+    """The columns of labels, their other cells now 0.
+
+    At least as many cells must be labels as hold something else, and not all of them noise (N may
+    also mean no).
+    """
+    found = {}
+    for name, classes in columns.items():
+        counts = np.bincount(classes, minlength=_OTHER + 1)
+        if counts[1:_OTHER].sum() >= counts[_OTHER] and counts[1 : len(EVENT_CLASSES)].any():
+            found[name] = np.where(classes == _OTHER, 0, classes).astype(np.uint8)
+    return found

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import polars as pl
 
-from gazediffusion.data.readers.naming import Column, Columns
+from gazediffusion.data.readers.columns import Column, Columns
 from gazediffusion.data.readers.options import ReadOptions
 from gazediffusion.data.readers.samples import recordings
-from gazediffusion.data.readers.tabular import Table, header_of, open_table
+from gazediffusion.data.readers.tables import Table, header_of, open_table
 from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.errors import GazeError
 

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import polars as pl
 
-from gazediffusion.data.readers.naming import Column, Columns
+from gazediffusion.data.readers.columns import Column, Columns
 from gazediffusion.data.readers.options import ReadOptions
 from gazediffusion.data.readers.samples import recordings
-from gazediffusion.data.readers.tabular import header_of, open_table
+from gazediffusion.data.readers.tables import header_of, open_table
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Origin, Screen, Unit
+from gazediffusion.screen import Origin, Screen, Unit
 
 NAME = "pupil-labs"
 

@@ -15,20 +15,35 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from gazediffusion.data.readers.identity import Identity
-from gazediffusion.data.readers.naming import MS_PER, Column, Columns
+from gazediffusion.data.readers import tables
+from gazediffusion.data.readers.columns import (
+    MS_PER,
+    Column,
+    Columns,
+    find_columns,
+    require_known_words,
+)
 from gazediffusion.data.readers.options import (
     ASSUMED,
     GIVEN,
     STATED,
+    Identity,
     ReadOptions,
     identify,
     recording_facts,
+    saved_experiment,
+    sidecar_screens,
 )
-from gazediffusion.data.readers.tabular import Table, naming_damage
+from gazediffusion.data.readers.tables import (
+    TABLE_ERRORS,
+    Table,
+    header_of,
+    naming_damage,
+    open_table,
+)
 from gazediffusion.data.recordings import UNKNOWN_TASK, Fact, Recording, require_forward_time
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Floats, Origin, Screen, Unit, top_left_pixels
+from gazediffusion.screen import Floats, Origin, Screen, Unit, top_left_pixels
 
 Rows = range | NDArray[np.int64]
 _PART = 1 << 20  # rows converted at a time, for memory
@@ -230,3 +245,47 @@ def _to_pixels(
         raise GazeError(str(error), path=path) from error
     gaze_px[:, ~np.isfinite(gaze_px).all(axis=0)] = np.nan
     return gaze_px
+
+
+NAME = "table"
+
+
+def is_table(path: Path) -> bool:
+    """Whether the ending is a table's."""
+    return path.suffix.lower() in {".csv", ".tsv", ".txt", ".dat", *tables.ENDINGS}
+
+
+def matches(path: Path, head: bytes, options: ReadOptions) -> bool:
+    """Whether the table's columns are known; a Parquet or Arrow file that cannot be opened is
+    claimed, so that its damage is reported and not passed over.
+    """
+    require_known_words(options)
+    if not is_table(path):
+        return False
+    try:
+        if path.suffix.lower() in tables.ENDINGS:
+            names = tables.scan(path).collect_schema().names()
+        else:
+            names = header_of(head, path, _is_by_position(options))
+        find_columns(names, options, path)
+    except TABLE_ERRORS:
+        return True
+    except GazeError:
+        return False
+    return True
+
+
+def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
+    """The recordings of one table: rows of equal participant, task and trial are one."""
+    table = open_table(path, by_position=_is_by_position(options))
+    columns = find_columns(table.names, options, path)
+    saved = saved_experiment(path)
+    if columns.unit != "deg":
+        columns = replace(columns, origin=columns.origin or saved.origin)
+    screens = sidecar_screens(path) or saved.screen
+    return recordings(table, columns, options, screens, NAME, saved.rate_hz)
+
+
+def _is_by_position(options: ReadOptions) -> bool:
+    """Whether a column is given by its position, as of a table without a header."""
+    return any(given.isdecimal() for given in options.columns.values())

@@ -14,20 +14,14 @@ from pathlib import Path
 
 import polars as pl
 
-from gazediffusion.data.readers.naming import Column, Columns
+from gazediffusion.data.readers.columns import Column, Columns
 from gazediffusion.data.readers.options import ReadOptions
-from gazediffusion.data.readers.preamble import (
-    names_in,
-    numbers_stated,
-    read_head,
-    read_text,
-    stated,
-)
 from gazediffusion.data.readers.samples import recordings
-from gazediffusion.data.readers.tabular import Table, parse_text
+from gazediffusion.data.readers.tables import Table, parse_text
+from gazediffusion.data.readers.tobii import names_in, numbers_stated, read_head, read_text, stated
 from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.errors import GazeError
-from gazediffusion.geometry import Screen
+from gazediffusion.screen import Screen
 
 NAME = "smi"
 

@@ -1,0 +1,170 @@
+"""NPZ: whole windows as arrays, with the task and the screen of each.
+
+gaze (normalized), gaze_px, gaze_deg (window, 2, time); time_ms (time,); participant, task (window,)
+names; screen (window, 5) as width_px, height_px, width_cm, height_cm, distance_cm, NaN where
+unknown; resolution_px (window, 2), the tracker's step, 0 where it is not coarse; card, as JSON.
+Windows with losses: gaze is NaN there, and is_blink (window, time) marks blinks. Windows with
+labels: event (window, time) is the number of the class in event_classes, names from number 1 on, 0
+where there is no label.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable, Iterable
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazediffusion.data.cleaning import likely_blinks
+from gazediffusion.data.recordings import EVENT_CLASSES
+from gazediffusion.data.windows import Windows
+from gazediffusion.errors import GazeError
+from gazediffusion.screen import Screen
+
+Pieces = Callable[[], Iterable[Windows]]
+
+
+def pixels_of(windows: Windows, grid_px: float | None) -> NDArray[np.float32]:
+    """Gaze in pixels, (window, 2, time), rounded to the grid where there is one."""
+    pixels = windows.to_numpy("px")
+    if grid_px is None:
+        return pixels
+    return np.asarray(np.rint(pixels / grid_px) * grid_px, dtype=np.float32)
+
+
+def write_npz(path: Path, pieces: Pieces, card: dict[str, Any], grid_px: float | None) -> None:
+    """Write the arrays piece by piece; each pass over the pieces writes one of them."""
+    labels: dict[str, list[Any]] = {name: [] for name in ("participant", "task", "screen")}
+    resolution: list[NDArray[np.float64]] = []
+    for piece in pieces():
+        for name in ("participant", "task"):
+            labels[name] += piece.identity[name].tolist()
+        labels["screen"] += [astuple(piece.screens[k]) for k in piece.screen_index]
+        resolution.append(piece.resolution_px)
+    screens = np.array(labels["screen"], dtype=np.float64)
+    shape = (len(screens), 2, piece.length)
+    gaze = {
+        "gaze": Screen.to_normalized,
+        "gaze_px": lambda _, px: px,
+        "gaze_deg": Screen.degrees_if_known,
+    }
+    if np.isnan(screens).any(axis=1).all():
+        del gaze["gaze_deg"]
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, convert in gaze.items():
+            with _entry(archive, name) as stream:
+                header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+                np.lib.format.write_array_header_2_0(stream, header)
+                for piece in pieces():
+                    stream.write(piece.on_screens(pixels_of(piece, grid_px), convert).tobytes())
+        time_ms = np.arange(piece.length, dtype=np.float64) * (1000.0 / piece.rate_hz)
+        names: dict[str, NDArray[Any]] = {}
+        if "share_lost" in card:
+            with _entry(archive, "is_blink") as stream:
+                header = {"descr": "|b1", "fortran_order": False, "shape": (shape[0], shape[2])}
+                np.lib.format.write_array_header_2_0(stream, header)
+                for piece in pieces():
+                    for is_lost in piece.is_lost:
+                        stream.write(likely_blinks(time_ms, is_lost).tobytes())
+        if piece.labels is not None:
+            with _entry(archive, "event") as stream:
+                header = {"descr": "|u1", "fortran_order": False, "shape": (shape[0], shape[2])}
+                np.lib.format.write_array_header_2_0(stream, header)
+                for piece in pieces():
+                    stream.write(piece.cut_labels().tobytes())
+            names["event_classes"] = np.array(EVENT_CLASSES)
+        for name, values in {
+            **names,
+            "time_ms": time_ms,
+            "participant": np.array(labels["participant"]),
+            "task": np.array(labels["task"]),
+            "screen": screens,
+            "resolution_px": np.concatenate(resolution),
+            "card": np.array(json.dumps(card)),
+        }.items():
+            with _entry(archive, name) as stream:
+                np.lib.format.write_array(stream, np.asanyarray(values))
+
+
+def read_npz(path: Path, screen: Screen | None = None, rate_hz: float | None = None) -> Windows:
+    """Windows of such a file, or of any NPZ with an array `gaze` (window, 2, time), normalized.
+
+    screen, rate_hz: used where the file does not state them.
+    """
+    try:
+        with open(path, "rb") as stream, np.load(stream) as arrays:
+            found = {name: arrays[name] for name in arrays if name not in ("gaze_px", "gaze_deg")}
+            gaze = found["gaze"]
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise GazeError(f"this is no NPZ with an array 'gaze' ({error})", path=path) from error
+    if gaze.ndim != 3 or gaze.shape[1] != 2:
+        raise GazeError(f"'gaze' must be (window, 2, time), not {gaze.shape}", path=path)
+    screens: Screen | list[Screen] | None = screen
+    if "screen" in found:
+        screens = [_screen(row) for row in found["screen"].tolist()]
+    if screens is None:
+        raise GazeError("the file does not state its screen", path=path, remedy="give `screen`")
+    if "time_ms" in found:
+        rate_hz = _rate(np.asarray(found["time_ms"]), gaze.shape[2], path)
+    if rate_hz is None:
+        raise GazeError("the file does not state its rate", path=path, remedy="give `rate_hz`")
+    steps = None
+    if found.get("resolution_px", np.zeros(0)).any() and isinstance(screens, list):
+        steps = found["resolution_px"] * 2 / np.array([one.size_px[:, 0] for one in screens])
+    try:
+        return Windows.from_array(
+            gaze,
+            rate_hz,
+            screens,
+            found.get("participant", "synthetic"),
+            found.get("task", "synthetic"),
+            steps=steps,
+            labels=_labels(found, gaze.shape, path),
+            provenance={"card": json.loads(str(found["card"]))} if "card" in found else {},
+        )
+    except (GazeError, ValueError) as error:
+        raise GazeError(str(error), path=path) from error
+
+
+def _labels(
+    found: dict[str, NDArray[Any]], shape: tuple[int, ...], path: Path
+) -> NDArray[np.uint8] | None:
+    """Event classes (window, time) of a file with its own list of names; None without."""
+    if "event" not in found or "event_classes" not in found:
+        return None
+    event, names = found["event"], [str(name) for name in found["event_classes"].ravel()]
+    is_number = event.dtype.kind in "iu" and event.shape == (shape[0], shape[2])
+    if not is_number or (event.size and not 0 <= event.min() <= event.max() <= len(names)):
+        problem = f"'event' must be numbers (window, time) of the {len(names)} 'event_classes' or 0"
+        raise GazeError(problem, path=path)
+    number = [EVENT_CLASSES.index(name) + 1 if name in EVENT_CLASSES else 0 for name in names]
+    return np.asarray(np.array([0, *number], dtype=np.uint8)[event])
+
+
+def _rate(time_ms: NDArray[Any], n_samples: int, path: Path) -> float:
+    """Samples per second of an even clock (time,)."""
+    is_clock = time_ms.shape == (n_samples,) and n_samples > 1 and time_ms.dtype.kind in "fiu"
+    steps = np.diff(time_ms.astype(np.float64)) if is_clock else np.zeros(1)
+    step_ms = float(steps.mean())
+    # Stamps may be in whole milliseconds.
+    if not (step_ms > 0 and np.abs(steps - step_ms).max() <= max(1.0, 0.1 * step_ms)):
+        raise GazeError(f"'time_ms' must be {n_samples} evenly increasing times", path=path)
+    return round(1000.0 / step_ms, 6)
+
+
+def _screen(row: list[float]) -> Screen:
+    width_px, height_px, *size_cm = row
+    known = [None if np.isnan(value) else value for value in size_cm]
+    return Screen(int(width_px), int(height_px), *known)
+
+
+def _entry(archive: zipfile.ZipFile, name: str) -> Any:
+    # A fixed date, so that the same windows give the same bytes.
+    return archive.open(
+        zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0)), "w", force_zip64=True
+    )

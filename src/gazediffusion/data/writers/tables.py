@@ -1,0 +1,243 @@
+"""CSV and Parquet: one long table of all samples, and a JSON sidecar with screens and rate.
+
+Columns are participant, task, trial, t_ms, then x_px, y_px, is_blink for one eye, or the same
+with _left and _right for two; filled recordings also have is_filled, labelled ones event, the name
+of the event class (null where a sample has no label). Missing gaze is an empty cell
+in CSV and NaN in Parquet. The sidecar has BIDS' screen fields where there is one screen, otherwise
+`Screens`, the fields by task.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gazediffusion.data.recordings import Eye, Recording
+from gazediffusion.data.writers.recordings import (
+    Event,
+    Labelled,
+    by_participant_and_task,
+    events_of,
+    eyes_of,
+    name,
+    on_one_clock,
+    plain,
+    rate_of,
+)
+from gazediffusion.errors import GazeError
+from gazediffusion.screen import Floats, Screen
+
+if TYPE_CHECKING:
+    import polars as pl
+
+OtherUnit = Literal["deg", "screen"]
+# Recordings are gathered into row groups of about this many samples.
+_PIECE_SAMPLES = 1_000_000
+
+
+def write_csv(labelled: Iterable[Labelled], folder: Path, units: Sequence[OtherUnit] = ()) -> None:
+    """Write recordings.csv and recordings.json into `folder`.
+
+    units: columns beside pixels: degrees (`deg`) and normalized to the screen (`screen`).
+    """
+    import polars as pl
+
+    with open(folder / "recordings.csv", "wb") as stream:
+        sidecar = folder / "recordings.json"
+        for number, frame in enumerate(_frames(labelled, units, sidecar)):
+            plain = frame.with_columns(
+                pl.col(pl.Float32).fill_nan(None), pl.col(pl.Boolean).cast(pl.Int8)
+            )
+            plain.write_csv(stream, include_header=number == 0)
+
+
+def write_parquet(
+    labelled: Iterable[Labelled],
+    folder: Path,
+    units: Sequence[OtherUnit] = (),
+    card: Mapping[str, Any] | None = None,
+) -> None:
+    """Write recordings.parquet and recordings.json into `folder`; see `write_parquet_file`."""
+    sidecar = folder / "recordings.json"
+    write_parquet_file(labelled, folder / "recordings.parquet", units, card, sidecar)
+
+
+def write_parquet_file(
+    labelled: Iterable[Labelled],
+    path: Path,
+    units: Sequence[OtherUnit] = (),
+    card: Mapping[str, Any] | None = None,
+    sidecar: Path | None = None,
+) -> None:
+    """Write one Parquet file; `units` as for CSV.
+
+    card: stored in the file's metadata as JSON, under `gazediffusion`. sidecar: a JSON file to
+    write beside it, with screens and rate. Written row group by row group: memory holds one of
+    them, never the whole set.
+    """
+    import polars as pl
+    from pyarrow import parquet
+
+    oldest = pl.CompatLevel.oldest()
+    groups = _row_groups(_frames(labelled, units, sidecar))
+    tables = (frame.to_arrow(compat_level=oldest) for frame in groups)
+    first = next(tables)
+    schema = first.schema
+    if card is not None:
+        schema = schema.with_metadata({"gazediffusion": json.dumps(card)})
+    with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+        for table in chain([first], tables):
+            writer.write_table(table)
+
+
+def _row_groups(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    import polars as pl
+
+    gathered: list[pl.DataFrame] = []
+    for frame in frames:
+        gathered.append(frame)
+        if sum(map(len, gathered)) >= _PIECE_SAMPLES:
+            yield pl.concat(gathered)
+            gathered = []
+    if gathered:
+        yield pl.concat(gathered)
+
+
+def _frames(
+    labelled: Iterable[Labelled], units: Sequence[OtherUnit], sidecar: Path | None
+) -> Iterator[pl.DataFrame]:
+    """One table per recording, and at the end the sidecar, where one is given.
+
+    All must have the eyes, labels and rate of the first, and those of one task the same screen.
+    """
+    expected: dict[str, Any] = {}
+    screens: dict[str, Screen | None] = {}
+    for recording, _ in labelled:
+        found = {
+            "number of eyes": len(eyes_of(recording)),
+            "having blink labels": bool(recording.is_blink),
+            "having event labels": recording.labels is not None,
+            "screen": recording.screen,
+            "rate": rate_of(recording),
+        }
+        expected = expected or found
+        expected["screen"] = screens.setdefault(recording.task, recording.screen)
+        for what, value in found.items():
+            if value != expected[what]:
+                raise GazeError(
+                    f"{what} is {value}, that of an earlier recording {expected[what]}; "
+                    "one table cannot hold both",
+                    place=name(recording),
+                    remedy="write them into two tables",
+                )
+        yield sample_frame(recording, units)
+    if sidecar is None:
+        return
+    known = {task: screen.to_bids() for task, screen in screens.items() if screen is not None}
+    is_one = len(set(screens.values())) == 1
+    fields = next(iter(known.values()), {}) if is_one else {"Screens": known}
+    fields = {**fields, "SamplingFrequency": expected["rate"]}
+    sidecar.write_text(json.dumps(fields, indent=2) + "\n", encoding="utf-8")
+
+
+def sample_frame(recording: Recording, units: Sequence[OtherUnit] = ()) -> pl.DataFrame:
+    """One row per sample; columns as this module says, gaze also in `units`."""
+    import polars as pl
+
+    from gazediffusion.data.readers.columns import event_names
+
+    words = ("participant", "task", "trial")
+    frame = pl.DataFrame({"t_ms": recording.time_ms}).select(
+        *(pl.lit(getattr(recording, word), dtype=pl.String).alias(word) for word in words), "t_ms"
+    )
+    eyes = eyes_of(recording)
+    gaze, masks = [], []
+    for eye in eyes:
+        side = f"_{eye}" if len(eyes) == 2 else ""
+        for unit in ("px", *units):
+            x, y = _in_unit(recording, eye, unit)
+            gaze += [pl.Series(f"x{side}_{unit}", x), pl.Series(f"y{side}_{unit}", y)]
+        for mask in ("is_blink", "is_filled"):
+            if eye in getattr(recording, mask):
+                masks.append(pl.Series(f"{mask}{side}", getattr(recording, mask)[eye]))
+    events = [] if recording.labels is None else [event_names(recording.labels).alias("event")]
+    return frame.hstack(gaze + masks + events)
+
+
+def _in_unit(recording: Recording, eye: Eye, unit: str) -> Floats:
+    """Gaze (2, time) in px, deg or screen; NaN where the screen does not tell it."""
+    gaze_px, screen = recording.gaze_px[eye], recording.screen
+    if unit == "px":
+        return gaze_px
+    if screen is None:
+        return np.full_like(gaze_px, np.nan)
+    return screen.degrees_if_known(gaze_px) if unit == "deg" else screen.to_normalized(gaze_px)
+
+
+# Pupil size is not part of a recording; the layout wants the column. Arbitrary camera units.
+_PUPIL_AREA = 1000.0
+_BLINK, _FIXATION, _SACCADE = 0, 1, 2
+
+
+def write_columns(labelled: Iterable[Labelled], folder: Path) -> None:
+    """Write one text file per participant and task into `folder`."""
+    for participant, task, trials in by_participant_and_task(labelled):
+        task_folder = folder / f"extracted_{re.sub('[^A-Za-z0-9_]', '', task)}"
+        task_folder.mkdir(exist_ok=True)
+        label = plain(participant)
+        file_name = f"participant_{label}.txt" if label[0].isdigit() else f"{label}.txt"
+        with open(task_folder / file_name, "wb") as stream:
+            for recording, events in on_one_clock(trials):
+                _frame(recording, list(events)).write_csv(
+                    stream,
+                    include_header=False,
+                    separator=" ",
+                    null_value=".",
+                    float_precision=1,
+                )
+
+
+def _frame(recording: Recording, events: list[Event]) -> pl.DataFrame:
+    import polars as pl
+
+    eyes = eyes_of(recording)
+    columns: list[pl.Series] = [_clock(recording)]
+    for eye in eyes:
+        x_px, y_px = recording.gaze_px[eye]
+        pupil = np.where(np.isnan(x_px), 0.0, _PUPIL_AREA)
+        columns += [
+            pl.Series(f"{word}_{eye}", values).fill_nan(None)
+            for word, values in (("x", x_px), ("y", y_px), ("pupil", pupil))
+        ]
+    columns.append(pl.Series("unused", np.zeros(len(recording))))
+    for number, eye in enumerate((eyes[0], eyes[-1])):
+        columns.append(pl.Series(f"category_{number}", _categories(recording, eye, events)))
+    return pl.DataFrame(columns)
+
+
+def _clock(recording: Recording) -> pl.Series:
+    """Whole milliseconds where the clock has them; otherwise text, to keep every decimal."""
+    import polars as pl
+
+    time_ms = recording.time_ms
+    if np.array_equal(time_ms, np.round(time_ms)):
+        return pl.Series("timestamp", time_ms.astype(np.int64))
+    return pl.Series("timestamp", [f"{time:.15g}" for time in time_ms.tolist()])
+
+
+def _categories(recording: Recording, eye: Eye, events: list[Event]) -> NDArray[np.int8]:
+    """(time,) category of each sample; fixation where nothing else is known."""
+    categories = np.full(len(recording), _FIXATION, dtype=np.int8)
+    for event in events_of(events, eye):
+        if event.event == "saccade":
+            categories[event.samples(recording.time_ms)] = _SACCADE
+    if eye in recording.is_blink:
+        categories[recording.is_blink[eye]] = _BLINK
+    return categories

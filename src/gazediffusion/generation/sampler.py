@@ -1,0 +1,648 @@
+"""Generators: windows from a seed and their number, by a model or a baseline.
+
+Window k of a seed is always the same window, whatever the batch size. Windows come in pieces, so
+that a set larger than memory can be written while it is generated. Gaze longer than the model's
+windows is generated window by window, each given the end of the one before.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from gazediffusion.conditioning import Condition, Draw
+from gazediffusion.conditioning.conditioning import Floats, Sequences, quantized
+from gazediffusion.conditioning.style import Style
+from gazediffusion.data.windows import Windows
+from gazediffusion.device import fetching, has_fast_bf16, require_precision, sent
+from gazediffusion.diffusion import solvers
+from gazediffusion.diffusion.ddpm import WindowNoise, ddim_times, sample
+from gazediffusion.diffusion.solvers import CleanEstimate, ddim, unipc
+from gazediffusion.errors import GazeError, suggestion
+from gazediffusion.generation.long_gaze import (
+    Constraints,
+    at_noise_level,
+    continued,
+    joined,
+    noise_level,
+    waypoint_samples,
+    window_starts,
+)
+from gazediffusion.generation.scheduling import (
+    Progress,
+    Span,
+    by_threads,
+    drawn_ahead,
+    in_parts,
+    spans_of,
+)
+from gazediffusion.generation.style_choice import Blocks, chosen_pieces, require_choice
+from gazediffusion.network.checkpoint import Run
+from gazediffusion.network.recipes import Recipe
+from gazediffusion.network.representations import Joint
+from gazediffusion.network.unet import UNet
+from gazediffusion.screen import Screen
+from gazediffusion.seeds import seed_for
+
+SamplerName = Literal["auto", "ddim", "ancestral", "unipc", "distilled"]
+# The samplers of each process, the default first; edm models with a distilled network take that.
+SAMPLERS: dict[str, tuple[SamplerName, ...]] = {
+    "ddpm": ("ddim", "ancestral"),
+    "edm": ("unipc", "distilled"),
+}
+QUALITIES = ("default", "best")
+_BEST_STEPS = {"ddpm": 200, "edm": 40}
+
+
+def default_batch_size(run: Run) -> int:
+    """Windows per batch for the device that a run is on.
+
+    On a GPU enough that running a kernel takes longer than launching it: 256 for the paper's
+    network, 1,024 for the joint recipe's, whose tensors are a quarter of that size.
+    """
+    network = run.config.recipe.network
+    is_gpu = next(run.network.parameters()).device.type == "cuda"
+    return max(16, 256 * 128 * network.patch // network.widths[0]) if is_gpu else 16
+
+
+def settings_of(
+    run: Run,
+    quality: str,
+    precision: str = "auto",
+    sampler: SamplerName = "auto",
+    steps: int | None = None,
+    batch_size: int | None = None,
+) -> dict[str, Any]:
+    """Settings of a generator by a quality: default or best.
+
+    precision: fp32, bf16, or auto, which is bf16 for the joint recipe where that is faster.
+    sampler, steps: override those of the quality. batch_size: None is the device's default.
+    """
+    require_precision(precision)
+    device = next(run.network.parameters()).device
+    chosen, n_steps = sampling_of(run, quality, sampler, steps)
+    is_edm = run.config.recipe.process == "edm"
+    suits = precision == "auto" and is_edm and has_fast_bf16(device)
+    return {
+        "sampler": chosen,
+        "steps": n_steps,
+        "bf16": precision == "bf16" or suits,
+        "batch_size": default_batch_size(run) if batch_size is None else batch_size,
+    }
+
+
+def sampling_of(
+    run: Run, quality: str, sampler: SamplerName = "auto", steps: int | None = None
+) -> tuple[SamplerName, int]:
+    """Sampler and steps in force: those given, or else those of the quality.
+
+    A number of steps is of the model's own network; its distilled one has the steps it is trained
+    for.
+    """
+    recipe = run.config.recipe
+    if quality not in QUALITIES:
+        raise GazeError(f"no `quality` {quality!r}", remedy=suggestion(quality, list(QUALITIES)))
+    is_free = sampler == "auto" and steps is None and quality == "default"
+    distilled = run.distilled
+    if distilled and (sampler == "distilled" or (is_free and distilled.is_calibrated)):
+        return "distilled", len(distilled.levels) if steps is None else steps
+    usual = recipe.sampling_steps if quality == "default" else _BEST_STEPS[recipe.process]
+    chosen = SAMPLERS[recipe.process][0] if sampler == "auto" else sampler
+    return chosen, min(usual, recipe.most_steps) if steps is None else steps
+
+
+def require_sampler(run: Run, sampler: str, steps: int, eta: float | None, bf16: bool) -> None:
+    """Refuse a sampler that the run does not have, and settings that the sampler does not have."""
+    recipe = run.config.recipe
+    allowed = SAMPLERS[recipe.process]
+    if sampler not in allowed:
+        raise GazeError(f"`sampler` must be {' or '.join(allowed)} for this model, not {sampler!r}")
+    if sampler == "distilled":
+        if run.distilled is None:
+            raise GazeError(
+                "this run has no distilled network",
+                remedy="take another `sampler`, or train with recipe joint or steerable",
+            )
+        if steps != (n := len(run.distilled.levels)):
+            raise GazeError(f"`steps` of sampler distilled must be {n}, not {steps}")
+    if recipe.process == "edm":
+        if eta is not None:
+            raise GazeError("`eta` is for the paper's recipes alone")
+        recipe.edm.sigma_schedule(steps)  # refuses numbers of steps that it cannot have
+        return
+    if bf16:
+        raise GazeError("`precision` bf16 is for the joint recipe alone")
+    if sampler == "ddim":  # ancestral sampling has an eta and steps of its own
+        eta = recipe.eta if eta is None else eta
+        if not 0 <= eta <= 1:
+            raise GazeError(f"`eta` must lie between 0 and 1, not {eta:g}")
+        ddim_times(steps, recipe.diffusion_steps)  # refuses as well
+
+
+@dataclass(frozen=True, eq=False)
+class FixationMeans:
+    """The fixations of a batch of windows, numbered from 1 over the batch; 0 is none.
+
+    number: (window, time), which fixation a sample lies in. before, after: (window, time), the last
+    fixation that began and the next that ends, 0 where there is none or a known sample. weight:
+    (window, time), of `after`. place: (2, 1 + fixation), positions asked for. size: (1 +
+    fixation,), samples.
+    """
+
+    number: Tensor
+    before: Tensor
+    after: Tensor
+    weight: Tensor
+    place: Tensor
+    size: Tensor
+
+    @classmethod
+    def of(cls, given: Tensor, is_known: Tensor | None = None) -> FixationMeans | None:
+        """From positions (window, 2, time), NaN where no fixation is given; None without any.
+
+        Samples of one fixation have one position. is_known (window, time): of samples that stay.
+        """
+        is_given = given.isfinite().all(dim=1)
+        is_anchor = is_given
+        if is_known is not None:
+            is_anchor, is_given = is_given | is_known, is_given & ~is_known
+        if not bool(is_given.any()):
+            return None
+        same = functional.pad((given.diff(dim=-1) == 0).all(dim=1) & is_given[:, :-1], (1, 0))
+        is_first = is_given & ~same
+        number = is_first.flatten().cumsum(0).view_as(is_first) * is_given
+        n = int(is_first.sum())
+        place = given.new_zeros(2, 1 + n)
+        place[:, 1:] = given.transpose(0, 1)[:, is_first]
+        size = number.flatten().bincount(minlength=1 + n).to(given).clamp_min(1)
+        length = given.shape[-1]
+        time = torch.arange(length, device=given.device).expand_as(number)
+        # The last sample at or before each that is in a fixation or known, and the first after it.
+        left = torch.where(is_anchor, time, -1).cummax(dim=1).values
+        right = torch.where(is_anchor, time, length).flip(1).cummin(dim=1).values.flip(1)
+        ends = number.gather(1, left.clamp_min(0)), number.gather(1, right.clamp_max(length - 1))
+        # At the ends of a window the only neighbour counts.
+        before = torch.where(left >= 0, ends[0], ends[1])
+        after = torch.where(right < length, ends[1], ends[0])
+        weight = (time - left) / (right - left).clamp_min(1)
+        return cls(number, before, after, weight.to(given), place, size)
+
+    def moved(self, position: Tensor) -> Tensor:
+        """Positions (window, 2, time), shifted so that means over fixations are in place."""
+        flat = position.transpose(0, 1).flatten(1)
+        sums = torch.zeros_like(self.place).index_add_(1, self.number.flatten(), flat)
+        shift = self.place - sums / self.size
+        shift[:, 0] = 0
+        between = torch.lerp(shift[:, self.before], shift[:, self.after], self.weight)
+        return position + between.transpose(0, 1)
+
+
+# A denoiser, and noise of unit variance, to the windows after each step.
+Solve = Callable[[solvers.CleanEstimate, Tensor], Iterator[Tensor]]
+
+
+def sequences_of(
+    representation: Joint,
+    known: NDArray[np.float32] | None = None,
+    fixations: NDArray[np.float32] | None = None,
+    targets: NDArray[np.float32] | None = None,
+) -> Sequences:
+    """Constraints (window, 2, time), NaN where nothing is given, in the channels of a network."""
+
+    def position(array: NDArray[np.float32] | None) -> Tensor | None:
+        return None if array is None else representation.encode_position(torch.from_numpy(array))
+
+    return Sequences(
+        known=None if known is None else representation.encode(torch.from_numpy(known)),
+        fixation=position(fixations),
+        target=position(targets),
+    )
+
+
+def sample_edm(
+    network: UNet,
+    recipe: Recipe,
+    noise: WindowNoise,
+    condition: Condition,
+    sequences: Sequences,
+    solve: Solve,
+) -> Iterator[Tensor]:
+    """Yield windows (window, gaze channel, time) after each step; all tensors are on one device.
+
+    solve: of the denoiser and noise of unit variance.
+    """
+    process, n_gaze = recipe.edm, recipe.gaze_channels
+    n_labels = recipe.network.channels - n_gaze
+    known, channels = sequences.known, sequences.channels()
+    given = () if channels is None else (channels,)
+    is_known = None if known is None else known[:, 0].isfinite()
+    means = None if sequences.fixation is None else FixationMeans.of(sequences.fixation, is_known)
+
+    def denoise(x: Tensor, sigma: float) -> Tensor:
+        # Channels of labels are zero.
+        x = functional.pad(x, (0, 0, 0, n_labels)) if n_labels else x
+        level = torch.full((len(x),), sigma, device=x.device)
+        clean = process.denoise(network, x, level, *condition, *given)
+        return in_place(clean)
+
+    def in_place(clean: Tensor) -> Tensor:
+        """The channels of gaze, with fixations and known samples in their places."""
+        gaze = clean[:, :n_gaze]
+        if means is not None:
+            gaze = torch.cat([means.moved(gaze[:, :2]), gaze[:, 2:]], dim=1)
+        if known is not None:
+            gaze = torch.where(known.isfinite(), known, gaze)
+        return gaze
+
+    # Estimates have what is given in its place; the windows between them do not.
+    return map(in_place, solve(denoise, noise.draw()))
+
+
+_CONTINUED = 4  # names the random numbers of windows after the first of long gaze
+
+
+@dataclass(frozen=True)
+class DiffusionGenerator:
+    """A trained run with its sampler. `batch_size` changes speed, never the windows.
+
+    sampler: auto, or one of the model's kind (`qualities: SAMPLERS`).
+    steps, eta: None is the recipe's own; eta is of ddim alone.
+    task: of all windows, for a model conditioned on tasks; None draws each window's task with the
+        shares of the training windows. is_taskless: no window is given a task.
+    bf16: bfloat16 arithmetic, for the joint recipe alone.
+    length: samples of each window; None is the model's. Longer windows, and constraints, need a
+        steerable model.
+    constraints: what windows keep to. Summary statistics are then left to the model, and so is
+        the resolution where samples are known.
+    style: of whom summary statistics are drawn, in the style's task; also beside constraints.
+    candidates: of each window, from which those in the style are taken (style_choice.py).
+    """
+
+    run: Run
+    sampler: SamplerName = "auto"
+    steps: int | None = None
+    eta: float | None = None
+    batch_size: int = 16
+    task: str | None = None
+    bf16: bool = False
+    length: int | None = None
+    constraints: Constraints | None = None
+    is_taskless: bool = False
+    style: Style | None = None
+    candidates: int = 1
+
+    def __post_init__(self) -> None:
+        config = self.run.config
+        require_sampler(self.run, *self._sampling, self.eta, self.bf16)
+        if self.batch_size < 1:
+            raise GazeError(f"`batch_size` must be 1 or more, not {self.batch_size}")
+        if self.task is not None:
+            config.conditioning.task_number(self.task)
+        if self.is_steered and not config.conditioning.sequences:
+            raise GazeError(
+                f"this model is not steerable: it generates windows of "
+                f"{config.length / config.rate_hz:g} s and takes no constraints",
+                remedy="take the default model, or train one with `recipe` steerable",
+            )
+        require_choice(self)
+
+    @classmethod
+    def of_quality(
+        cls,
+        run: Run,
+        quality: str,
+        precision: str = "auto",
+        sampler: SamplerName = "auto",
+        steps: int | None = None,
+        batch_size: int | None = None,
+        **settings: Any,
+    ) -> DiffusionGenerator:
+        """A generator with the settings of a quality: `settings_of`."""
+        chosen = settings_of(run, quality, precision, sampler, steps, batch_size)
+        return cls(run, **chosen, **settings)
+
+    @property
+    def _sampling(self) -> tuple[SamplerName, int]:
+        """Sampler and steps in force."""
+        return sampling_of(self.run, "default", self.sampler, self.steps)
+
+    @property
+    def is_steered(self) -> bool:
+        """Whether windows keep to something: constraints, or the gaze before of long gaze."""
+        return self.constraints is not None or self.n_samples > self.run.config.length
+
+    @cached_property
+    def sampled(self) -> Run:
+        """The run that is sampled from: with its distilled network for that sampler."""
+        return self.run.with_distilled() if self._sampling[0] == "distilled" else self.run
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Sampler and its settings in force; ancestral sampling takes every step."""
+        recipe = self.run.config.recipe
+        sampler, steps = self._sampling
+        if recipe.process == "edm":
+            condition: dict[str, Any] = {"task": self.task}
+            if sampler == "distilled" and self.run.distilled is not None:
+                condition["distilled_sha256"] = self.run.distilled.sha256
+            if self.constraints is not None:
+                condition["constraints"] = self.constraints.describe()
+            elif self._draws_course:
+                condition["course"] = "targets or positions drawn"
+            if self.style is not None:
+                condition |= {"like": dict(self.style.origin), "candidates": self.candidates}
+            return {"sampler": sampler, "steps": steps, "bf16": self.bf16, **condition}
+        if sampler == "ancestral":
+            return {"sampler": "ancestral", "steps": recipe.diffusion_steps, "eta": 1.0}
+        eta = recipe.eta if self.eta is None else self.eta
+        return {"sampler": sampler, "steps": steps, "eta": eta}
+
+    @property
+    def _draws_course(self) -> bool:
+        """Whether targets or beginnings are drawn for windows of some task, as for long gaze."""
+        config = self.run.config
+        is_free = self.constraints is None and self.style is None
+        return is_free and self.is_steered and config.conditioning.course.draws_for([*self.screens])
+
+    @property
+    def n_samples(self) -> int:
+        """Samples of each window."""
+        return self.run.config.length if self.length is None else self.length
+
+    def describe(self) -> dict[str, Any]:
+        """What a card says. windows_each: windows of the model's length that one takes."""
+        config = self.run.config
+        return {
+            "window_samples": self.n_samples,
+            "windows_each": self.candidates
+            * len(window_starts(self.n_samples, config.length, config.rate_hz)),
+            "rate_hz": config.rate_hz,
+            "screens": self.screens,
+            "sampling": self.settings,
+            "model": self.run.describe(),
+        }
+
+    @property
+    def screens(self) -> dict[str, Screen]:
+        """The screen of each task that may be generated; `synthetic` of an unconditional model."""
+        config = self.run.config
+        conditioning = config.conditioning
+        if not conditioning.tasks:
+            return {"synthetic": config.screen}
+        tasks = conditioning.tasks if self.task is None else (self.task,)
+        return {task: conditioning.screen_of(task) for task in tasks}
+
+    def pieces(
+        self, first: int, stop: int, seed: int, progress: Progress = lambda done: None
+    ) -> Iterator[Floats]:
+        """Windows in batches; `progress` receives the number of windows done, in fractions.
+
+        How they are computed: scheduling.py; how they are chosen: style_choice.py.
+        """
+        if self.candidates > 1:
+            return chosen_pieces(self, first, stop, seed, progress)
+        spans = spans_of(first, stop, self.batch_size)
+        conditioning = self.sampled.config.conditioning
+
+        def draw(span: Span) -> Callable[[], tuple[WindowNoise, Draw]]:
+            # Sobol points are computed in parallel, which would slow down the sampler's thread.
+            uniforms = conditioning.uniforms(*span, seed)
+            return lambda: (
+                self._noise(*span, seed),
+                conditioning.draw_by(uniforms, self.task, self.style),
+            )
+
+        begin = partial(self._begun, seed)
+        if next(self.network.parameters()).device.type != "cpu":
+            return drawn_ahead(spans, draw, begin, progress)
+        return in_parts(spans, lambda span, done: begin(span, draw(span)(), done)(), progress)
+
+    @property
+    def batch_kind(self) -> Hashable:
+        """Equal for generators whose windows can share a batch (`in_one_batch`); None: for none."""
+        if self.is_steered or self.candidates > 1 or self.style is not None:
+            return None
+        return (
+            id(self.run),
+            *self._sampling,
+            self.settings.get("eta"),
+            self.bf16,
+            self.is_taskless,
+        )
+
+    def sample(self, n: int, seed: int = 0) -> Windows:
+        """The first n windows of this seed, in memory."""
+        if n < 1:
+            raise GazeError(f"`n` must be 1 or more, not {n}")
+        return self.as_windows(np.concatenate(list(self.pieces(0, n, seed))), seed)
+
+    def as_windows(self, gaze: Floats, seed: int, first: int = 0) -> Windows:
+        """Generated gaze (window, 2, time) of windows first.. of a seed, each with its origin.
+
+        Every window has the task, the screen and the resolution that it was generated for.
+        """
+        config = self.run.config
+        conditioning = config.conditioning
+        drawn = conditioning.draw(first, first + len(gaze), seed, self.task, self.style)
+        has_tasks = bool(drawn.tasks)
+        return Windows.from_array(
+            gaze,
+            config.rate_hz,
+            [conditioning.task_screens[k] for k in drawn.tasks] if has_tasks else config.screen,
+            tasks=[conditioning.tasks[k] for k in drawn.tasks] if has_tasks else "synthetic",
+            protocol=config.recipe.protocol,
+            steps=drawn.steps,
+            provenance={"seed": seed, "weights_sha256": self.run.weights_sha256, **self.settings},
+        )
+
+    @torch.inference_mode()
+    def _begun(
+        self, seed: int, span: Span, ahead: tuple[WindowNoise, Draw], progress: Progress
+    ) -> Callable[[], Floats]:
+        """What fetches the gaze (window, 2, time) of a batch, which a GPU may be computing."""
+        noise, drawn = ahead
+        if self.n_samples > self.run.config.length:
+            gaze, uniforms = self._long(noise, drawn, span, seed, progress)
+        else:
+            given = self._given(drawn, span, self.run.config.length, seed)
+            known, (first, stop) = given.pop("known", None), span
+
+            def counted(share: float) -> None:
+                progress((stop - first) * share)
+
+            gaze = self._batch(noise, drawn, known, given, counted)
+            if known is not None:
+                whole = joined(gaze.cpu().numpy(), known, self.run.config.rate_hz)
+                gaze = torch.from_numpy(whole)
+            uniforms = torch.special.ndtr(noise.first[:, :2])
+        return fetching(self._quantized(gaze, drawn, uniforms)[..., : self.n_samples])
+
+    def _long(
+        self, noise: WindowNoise, drawn: Draw, span: Span, seed: int, progress: Progress
+    ) -> tuple[Tensor, Tensor]:
+        """Gaze longer than a window, and uniforms: both (window, 2, time).
+
+        noise, drawn: of the first 8 s.
+        """
+        config, (first, stop) = self.sampled.config, span
+        length, rate_hz = config.length, config.rate_hz
+        starts = window_starts(self.n_samples, length, rate_hz)
+        total = self.n_samples
+        given = self._given(drawn, span, total, seed)
+        is_placed = self.constraints is not None and "targets" not in given
+        fixed = given.pop("known", None)
+        gaze = np.empty((stop - first, 2, total), dtype=np.float32)
+        here, uniforms = drawn, np.empty_like(gaze)
+        for number, start in enumerate(starts):
+            if number:
+                noise = self._noise(first, stop, seed_for(seed, _CONTINUED, number))
+            elapsed_s = None if is_placed else start / rate_hz
+            here = config.conditioning.of_part(drawn, number, elapsed_s, first, seed)
+            within = slice(start, start + length)
+            others = {name: array[..., within] for name, array in given.items()}
+            known = None if fixed is None else fixed[..., within]
+            if number:
+                stop_before, targets = starts[number - 1] + length - start, others.get("targets")
+                known = continued(gaze[..., within], known, stop_before, rate_hz, targets)
+
+            def counted(share: float, number: int = number) -> None:
+                progress((stop - first) * (number + share) / len(starts))
+
+            made = self._batch(noise, here, known, others, counted).cpu().numpy()
+            if number and known is not None and self.style is None:
+                made = at_noise_level(made, known, noise_level(gaze[..., :length]), rate_hz)
+            gaze[..., within] = made if known is None else joined(made, known, rate_hz)
+            # At the scale of a resolution gaze no longer depends on its initial noise.
+            uniforms[..., within] = torch.special.ndtr(noise.first[:, :2]).cpu().numpy()
+        return torch.from_numpy(gaze), torch.from_numpy(uniforms)
+
+    def _given(self, drawn: Draw, span: Span, n_samples: int, seed: int) -> dict[str, Floats]:
+        """The constraints (window, 2, time) by name; long gaze has a drawn course without any."""
+        config, (first, stop) = self.sampled.config, span
+        course, tasks = config.conditioning.course, config.conditioning.names_of(drawn)
+        if self.constraints is not None:
+            given = self.constraints.of(first, stop, n_samples)
+        elif n_samples == config.length or self.style is not None:
+            given = {}
+        else:
+            waypoints = waypoint_samples(n_samples, config.length, config.rate_hz)
+            given = course.draw(tasks, first, n_samples, config.rate_hz, seed, waypoints)
+        if "targets" in given:
+            given["targets"] = course.compensated(given["targets"], tasks)
+        return given
+
+    def _quantized(self, gaze: Tensor, drawn: Draw, uniforms: Tensor) -> Tensor:
+        """In the resolution that is drawn; gaze that keeps to known samples has theirs."""
+        is_given = self.constraints is not None and self.constraints.known is not None
+        if is_given or drawn.steps is None or drawn.grids is None:
+            return gaze
+        return quantized(gaze, drawn.steps, drawn.grids, uniforms)
+
+    def _noise(self, first: int, stop: int, seed: int) -> WindowNoise:
+        shape = (self.run.config.recipe.gaze_channels, self.run.config.length)
+        device = next(self.run.network.parameters()).device
+        return WindowNoise(seed, range(first, stop), shape, device)
+
+    def _batch(
+        self,
+        noise: WindowNoise,
+        drawn: Draw,
+        known: Floats | None,
+        given: Mapping[str, Floats],
+        progress: Progress,
+    ) -> Tensor:
+        """Windows of the model's length, (window, 2, time); given: other constraints by name."""
+        config = self.sampled.config
+        is_paper = config.recipe.process == "ddpm"
+        known = None if known is None or not np.isfinite(known).any() else known
+        representation, sequences = config.representation, Sequences()
+        if isinstance(representation, Joint):
+            sequences = sequences_of(representation, known, **given)
+        condition = drawn.condition
+        if self.constraints is not None and self.style is None:
+            condition = config.conditioning.without_statistics(condition)
+        if self.is_taskless and condition:
+            condition = config.conditioning.without_task(condition)
+        steps = self._ddpm(noise) if is_paper else self._edm(noise, condition, sequences)
+        x = torch.empty(0)
+        for number, after in enumerate(steps, start=1):
+            x = after
+            progress(number / self.settings["steps"])
+        if isinstance(representation, Joint) and known is not None:
+            is_known = torch.from_numpy(np.isfinite(known).all(axis=1)).to(x.device)
+            return representation.decode(x, is_known)
+        return representation.decode(x).float()
+
+    def _ddpm(self, noise: WindowNoise) -> Iterator[Tensor]:
+        recipe, how = self.run.config.recipe, self.settings
+        given = (recipe.objective, how["sampler"], how["steps"], how["eta"])
+        return sample(self.run.network, recipe.schedule().to(noise.device), noise, *given)
+
+    @cached_property
+    def kept_blocks(self) -> Blocks:
+        """The last block of windows that was chosen."""
+        return {}
+
+    @cached_property
+    def network(self) -> UNet:
+        """The network that is sampled from, or a bfloat16 copy."""
+        network = self.sampled.network
+        return copy.deepcopy(network).bfloat16() if self.bf16 else network
+
+    def _edm(
+        self, noise: WindowNoise, condition: Condition, sequences: Sequences
+    ) -> Iterator[Tensor]:
+        (sampler, steps), recipe = self._sampling, self.run.config.recipe
+        condition = tuple(sent(part, noise.device) for part in condition)
+        distilled = self.run.distilled if sampler == "distilled" else None
+        levels = (
+            [*distilled.levels, 0.0] if distilled else recipe.edm.sigma_schedule(steps).tolist()
+        )
+
+        def solve(denoise: CleanEstimate, noise: Tensor) -> Iterator[Tensor]:
+            if distilled:
+                return ddim(denoise, noise, levels)
+            return unipc(denoise, noise * levels[0], levels)
+
+        given = sequences.to(noise.device)
+        return sample_edm(self.network, recipe, noise, condition, given, solve)
+
+
+def in_one_batch(
+    asked: Sequence[tuple[DiffusionGenerator, int, Span]], progress: Progress = lambda done: None
+) -> list[Floats]:
+    """Windows of several generators of one `batch_kind`, computed in one batch.
+
+    asked: generator, seed, and windows first, stop. A CPU computes an equal part in each of its
+    threads, as it does windows one by one. progress: called with the share that is done.
+    """
+    generator = asked[0][0]
+    is_cpu = next(generator.network.parameters()).device.type == "cpu"
+
+    def compute(part: Span) -> Floats:
+        noise, drawn, n = [], [], 0
+        for one, seed, span in spans[slice(*part)]:
+            noise.append(one._noise(*span, seed))
+            drawn.append(one.sampled.config.conditioning.draw(*span, seed, one.task))
+            n += span[1] - span[0]
+        ahead = (WindowNoise.joined(noise), Draw.joined(drawn))
+        return generator._begun(0, (0, n), ahead, lambda done: progress(done / n))()
+
+    spans = list(asked)
+    if is_cpu:
+        spans = [(one, seed, each) for one, seed, span in asked for each in spans_of(*span, 1)]
+        parts = spans_of(0, len(spans), -(-len(spans) // torch.get_num_threads()))
+        gaze = by_threads(parts, compute)
+    else:
+        gaze = compute((0, len(spans)))
+    ends = np.cumsum([stop - first for _, _, (first, stop) in asked])
+    return np.split(gaze, ends[:-1])

@@ -1,0 +1,115 @@
+"""Candidates: of several windows in a participant's style, those most like the recording are taken.
+
+Windows are chosen in blocks of eight, so that a window depends on the seed and its number alone:
+block b of a seed comes from the candidates of block b. Gaze longer than the model's windows is
+chosen one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gazediffusion.conditioning.style import Movements, choose
+from gazediffusion.errors import GazeError
+from gazediffusion.generation.scheduling import Progress, Span, spans_of
+from gazediffusion.screen import Floats
+
+if TYPE_CHECKING:
+    from gazediffusion.conditioning.style import Style
+    from gazediffusion.generation.sampler import DiffusionGenerator
+
+N_CANDIDATES, MOST_CANDIDATES = 8, 64  # of each window
+_BLOCK = 8  # windows that are chosen at a time
+Blocks = dict[tuple[int, int], Floats]  # gaze by seed and number of the block
+
+
+def n_candidates(given: int | None, style: Style | None, steered: object) -> int:
+    """Those of each window where none are given: windows that can be chosen have eight."""
+    if given is not None:
+        return given
+    can_choose = style is not None and style.movements is not None and not steered
+    return N_CANDIDATES if can_choose else 1
+
+
+def require_choice(generator: DiffusionGenerator) -> None:
+    """Refuse candidates of windows that cannot be chosen."""
+    n = generator.candidates
+    if not 1 <= n <= MOST_CANDIDATES:
+        raise GazeError(f"`candidates` must lie between 1 and {MOST_CANDIDATES}, not {n}")
+    if n == 1:
+        return
+    if generator.style is None:
+        raise GazeError("`candidates` are compared with a recording", remedy="give `like`")
+    if generator.constraints is not None:
+        raise GazeError(
+            "`candidates` cannot be chosen beside a scanpath, targets, waypoints or a start",
+            remedy="leave `candidates` out",
+        )
+    if generator.style.movements is None:
+        raise GazeError(
+            "`candidates` are compared in degrees, and the screen has no size",
+            remedy="leave `candidates` out, or give the screen's size and distance",
+        )
+
+
+def chosen_pieces(
+    generator: DiffusionGenerator, first: int, stop: int, seed: int, progress: Progress
+) -> Iterator[Floats]:
+    """What `DiffusionGenerator.pieces` gives, chosen from candidates."""
+    block = 1 if generator.is_steered else _BLOCK
+    for start, end in spans_of(first, stop, generator.batch_size):
+        numbers = range(start // block, -(-end // block))
+        counted = partial(_share_of, progress, (start, end))
+        gaze = _blocks(generator, numbers, block, seed, counted)
+        yield gaze[start - numbers.start * block :][: end - start]
+
+
+def _share_of(progress: Progress, span: Span, done: float) -> None:
+    """Count a share of some windows."""
+    progress(span[0] + done * (span[1] - span[0]))
+
+
+def _blocks(
+    generator: DiffusionGenerator, numbers: range, block: int, seed: int, progress: Progress
+) -> Floats:
+    """The windows of these blocks; the last one is kept, for pieces that end within it.
+
+    progress: called with the share that is done.
+    """
+    kept = generator.kept_blocks
+    n = block * generator.candidates
+    # A block is always one batch: another batch size could round so that another window is chosen.
+    length = max(generator.n_samples, generator.run.config.length)
+    every = replace(generator, candidates=1, length=length, batch_size=n)
+    found = {number: kept[seed, number] for number in numbers if (seed, number) in kept}
+    new = [number for number in numbers if number not in found]
+    for k, number in enumerate(new):
+
+        def counted(done: float, k: int = k, before: int = number * n) -> None:
+            progress((k + (done - before) / n) / len(new))
+
+        (gaze,) = every.pieces(number * n, (number + 1) * n, seed, counted)
+        chosen = gaze[_chosen(every, gaze, block, seed)]
+        found[number] = chosen[..., : generator.n_samples]
+    kept.clear()
+    kept[seed, numbers[-1]] = found[numbers[-1]]
+    progress(1.0)
+    return np.concatenate([found[number] for number in numbers])
+
+
+def _chosen(every: DiffusionGenerator, gaze: Floats, n: int, seed: int) -> list[int]:
+    """The numbers of the n of the candidates (candidate, 2, time) that are chosen."""
+    style, length = every.style, every.run.config.length
+    assert style is not None
+    assert style.movements is not None
+    n_parts = gaze.shape[2] // length
+    parts = gaze[..., : n_parts * length].reshape(len(gaze), 2, n_parts, length)
+    windows = every.as_windows(parts.swapaxes(1, 2).reshape(-1, 2, length), seed)
+    found = Movements.of(windows)
+    candidates = replace(found, window=tuple(one // n_parts for one in found.window))
+    return choose(candidates, len(gaze), style.movements, style.n_windows, n)
