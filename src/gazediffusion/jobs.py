@@ -100,7 +100,7 @@ class Job:
         return self.kept / name
 
     def step(self, phase: str, done: float, total: float, note: str = "") -> None:
-        """Show how far the work is; stop where that is asked for."""
+        """Show how far the work is; stop on request."""
         self.show(phase, done, total, note)
         if done < total and self.should_stop():
             raise StoppedError(f"{phase} stopped: {done:g} of {total:g} are kept")

@@ -30,7 +30,7 @@ _CONNECTION_S = 15  # until a cluster must have answered
 
 
 def is_in_this_process(engine: str, n_workers: int | None, address: str | None) -> bool:
-    """Whether no other process is asked for; settings that do not fit together are refused."""
+    """Whether no other process is requested; settings that do not fit together are refused."""
     if engine not in ENGINES:
         raise GazeError(f"`engine` must be local or ray, not {engine!r}")
     if n_workers is not None and n_workers < 1:

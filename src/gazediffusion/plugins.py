@@ -125,14 +125,14 @@ class Plugin:
             raise self.failure(error) from error
 
     def failure(self, error: BaseException) -> GazeError:
-        """The line that says what failed, and whose it is."""
+        """The line that states what failed, and its package."""
         return _failure(f"the {self.group.removesuffix('s')} {self.name!r}", self.package, error)
 
 
 def find_plugins(group: Group, taken: Iterable[str] = ()) -> dict[str, Plugin]:
     """The plug-ins of a group that are installed, by name.
 
-    taken: names of our own, which a plug-in may not have. A plug-in that cannot be loaded, lacks
+    taken: built-in names, which a plug-in may not have. A plug-in that cannot be loaded, lacks
     what its group needs or has a name that is taken is an error which names its package.
 
     >>> find_plugins("metrics")

@@ -143,7 +143,7 @@ class Screen:
         return words
 
     def doubts(self) -> list[str]:
-        """What no ordinary screen has, a line each: its distance, its density, its pixels' shape.
+        """What is unusual of a screen, a line each: distance, density, shape of pixels.
 
         Screens are 20 to 300 cm away and have 5 (a projector) to 250 (a telephone) pixels per cm.
         """

@@ -110,7 +110,7 @@ class OnScreen(Options):
 
 @dataclass(frozen=True)
 class CleaningConfig(Options):
-    """Which samples are not believed.
+    """Which samples are invalid.
 
     eye: a recording of one eye gives the eye it has. blink_before_ms, blink_after_ms: lid movement
     shows before and after the eye is lost. frozen_ms: a coordinate pair that does not change for so
@@ -145,7 +145,7 @@ class CleaningConfig(Options):
 
 @dataclass(frozen=True)
 class Reading(CleaningConfig, OnScreen):
-    """What is said of recordings that are read, and which of their samples are believed.
+    """How recordings are read, and which of their samples are valid.
 
     A `study.yaml` beside the recordings states them once for all commands. screen: of files that do
     not state theirs; override_screen: also of those that state another. participant_pattern: a
@@ -193,7 +193,7 @@ class Reading(CleaningConfig, OnScreen):
 
     @property
     def cleaning(self) -> CleaningConfig:
-        """Which samples are believed."""
+        """Which samples are valid."""
         return CleaningConfig(
             **{one.name: getattr(self, one.name) for one in fields(CleaningConfig)}
         )
@@ -223,8 +223,8 @@ class PrepareConfig(Splitting):
 
     stride_s: None is one second for position windows and the window's own length for velocity
     windows. tasks: empty keeps all. task_names: pairs of a task's name in the recordings and the
-    name it gets here; two may get one. off_screen_share: a window with this share of its samples
-    off the screen, or more, is dropped.
+    name it gets here; several may share one. off_screen_share: a window with this share of its
+    samples off the screen, or more, is dropped.
 
     >>> PrepareConfig(rate_hz=120, seconds=4).length  # samples of a window
     480

@@ -1,6 +1,6 @@
 """A synthesizer of gaze for pymovements: objects with samples, experiment and events.
 
-It is asked for in pymovements' issues: generators of gaze to integrate (25, of 2022), and a class
+It is requested in pymovements' issues: generators of gaze to integrate (25, of 2022), and a class
 that is initialised with a method and its parameters and whose `synthesize(n)` gives as many gaze
 objects as are needed, not arrays, with randomization; rather one method that always gives a single
 object and one that always gives a list than one with two types (1019, of 2025).

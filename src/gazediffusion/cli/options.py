@@ -1,4 +1,4 @@
-"""Options that several commands share, and what is made of them."""
+"""Options that several commands share, and their values."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ def prepare(
     Example: [bold]gazediffusion prepare study/ -o windows.safetensors --screen 1280x720
     --screen-cm 40x22.5 --distance-cm 45[/bold]
 
-    Thousands of files: [bold]--workers 8[/bold] reads them by so many processes, [bold]--engine
+    Thousands of files: [bold]--workers 8[/bold] reads them in 8 processes, [bold]--engine
     ray[/bold] by a cluster.
     """
     import gazediffusion as gd

@@ -62,7 +62,7 @@ def fit_effects(z: Floats, participant: NDArray[np.int64]) -> tuple[Floats, Floa
 
 
 def posterior(between: Floats, within: Floats, mean: Floats, n_windows: float) -> Posterior:
-    """Of p, given the mean (..., statistic) of so many independent windows of a participant."""
+    """The posterior of p, given the mean (..., statistic) of n independent windows."""
     gain = np.linalg.solve(between + within / n_windows, between).T
     return Posterior(np.asarray(mean @ gain.T), between - gain @ between)
 

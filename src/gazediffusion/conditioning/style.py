@@ -1,4 +1,4 @@
-"""Style: what windows of one participant tell of the participant's other windows.
+"""Style: what windows of one participant imply for the participant's other windows.
 
 With normal margins, the summary statistics of a window are z = p + e (prior.py), p of the
 participant and e of the window. A recording gives the mean of z over its windows, and with it the
@@ -188,7 +188,7 @@ def style_of(
     length: int,
     task: str | None = None,
 ) -> Style:
-    """The style of one participant's recordings, for a model with windows of so many samples.
+    """The style of one participant's recordings, for a model with windows of this many samples.
 
     recordings: 8 s or more without a gap; more is better. task: which of the model's tasks they
     are taken for; None is their own.

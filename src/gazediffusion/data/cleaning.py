@@ -138,7 +138,7 @@ def clean(
 
 
 def choose_eye(recording: Recording, choice: EyeChoice) -> Eye:
-    """The eye asked for; the only eye there is; or, for `best`, the one seen more often."""
+    """The requested eye; the only eye there is; or, for `best`, the one seen more often."""
     eyes = recording.gaze_px
     if choice in eyes:
         return choice  # type: ignore[return-value]  # "best" is never a key

@@ -54,7 +54,7 @@ class IvtSegments:
 def detect_ivt(
     speed: NDArray[np.floating[Any]], threshold: float, min_fixation_steps: float = 0.0
 ) -> IvtSegments:
-    """Saccades (steps faster than the threshold) and fixations of at least so many steps.
+    """Saccades (steps faster than the threshold) and fixations of at least this many steps.
 
     speed: (window, step), in the unit of the threshold. Events cut by the border of a window count
     with what is in it.

@@ -215,7 +215,7 @@ def window_starts(
 
 
 class _Cut(NamedTuple):
-    """A segment that has windows, and whose it is."""
+    """A segment that has windows, and its participant."""
 
     participant: str
     task: str

@@ -66,7 +66,7 @@ class Recordings:
     def of(cls, recordings: Iterable[Recording], format: str = "memory") -> Recordings:
         """Recordings in memory, which everything takes that takes recordings in files.
 
-        format: what they are said to come from.
+        format: the format that they come from.
         """
         held = tuple(recordings)
         if not held:
@@ -117,9 +117,9 @@ def read(
 ) -> Recordings:
     """Find recordings at files, folders, globs or `pymovements:NAME`; they are read when iterated.
 
-    URLs (`s3://`, `gs://`, `memory://`) are fetched first, into a temporary folder. given: what is
-    said of the files, as `screen`, `columns`, `unit` and `origin`; see `Reading`. A `study.yaml` in
-    the folder of the recordings states the same by the same names; what is given here overrides it.
+    URLs (`s3://`, `gs://`, `memory://`) are fetched first, into a temporary folder. given: options
+    of reading, as `screen`, `columns`, `unit` and `origin`; see `Reading`. A `study.yaml` in the
+    folder of the recordings states them by the same names; options given here override it.
 
     >>> import tempfile
     >>> from gazediffusion.data.simulation import SimulationConfig, write_simulation

@@ -49,7 +49,7 @@ class Recording:
     gaze_px: eye -> (2, time) float32, origin top left, y down, NaN where the eye was lost.
     is_blink: eye -> (time,) bool, the tracker's own blink labels; empty where it gave none.
     screen: None where the file does not say.
-    rate_hz: the rate the file states; None where it states none (the clock then tells).
+    rate_hz: the rate the file states; None where it states none (the clock then decides).
     calibration_error_deg: eye -> the mean error of the validation before the trial, in degrees of
         visual angle; empty where the file states none.
     facts: participant, columns, unit, origin and screen, as the reader found them.

@@ -1,4 +1,4 @@
-"""Scanpaths: the fixations that generated gaze shall make, and waypoints on the command line."""
+"""Scanpaths: the fixations that generated gaze is to make, and waypoints on the command line."""
 
 from __future__ import annotations
 

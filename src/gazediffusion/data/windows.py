@@ -1,7 +1,7 @@
 """Windows: fixed-length pieces of clean gaze, the input and the output of every model.
 
 At a stride of one second, windows of eight seconds overlap eight-fold. So the clean segments are
-stored once and a window is a start index into them, cut when asked for. Every window knows its
+stored once and a window is a start index into them, cut on demand. Every window has its
 participant, task, trial, screen and resolution. Loading needs numpy and safetensors only.
 """
 
@@ -54,7 +54,7 @@ def by_screen(
 
 
 def evenly_spaced(n: int, at_most: int) -> NDArray[np.int64]:
-    """At most so many indices out of n, evenly spaced from the first to the last.
+    """At most this many indices out of n, evenly spaced from the first to the last.
 
     >>> evenly_spaced(10, 4).tolist(), evenly_spaced(3, 100).tolist()
     ([0, 3, 6, 9], [0, 1, 2])
@@ -89,7 +89,7 @@ def alone(windows: Windows) -> Windows:
 
 
 def not_overlapping(starts: NDArray[np.int64], length: int) -> NDArray[np.bool_]:
-    """Which windows of so many samples are taken, from the first start on, without overlap.
+    """Which windows of this many samples are taken, from the first start on, without overlap.
 
     >>> not_overlapping(np.array([500, 0, 2000, 2600]), 2000).tolist()
     [False, True, True, False]
@@ -124,7 +124,7 @@ class Windows:
     validation: names of the held-out participants.
     grid_px: the grid that all coordinates lie on, None where there is none.
     segment_step: (segment, 2) normalized step in which a tracker reported positions, 0 where it is
-        not coarser than the grid; None for recorded windows, where the gaze itself tells.
+        not coarser than the grid; None for recorded windows, where the gaze itself shows it.
     velocity_scale: c_v in normalized units per second, None for the position protocol.
     labels: (sample,) uint8, the event class of each sample of `gaze` (`recordings.EVENT_CLASSES`),
         0 where it has none; None where nothing is labelled.
@@ -263,7 +263,7 @@ class Windows:
         return replace(self, starts=self.starts[chosen])
 
     def subsample(self, at_most: int) -> Windows:
-        """At most so many of the windows, evenly spaced."""
+        """At most n of the windows, evenly spaced."""
         return self.select(evenly_spaced(len(self), at_most))
 
     @property

@@ -356,7 +356,7 @@ def denoising_errors(
 ) -> Tensor:
     """Weighted squared errors of x0 (window, channels, time): (window, level, channel, span).
 
-    Means over n_draws of noise, and over spans of so many samples; the last span may be shorter.
+    Means over n_draws of noise, and over spans of this many samples; the last span may be shorter.
     progress(done, total) counts evaluations.
     """
     found = []

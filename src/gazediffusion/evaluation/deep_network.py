@@ -1,4 +1,4 @@
-"""A 1-D residual network that tells two sets of gaze snippets apart.
+"""A 1-D residual network that separates two sets of gaze snippets.
 
 Position and asinh velocity in (`representations: Joint`), one logit out, positive for the second
 set. Snippets are cut at random places of windows on the device. A few participants have overlapping
@@ -133,7 +133,7 @@ def fit(
     seed: int,
     on_step: Callable[[int], None] = lambda step: None,
 ) -> SnippetNetwork:
-    """A network trained to tell snippets of `length` samples of two sets apart.
+    """A network trained to separate snippets of `length` samples of two sets.
 
     The batches have as many snippets of the one set as of the other. The weights are those of the
     check with the lowest loss on `stopping`. on_step: called with the steps done, at each check.

@@ -1,4 +1,4 @@
-"""Deep two-sample test: can a network tell synthetic from real windows of other participants?
+"""Deep two-sample test: can a network separate synthetic from real windows of other participants?
 
 A residual network is trained on snippets of training participants and of synthetic windows and
 tested on held-out participants and other synthetic windows. The result is the area under the ROC
@@ -423,7 +423,7 @@ def _by_participant(one: GazeSet, rng: np.random.Generator) -> Sides:
 
 
 def _matched(part: str, sides: Sides, most: int, rngs: Sequence[np.random.Generator]) -> Sides:
-    """At most so many windows of each side, as many of one as of the other, of every task.
+    """At most n windows of each side, equally many of both, of every task.
 
     Sets that share no task are cut to the same number alone.
     """

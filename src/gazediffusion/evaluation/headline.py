@@ -1,4 +1,4 @@
-"""Ratios to the floor, and the headline: what a set comes to in a few numbers, with intervals.
+"""Ratios to the floor, and the headline: a set in a few numbers, with intervals.
 
 The one definition of the ratio to the floor: two distances to the same held-out participants, at
 the same number of windows; Jensen-Shannon divergences both in the bins of the floor. The ratios of
@@ -55,7 +55,7 @@ COUNTS = ("saccade_count", "fixation_count", "path_length", "main_sequence")
 
 @dataclass(frozen=True)
 class Headline:
-    """What a set comes to. Percentages are against the training participants.
+    """A set in a few numbers. Percentages are against the training participants.
 
     ratio: median over `n_distances` ratios to the floor; n_above: how many of these exceed 1.5.
     worst, worst_ratio: the largest of them. c2st: accuracy of a classifier on features, 0.5 is

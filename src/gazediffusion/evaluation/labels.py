@@ -149,7 +149,7 @@ class ForestDetector:
     def fit(
         cls, sets: Sequence[Windows], seed: int = 0, n_samples: int = 60_000, n_trees: int = 50
     ) -> ForestDetector:
-        """Train on so many labelled samples, drawn from all windows."""
+        """Train on n labelled samples, drawn from all windows."""
         from sklearn.ensemble import RandomForestClassifier
 
         x, y = _training_set(sets)
@@ -230,7 +230,7 @@ def _mirrored(x: Tensor, rng: np.random.Generator) -> Tensor:
 
 
 def _shifted(gaze: NDArray[np.float64], by: int) -> NDArray[np.float64]:
-    """Gaze (..., time) so many samples later; the border is repeated."""
+    """Gaze (..., time) this many samples later; the border is repeated."""
     at = np.clip(np.arange(gaze.shape[-1]) + by, 0, gaze.shape[-1] - 1)
     return np.asarray(gaze[..., at])
 

@@ -1,6 +1,6 @@
 """Tests of whole sets, beyond histograms: each is computed alone and fails alone, saying why.
 
-Classifier two-sample test (C2ST): can a classifier tell synthetic windows from real ones? Accuracy
+Classifier two-sample test (C2ST): can a classifier separate synthetic from real windows? Accuracy
 is balanced over the two sides and cross-validated so that no participant is in training and test at
 once; 0.5 means indistinguishable, 1 always distinguished (Lopez-Paz & Oquab 2017). It falls below
 0.5 where the few tested participants resemble the other side more than their own. The classifier is

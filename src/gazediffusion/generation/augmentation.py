@@ -235,7 +235,7 @@ class Augmenter:
 
     @cached_property
     def loss_model(self) -> LossModel | None:
-        """Of blinks and losses, where they are asked for."""
+        """The model of blinks and losses, where they are requested."""
         return LossModel.load(self.generator.run.path) if self.config.losses else None
 
     def labeller(self, study: Study) -> Labeller | None:

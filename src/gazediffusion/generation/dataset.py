@@ -51,7 +51,7 @@ class Parts:
 
     engine: local (this process) or ray (a cluster, whose nodes share the folder); both write the
     same parts. part_size: windows of each part; None is 256, or the batch size where that is more.
-    address, n_workers: of a cluster, and at most so many workers. device: of its workers: auto (a
+    address, n_workers: of a cluster, and their maximum number. device: of its workers: auto (a
     GPU each where the cluster has some), cpu or cuda.
     """
 
@@ -195,7 +195,7 @@ class WritePart:
 
 
 def _unseen(done: float) -> None:
-    """Progress of a worker, which nobody sees."""
+    """Progress of a worker, which is not shown."""
 
 
 def _begun(folder: Path) -> dict[str, Any] | None:

@@ -89,7 +89,7 @@ class Labeller:
         return found
 
     def n_windows(self, n_samples: int) -> int:
-        """Windows of the model's length that gaze of so many samples is labelled in."""
+        """Windows of the model's length that gaze of this many samples is labelled in."""
         config = self.run.config
         return len(window_starts(n_samples, config.length, config.rate_hz))
 

@@ -70,7 +70,7 @@ class Constraints:
 
 
 def window_starts(n_samples: int, length: int, rate_hz: float) -> list[int]:
-    """Where the windows of `length` samples begin that together give so many samples.
+    """Where the windows of `length` samples begin that together give this many samples.
 
     Each overlaps the one before by OVERLAP_S; the last ends with the gaze and may overlap more.
     """

@@ -139,7 +139,7 @@ def write_recordings(
 
 @dataclass(frozen=True)
 class FilledSet:
-    """What was written: the set, its card (JSON) and its README; counts; and what to know of it."""
+    """What was written: the set, its card (JSON) and its README; counts; and notes."""
 
     paths: list[Path]
     counts: GapCounts
@@ -353,7 +353,7 @@ class RecordingLabeller:
 
 @dataclass(frozen=True)
 class LabelledSet:
-    """What was written: the set, its card (JSON) and its README; samples by class; what to know."""
+    """What was written: the set, its card (JSON) and its README; samples by class; notes."""
 
     paths: list[Path]
     n_samples: dict[str, int]
@@ -457,7 +457,7 @@ def _labelled(recordings: Recordings, work: Path) -> Iterator[Labelled]:
 
 
 def _with_labels(recording: Recording, labels: Labels) -> Recording:
-    """The recording with labels, and with the rate that its clock tells where it states none."""
+    """The recording with labels, and with the rate of its clock where it states none."""
     rate_hz = recording.rate_hz
     if rate_hz is None and len(recording) >= FEWEST_SAMPLES:
         rate_hz = read_clock(recording.time_ms).rate_hz
@@ -487,7 +487,7 @@ recorded. {where}
 
 @dataclass(frozen=True)
 class AugmentedSet:
-    """What was written: the set, its card (JSON) and its README; the card; what to know of it."""
+    """What was written: the set, its card (JSON) and its README; the card; notes."""
 
     paths: list[Path]
     card: dict[str, Any]

@@ -154,7 +154,7 @@ class FixationMeans:
 
     number: (window, time), which fixation a sample lies in. before, after: (window, time), the last
     fixation that began and the next that ends, 0 where there is none or a known sample. weight:
-    (window, time), of `after`. place: (2, 1 + fixation), positions asked for. size: (1 +
+    (window, time), of `after`. place: (2, 1 + fixation), requested positions. size: (1 +
     fixation,), samples.
     """
 

@@ -145,7 +145,7 @@ class SetConfig:
         """Generated gaze (window, 2, time) of windows first.. as windows of the set's rate.
 
         A window is labelled and filtered as a whole before it is cut to `seconds`. labels: of the
-        labeller, (window, time), where they are at hand.
+        labeller, (window, time), if they are known.
         """
         rate_hz, n_samples = self.rate_of(generator), self.n_samples(generator)
         if labels is None and self.labeller is not None:
@@ -297,7 +297,7 @@ class Sampling:
     ) -> Windows:
         """Gaze of windows first.. of the set as windows of its length, with its card.
 
-        labels: of the gaze, where they are at hand; a set with labels finds them otherwise.
+        labels: of the gaze, if they are known; a set with labels finds them otherwise.
         """
         n_samples = self.config.n_samples(self.generator)
         windows = self.config.windows(self.generator, gaze, first, labels)

@@ -233,7 +233,7 @@ def write_config(folder: Path, config: RunConfig, **more: Any) -> None:
 
 
 def changed_settings(there: RunConfig, here: RunConfig) -> list[str]:
-    """The settings of a run that differ, as `epochs: 2 in the folder, 3 asked for`."""
+    """The settings of a run that differ, as `epochs: 2 in the folder, 3 requested`."""
 
     def settings(config: RunConfig) -> dict[str, Any]:
         # As written, where a tuple is a list.

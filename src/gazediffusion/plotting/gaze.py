@@ -54,7 +54,7 @@ def draw_path(gaze: Gaze, axes: Axes) -> Axes:
 
 
 def draw_time_scale(seconds: float, axes: Any, **place: Any) -> None:
-    """The scale of the colours of `draw_path`, for paths of so many seconds, beside some axes."""
+    """The scale of the colours of `draw_path`, for paths of this many seconds, beside some axes."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 

@@ -292,7 +292,7 @@ class Builder:
         return [name for name in dict.fromkeys(names) if not self.path(kind, name).is_file()]
 
     def _part(self, name: str) -> None:
-        """Announce a part; a stop that was asked for takes effect between parts."""
+        """Announce a part; a requested stop takes effect between parts."""
         self._require_no_stop()
         self.watcher.part(name)
 

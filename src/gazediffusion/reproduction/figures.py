@@ -485,7 +485,7 @@ def _panel_title(axes: Axes, name: str, kind: str, measure: Measure, model: str)
 
 
 def _set_titles(axes: Axes, name: str, said: str) -> None:
-    """A panel's name and, below it, what is said of it."""
+    """A panel's name and, below it, its note."""
     axes.set_title(f"{name}\n", loc="left")
     axes.set_title(said, loc="right", fontsize="small", color="#444444")
 
@@ -523,7 +523,7 @@ _ARROW: dict[str, Any] = {"arrowstyle": "-|>", "mutation_scale": 9, "shrinkA": 0
 
 
 def draw_architecture(position: Recipe, velocity: Recipe, length: int) -> Figure:
-    """The network of the position recipe for windows of so many samples, and how it is used."""
+    """The network of the position recipe for windows of this many samples, and how it is used."""
     import matplotlib.pyplot as plt
 
     parts, network = read_data("schematic"), position.network

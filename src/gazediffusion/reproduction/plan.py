@@ -112,7 +112,7 @@ class Plan:
         return f"{self.position_sets[-1]}-last"
 
     def with_steps(self, steps: int) -> str:
-        """The reference run's set at so many DDIM steps."""
+        """The reference run's set at this many DDIM steps."""
         same = steps == self.position.sampling_steps
         return self.reference if same else f"{self.reference}-steps-{steps}"
 

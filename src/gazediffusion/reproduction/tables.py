@@ -238,7 +238,7 @@ class Row:
 
 @dataclass
 class Rows:
-    """Rows by key. `read` are those that were asked for, in order.
+    """Rows by key. `read` are those that were looked up, in order.
 
     number_of_draw: a bootstrap replicate that stands for the numbers; None for the numbers.
     """

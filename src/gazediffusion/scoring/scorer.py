@@ -210,7 +210,7 @@ class Scorer:
         of_batch: Callable[[Tensor, Sequence[str], Callable[[int, int], None]], Tensor],
         progress: Progress,
     ) -> NDArray[Any]:
-        """Results (window, ...) of batches of so many windows."""
+        """Results (window, ...) of batches of n windows."""
         found = []
         device = next(self.run.network.parameters()).device
         for first in range(0, len(gaze), size):

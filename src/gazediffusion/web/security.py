@@ -275,7 +275,7 @@ class WrongTokens:
         self._waiting: Counter[str] = Counter()
 
     def is_crowded(self, address: str) -> bool:
-        """Whether so many refusals of an address wait that its tokens are not looked at."""
+        """Whether too many refusals of an address wait for its tokens to be checked."""
         return self._waiting[address] >= self.max_waiting
 
     async def delay(self, address: str) -> None:

@@ -51,7 +51,7 @@ class Settings:
     """Everything that a server is started with.
 
     model: a run folder to serve beside the packaged models, or the packaged model to list first.
-    real: recordings to compare with; reading: what is said of them, as in `gd.read`.
+    real: recordings to compare with; reading: options of `gd.read`.
     token: that every request to /api must carry. allowed_hosts: names under which a reverse proxy
     passes requests on.
     """

@@ -40,7 +40,7 @@ _MODEL_MB = 1024  # of torch and models
 
 
 def nothing(progress: dict[str, Any]) -> None:
-    """Progress that nobody follows."""
+    """Progress that is not shown."""
 
 
 @dataclass(frozen=True)

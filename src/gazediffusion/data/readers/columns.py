@@ -1,4 +1,4 @@
-"""Names of columns: which word of ours a column stands for, and the unit its name states.
+"""Names of columns: the quantity that a column holds, and the unit that its name states.
 
 `x_px`, `gaze x [px]`, `LeftX`, `Time [s]` and `subject_id` are all understood; what is not is
 named by the user's `columns`, which overrides everything.
@@ -116,7 +116,7 @@ class Columns:
 
     time: None where samples are evenly spaced and no column holds their times.
     origin: of the gaze, where the format or the names state it.
-    label: columns that may hold event labels; their content tells.
+    label: columns that may hold event labels; their content decides.
     """
 
     time: Column | None
@@ -141,7 +141,7 @@ class Columns:
 
     @property
     def identity(self) -> list[str]:
-        """Names of the columns that tell recordings apart, each once."""
+        """Names of the columns that distinguish recordings, each once."""
         names = (self.participant, self.task, *self.trial)
         return list(dict.fromkeys(name for name in names if name is not None))
 
@@ -218,7 +218,7 @@ def _named(given: str, names: Sequence[str], path: Path) -> str:
 
 
 def meaning(name: str, vocabulary: Vocabulary = _VOCABULARY) -> tuple[str | None, str | None]:
-    """Our word for a column and the unit that its name states, None where it tells neither."""
+    """Our word for a column and the unit that its name states, None where it states neither."""
     unit = unit_in(name)
     joined = "".join(word for word in words_in(name) if word not in _UNITS)
     if _EYE_IN_SPACE.fullmatch(joined):
@@ -250,7 +250,7 @@ def words_in(name: str) -> list[str]:
 def pair_of(
     xs: Sequence[Column], ys: Sequence[Column], preferred: Unit | None
 ) -> tuple[Column, Column] | None:
-    """The first x and y in the same unit; the one asked for first, then pixels.
+    """The first x and y in the same unit; the requested one first, then pixels.
 
     A column without a unit may be in any, and is taken to be in pixels where none is given.
     """

@@ -22,7 +22,7 @@ BY_NAME, BY_FOLDER, BY_BIDS, BY_PATTERN = "file name", "folder", "BIDS name", "g
 
 @dataclass(frozen=True)
 class Identity:
-    """Who was recorded and in which task, as far as a file's path tells."""
+    """Who was recorded and in which task, as far as a file's path states it."""
 
     participant: str
     task: str = UNKNOWN_TASK
@@ -99,7 +99,7 @@ def _by_pattern(pattern: str, path: Path) -> Identity:
 
 
 def identities_by_folder(paths: Sequence[Path]) -> dict[Path, Identity]:
-    """Who was recorded, for files whose folder tells it: `p1/gaze.csv` and `p2/gaze.csv`.
+    """Who was recorded, for files whose folder states it: `p1/gaze.csv` and `p2/gaze.csv`.
 
     A folder named like a participant is one, if it holds the file or is not the folder of all. Of
     files of one name, the first folder in which their paths differ is the participant, and the
@@ -146,7 +146,7 @@ class ReadOptions:
         `override_screen` says that `screen` is right.
     unit, origin: of the gaze; None takes what the column names state.
     source_rate_hz: of tables without a time column.
-    by_folder: who was recorded in files whose folder tells it (`identities_by_folder`).
+    by_folder: who was recorded in files whose folder states it (`identities_by_folder`).
     fallback_screen: used where neither `screen` nor the file names one, and where the file states
         its pixels alone.
     """
@@ -212,7 +212,7 @@ class ReadOptions:
 
 
 def identify(path: Path, options: ReadOptions) -> Identity:
-    """Participant, task and trial as far as a file's path tells."""
+    """Participant, task and trial as far as a file's path states it."""
     return identity_of(path, options.participant_pattern, options.by_folder)
 
 

@@ -60,7 +60,7 @@ Rows = tuple[bytes, Sequence[int]]
 
 @dataclass(frozen=True)
 class TextTable:
-    """Where the rows of a text are; blocks are read anew whenever they are asked for.
+    """Where the rows of a text are; blocks are read again at each request.
 
     n_lines_before: lines above the first row.
     """

@@ -109,7 +109,7 @@ def eyes_of(recording: Recording) -> tuple[Eye, ...]:
 
 
 def rate_of(recording: Recording) -> float:
-    """Samples per second as stated, or else as the clock tells."""
+    """Samples per second as stated, otherwise of the clock."""
     if recording.rate_hz is not None:
         return float(recording.rate_hz)
     step_ms = float(np.median(np.diff(recording.time_ms))) if len(recording) > 1 else 0.0

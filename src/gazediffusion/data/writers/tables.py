@@ -172,7 +172,7 @@ def sample_frame(recording: Recording, units: Sequence[OtherUnit] = ()) -> pl.Da
 
 
 def _in_unit(recording: Recording, eye: Eye, unit: str) -> Floats:
-    """Gaze (2, time) in px, deg or screen; NaN where the screen does not tell it."""
+    """Gaze (2, time) in px, deg or screen; NaN where the screen does not state it."""
     gaze_px, screen = recording.gaze_px[eye], recording.screen
     if unit == "px":
         return gaze_px

@@ -140,7 +140,7 @@ class ModelDescription:
 
     @property
     def max_seconds(self) -> float:
-        """Length of the longest window that can be asked for."""
+        """Length of the longest possible window."""
         return MOST_SECONDS if self.is_steerable else self.seconds
 
 
