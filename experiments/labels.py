@@ -1,6 +1,6 @@
 """Labels of generated gaze: plausible events, agreement with human labels, worth for training.
 
-    python experiments/labels.py gazecom.safetensors [-n 300] [--draws 12]     # 30 minutes, one H200
+    python experiments/labels.py gazecom.safetensors [-n 300] [--draws 12]   # 30 minutes, one H200
 
 The windows file has hand labels. The model was trained on the training participants; all scores are
 on the held-out ones, who take no part in any training. Tables:
@@ -63,7 +63,7 @@ class Events:
     duration and no amplitude; they count in rates and transitions.
     """
 
-    values: dict[str, Floats]
+    values: dict[str, NDArray[np.float64]]
     window: dict[str, Ints]
     transitions: Floats
 
@@ -93,7 +93,7 @@ class Events:
         window = {name: np.array([k for k, _ in rows], dtype=int) for name, rows in found.items()}
         return cls(values, window, transitions)
 
-    def drawn(self, name: str, windows: Ints) -> Floats:
+    def drawn(self, name: str, windows: Ints) -> NDArray[np.float64]:
         """The values of a quantity of drawn windows, or the shares of transitions."""
         if name == TRANSITIONS:
             total = self.transitions[windows].sum(axis=0).ravel()
@@ -159,8 +159,8 @@ def plausibility(
 
     for name in (*quantities(), TRANSITIONS):
         row: dict[str, Any] = {"quantity": name}
-        for which, one in found.items():
-            values = one.values.get(name, np.empty(0))
+        for which, events in found.items():
+            values = events.values.get(name, np.empty(0))
             row[f"{which}, median"] = float(np.median(values)) if len(values) else None
         row["floor"] = distance(name, "training", whole)
         for which in sets:
@@ -225,12 +225,12 @@ def worth(
                 found.setdefault((detector, name), []).append(np.array(scores))
             result.say(f"draw {draw + 1}: {name}")
     for (detector, name), of_draws in found.items():
-        scores = np.array(of_draws)  # (draw, score, class)
+        every = np.array(of_draws)  # (draw, score, class)
         row: dict[str, Any] = {"detector": detector, "trained on": name}
         for number, score in enumerate(SCORES):
             for place, event in enumerate(gd.EVENT_CLASSES):
-                row[f"{score}, {event}"] = _range(scores[:, number, place])
-            row[f"{score}, mean"] = _range(np.nanmean(scores[:, number], axis=1))
+                row[f"{score}, {event}"] = _range(every[:, number, place])
+            row[f"{score}, mean"] = _range(np.nanmean(every[:, number], axis=1))
         result.add("worth", row)
 
 

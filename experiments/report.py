@@ -30,10 +30,12 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from PIL import Image
 
 import gazediffusion as gd
 from gazediffusion.data.windows import conversions_of
 from gazediffusion.generation.long_gaze import Constraints
+from gazediffusion.plotting.style import save_figure
 from gazediffusion.seeds import STREAMS
 
 ROOT = Path(__file__).parents[1]
@@ -156,14 +158,20 @@ def with_interval(value: float, replicates: Floats) -> list[float | None]:
 def tiny_windows(
     model: gd.Model, task: str, n: int = 12, seed: int = 0, **asked: Any
 ) -> gd.Windows:
-    """Generated windows that stand for those of six participants, two of them held out."""
-    made = model.sample(n, task=task, seed=seed, **asked)
+    """n windows that stand for those of six participants, two of them held out.
+
+    Twelve are generated; further ones are these with another beginning.
+    """
+    made = model.sample(12, task=task, seed=seed, **asked)
+    shifts = (np.arange(n) // 12) * 50
+    gaze = np.stack([np.roll(made[k % 12], by, axis=1) for k, by in enumerate(shifts.tolist())])
+    if n > 12:
+        made = gd.Windows.from_array(gaze, made.rate_hz, made.screen, tasks=task)
     names = "abcdef"
-    who = np.arange(n) * len(names) // n
     return replace(
         made,
         participants=tuple(names),
-        segment_participant=who.astype(np.int32),
+        segment_participant=(np.arange(n) * len(names) // n).astype(np.int32),
         segment_trial=tuple(f"{1 + k % 2}-{k}" for k in range(n)),
         validation=frozenset("ef"),
     )
@@ -185,6 +193,15 @@ def in_degrees(windows: gd.Windows, gaze: Floats) -> Floats:
     """Normalized gaze (window, 2, time) in degrees of each window's screen, NaN where it is NaN."""
     to_degrees, _ = conversions_of("deg")
     return windows.on_screens(gaze.astype(np.float32), to_degrees).astype(np.float64)
+
+
+def save_small(figure: Any, path: Path) -> None:
+    """Write a figure of matplotlib, a PNG file in few colours, small enough for the repository."""
+    save_figure(figure, path)
+    if path.suffix.lower() == ".png":
+        picture = Image.open(path).convert("RGB")
+        picture.quantize(colors=32, dither=Image.Dither.NONE).save(path, optimize=True)
+    print(f"wrote {path}")
 
 
 # Pages.
