@@ -396,7 +396,7 @@ def main() -> None:
     given = parser.parse_args()
     model = gd.load(given.model, device=given.device)
     files = {path.stem: gd.Windows.load(path) for path in given.windows}
-    planted, config = list(oddities(model))()
+    planted, config = list(oddities(model)), Scoring()
     if given.tiny:
         files = {"tiny": tiny_windows(model, "movies")}
         given.n, given.likelihoods, given.each = 4, 1, 4
