@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from gazediffusion.data.events import Event
     from gazediffusion.data.readers import ReadOptions
     from gazediffusion.data.recordings import Recording
     from gazediffusion.data.windows import Windows
-    from gazediffusion.data.writers import Event
     from gazediffusion.screen import Screen
 
 Group = Literal["readers", "exporters", "metrics", "generators"]

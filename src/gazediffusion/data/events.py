@@ -10,22 +10,46 @@ samples have labels, `labelled_events` takes the events from them.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, cast
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.recordings import EVENT_CLASSES, label_segments, true_segments
 from gazediffusion.data.windows import Windows
-from gazediffusion.data.writers import Event
-from gazediffusion.data.writers.recordings import EventKind
 from gazediffusion.screen import Screen
 
 SACCADE_DEG_S = 30.0  # EyeLink's own parser, cognitive configuration
 MIN_FIXATION_MS = 60.0  # paper, "Evaluation protocols"
 MIN_SACCADE_MS = 12.0  # Engbert & Kliegl 2003: three samples at 250 Hz
 _MIN_SACCADE_STEPS = 2  # at low rates, so that no event ends on the sample on which it begins
+
+EventKind = Literal["fixation", "saccade", "pursuit", "noise", "microsaccade", "blink", "loss"]
+
+
+@dataclass(frozen=True)
+class Event:
+    """What the eye or the tracker did from `onset_ms` up to, not including, `offset_ms`.
+
+    The clock is the recording's. Amplitude and peak velocity are NaN where they mean nothing.
+    """
+
+    event: EventKind
+    onset_ms: float
+    offset_ms: float
+    amplitude_deg: float = math.nan
+    peak_velocity_deg_s: float = math.nan
+    eye: Literal["left", "right", "both"] = "both"
+
+    def samples(self, time_ms: NDArray[np.float64]) -> slice:
+        """The samples the event covers; an event between two samples covers none."""
+        first, stop = np.searchsorted(time_ms, [self.onset_ms, self.offset_ms], side="left")
+        return slice(int(first), int(stop))
+
+    def later(self, by_ms: float) -> Event:
+        """The same event so much later."""
+        return replace(self, onset_ms=self.onset_ms + by_ms, offset_ms=self.offset_ms + by_ms)
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,8 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion import __version__
+from gazediffusion.data.events import Event
 from gazediffusion.data.recordings import EVENT_CLASSES, Eye, Recording
-from gazediffusion.data.writers import Event, Labelled, require_format, write_into
+from gazediffusion.data.writers import Labelled, require_format, write_into
 from gazediffusion.errors import GazeError
 from gazediffusion.screen import Screen
 from gazediffusion.settings import SimulationConfig

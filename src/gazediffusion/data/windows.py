@@ -20,7 +20,7 @@ from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.screen import Floats, Screen
 
 if TYPE_CHECKING:
-    from gazediffusion.data.writers import Event
+    from gazediffusion.data.events import Event
 
 Unit = Literal["normalized", "px", "deg"]
 Convert = Callable[[Screen, Any], Any]

@@ -61,7 +61,7 @@ from gazediffusion.web.uploads import Upload, require_all_bounds
 from gazediffusion.web.worker import PREFIX, Report, TooLargeError
 
 if TYPE_CHECKING:
-    from gazediffusion.data.writers import Event
+    from gazediffusion.data.events import Event
     from gazediffusion.generation.sampler import DiffusionGenerator
     from gazediffusion.generation.sets import Sampling
 

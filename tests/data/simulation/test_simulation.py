@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from gazediffusion.data.events import Event
 from gazediffusion.data.simulation import Simulated, draw_participant, simulate, write_simulation
-from gazediffusion.data.writers import FORMATS, Event
+from gazediffusion.data.writers import FORMATS
 from gazediffusion.errors import GazeError
 from gazediffusion.screen import Screen
 from gazediffusion.settings import SimulationConfig

@@ -17,9 +17,10 @@ import pytest
 from numpy.typing import NDArray
 
 from gazediffusion.data import readers
+from gazediffusion.data.events import Event
 from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.data.simulation import simulate, write_simulation
-from gazediffusion.data.writers import FORMATS, Event, Labelled, write_into
+from gazediffusion.data.writers import FORMATS, Labelled, write_into
 from gazediffusion.errors import GazeError
 from gazediffusion.screen import Screen
 from gazediffusion.settings import SimulationConfig

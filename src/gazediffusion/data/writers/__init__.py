@@ -11,12 +11,12 @@ from pathlib import Path
 
 from gazediffusion.data.writers.asc import write_asc
 from gazediffusion.data.writers.bids import write_bids
-from gazediffusion.data.writers.recordings import Event, Labelled, checked
+from gazediffusion.data.writers.recordings import Labelled, checked
 from gazediffusion.data.writers.tables import write_columns, write_csv, write_parquet
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.plugins import Plugin, find_plugins
 
-__all__ = ["FORMATS", "Event", "Labelled", "exporters", "require_format", "write_into"]
+__all__ = ["FORMATS", "Labelled", "exporters", "require_format", "write_into"]
 
 FORMATS: dict[str, Callable[[Iterable[Labelled], Path], None]] = {
     "asc": write_asc,

@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from gazediffusion.data.events import Event
 from gazediffusion.data.recordings import (
     EVENT_CLASSES,
     LABEL_MESSAGE,
@@ -27,7 +28,6 @@ from gazediffusion.data.recordings import (
     label_segments,
 )
 from gazediffusion.data.writers.recordings import (
-    Event,
     Labelled,
     blinks_of,
     by_participant_and_task,

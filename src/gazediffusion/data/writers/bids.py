@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gazediffusion.data.events import Event
 from gazediffusion.data.recordings import SAMPLE_LABELS, Eye, Recording
 from gazediffusion.data.writers.recordings import (
-    Event,
     Labelled,
     blinks_of,
     by_participant_and_task,

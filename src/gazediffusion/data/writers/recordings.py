@@ -5,44 +5,17 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
-from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gazediffusion.data.events import Event
 from gazediffusion.data.recordings import Eye, Recording, require_forward_time, true_segments
 from gazediffusion.errors import GazeError
 
-EventKind = Literal["fixation", "saccade", "pursuit", "noise", "microsaccade", "blink", "loss"]
-
 # Trials written one after another are separated by a jump of the clock; readers cut at 100 ms.
 _GAP_MS = 1000.0
-
-
-@dataclass(frozen=True)
-class Event:
-    """What the eye or the tracker did from `onset_ms` up to, not including, `offset_ms`.
-
-    The clock is the recording's. Amplitude and peak velocity are NaN where they mean nothing.
-    """
-
-    event: EventKind
-    onset_ms: float
-    offset_ms: float
-    amplitude_deg: float = math.nan
-    peak_velocity_deg_s: float = math.nan
-    eye: Literal["left", "right", "both"] = "both"
-
-    def samples(self, time_ms: NDArray[np.float64]) -> slice:
-        """The samples the event covers; an event between two samples covers none."""
-        first, stop = np.searchsorted(time_ms, [self.onset_ms, self.offset_ms], side="left")
-        return slice(int(first), int(stop))
-
-    def later(self, by_ms: float) -> Event:
-        """The same event so much later."""
-        return replace(self, onset_ms=self.onset_ms + by_ms, offset_ms=self.offset_ms + by_ms)
 
 
 Labelled = tuple[Recording, Sequence[Event]]

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from gazediffusion.data.events import Event
 from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.data.writers.recordings import (
-    Event,
     Labelled,
     by_participant_and_task,
     events_of,
