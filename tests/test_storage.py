@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,9 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 import gazediffusion as gd
-from gazediffusion import storage
+from gazediffusion import jobs, storage
 from gazediffusion.cli.console import kept_place
 from gazediffusion.errors import GazeError, shown
-from gazediffusion.generation import sets
 from gazediffusion.storage import (
     is_remote,
     origin_of,
@@ -242,14 +241,14 @@ def test_a_stopped_set_resumes_from_what_is_kept_on_this_machine(
 ) -> None:
     given = ["generate", "--model", steerable_folder, "-n", 4, "--batch-size", 2, "--steps", 2]
     given += ["--device", "cpu", "-o", "memory://out/gaze.parquet"]
-    save: Callable[..., None] = sets._save
+    once = jobs.Job.once
 
-    def stopped(path: Path, array: Any) -> None:
-        save(path, array)
+    def stopped(self: jobs.Job, name: str, make: Any) -> Path:
+        once(self, name, make)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(sets, "_save", stopped)
+        patch.setattr(jobs.Job, "once", stopped)
         code, said, _ = run(*given)
     assert code == 130
     assert "windows are generated and kept on this machine" in said
@@ -299,7 +298,7 @@ def test_a_run_at_a_url_is_calibrated_there(steerable_folder: Path) -> None:
     model = gd.load(url, device="cpu").calibrate(n=4, rounds=1)
     assert model.is_calibrated
     changed = {name for name, one in read_objects(url).items() if one != before[name]}
-    assert changed == {"conditioning.safetensors", "config.json"}  # the prior, and the solver
+    assert changed == {"conditioning.safetensors"}  # the prior
 
 
 def test_a_run_is_trained_at_a_url_and_resumed_from_it(tmp_path: Path) -> None:

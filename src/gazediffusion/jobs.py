@@ -12,7 +12,7 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -40,6 +40,7 @@ class Job:
     decisive: everything that decides the output, as JSON: settings, and inputs by their hashes.
     there: gives what decided the complete output that is there, or None. `is_complete` is then
     whether it is that of this job; one of other settings is refused unless `overwrite` says so.
+    free: keys that decide the output, but not what is kept on the way to it.
     """
 
     def __init__(
@@ -50,10 +51,12 @@ class Job:
         should_stop: Callable[[], bool] = never,
         there: Callable[[], Mapping[str, Any] | None] = lambda: None,
         overwrite: bool = False,
+        free: Sequence[str] = (),
     ) -> None:
         self.output, self.show, self.should_stop = output, show, should_stop
         self.decisive, self.there, self.overwrite = plain(decisive), there, overwrite
-        text = json.dumps(self.decisive, sort_keys=True)
+        kept_by = {key: value for key, value in self.decisive.items() if key not in free}
+        text = json.dumps(kept_by, sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()[:12]
         self.kept = work_place(output) / f".{output.name}.{digest}.work"
         self.is_complete = False
@@ -104,6 +107,17 @@ class Job:
         self.show(phase, done, total, note)
         if done < total and self.should_stop():
             raise StoppedError(f"{phase} stopped: {done:g} of {total:g} are kept")
+
+
+def files_read(show: Show, n_files: int) -> Callable[[Any], None]:
+    """Shows the files that are read; call it with each recording."""
+    seen: set[Path] = set()
+
+    def read(recording: Any) -> None:
+        seen.add(recording.path)
+        show("reading", len(seen) - 1, n_files, "")
+
+    return read
 
 
 def plain(values: Any) -> Any:

@@ -26,6 +26,7 @@ from gazediffusion.generation.sampler import DiffusionGenerator
 from gazediffusion.generation.sets import Progress, Sampling, SetConfig, write_set
 from gazediffusion.generation.steering import as_given, steered
 from gazediffusion.generation.style_choice import n_candidates
+from gazediffusion.jobs import Show, nothing
 from gazediffusion.network.checkpoint import RunConfig, WeightsName
 from gazediffusion.network.hub import Shared
 from gazediffusion.network.pretrained import load_model, pretrained_folder
@@ -261,7 +262,7 @@ class Model(Shared):
         seed: int = 0,
         format: str | None = None,
         grid_px: float | None = None,
-        progress: Progress = lambda done: None,
+        progress: Show = nothing,
         say: Callable[[str], None] = lambda line: None,
         overwrite: bool = False,
         parts: Parts | None = None,
@@ -285,8 +286,8 @@ class Model(Shared):
                 raise GazeError("a windows file keeps gaze as generated: leave `grid_px` out")
             require_free(path, overwrite)
             require_writable(path)
-            gaze = np.concatenate(list(sampling.pieces(progress)))
-            return sampling.windows(gaze).save(path, overwrite=overwrite)
+            pieces = sampling.pieces(lambda done: progress("generating", done, n, ""))
+            return sampling.windows(np.concatenate(list(pieces))).save(path, overwrite=overwrite)
         config = replace(sampling.config, grid_px=grid_px)
         if parts is not None:
             from gazediffusion.generation.dataset import write_dataset

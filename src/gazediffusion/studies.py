@@ -5,16 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gazediffusion.generation.augmentation import OnRecording
 from gazediffusion.generation.recording_sets import (
     AugmentedSet,
     FilledSet,
     LabelledSet,
-    Total,
     write_augmented,
     write_filled,
     write_labelled,
 )
+from gazediffusion.jobs import Show, nothing
 from gazediffusion.model import Model, load
 from gazediffusion.options import Options, grouped
 from gazediffusion.settings import Augmenting, Computing, Filling, Labelling, Sampled
@@ -28,7 +27,7 @@ def fill(
     output: Path | str,
     model: Model | Path | str = "default",
     *options: Options,
-    begin: Total = lambda n_windows: lambda done: None,
+    progress: Show = nothing,
     overwrite: bool = False,
     **given: Any,
 ) -> FilledSet:
@@ -36,8 +35,9 @@ def fill(
 
     recordings: what `read` gives, or a path. output: a .parquet or .csv file, or a folder in the
     recordings' own format where that is bids, asc, csv or parquet, and parquet elsewhere; several
-    draws are the folders draw-1, draw-2 ... in it. begin: called with the number of windows to
-    generate; what it returns is called with the number done. A stopped call resumes.
+    draws are the folders draw-1, draw-2 ... in it. progress: called with the phase of the work,
+    what is done, of how much, and a note. A stopped call resumes; a complete set of the same
+    recordings and settings is left as it is.
 
     >>> import gazediffusion as gd
     >>> config = gd.SimulationConfig(n_participants=2, minutes=0.3, rate_hz=250)
@@ -51,7 +51,7 @@ def fill(
     filling, sampled = grouped(options, given, Filling, Sampled)
     recordings, loaded = _given(recordings, model)
     filler = loaded.filler(cleaned_as(filling, recordings), sampled)
-    return write_filled(filler, recordings, output, begin, overwrite)
+    return write_filled(filler, recordings, output, progress, overwrite)
 
 
 def augment(
@@ -59,8 +59,7 @@ def augment(
     output: Path | str,
     model: Model | Path | str = "default",
     *options: Options,
-    begin: Total = lambda n_windows: lambda done: None,
-    on_recording: OnRecording = lambda recording: None,
+    progress: Show = nothing,
     overwrite: bool = False,
     **given: Any,
 ) -> AugmentedSet:
@@ -68,9 +67,7 @@ def augment(
 
     recordings: what `read` gives, or a path. output: as for `fill`; it holds no recording of the
     study. Recording T of participant P becomes T of `P-synthetic-1`, `P-synthetic-2` ..., of its
-    length, rate and screen. begin: called with the number of windows to generate; what it returns
-    is called with the number done. on_recording: called with each recording read. A stopped call
-    resumes.
+    length, rate and screen. progress, and a stopped call: as for `fill`.
 
     >>> import gazediffusion as gd
     >>> config = gd.SimulationConfig(n_participants=2, minutes=0.3, rate_hz=250)
@@ -84,7 +81,7 @@ def augment(
     augmenting, sampled = grouped(options, given, Augmenting, Sampled)
     recordings, loaded = _given(recordings, model)
     augmenter = loaded.augmenter(cleaned_as(augmenting, recordings), sampled)
-    return write_augmented(augmenter, recordings, output, begin, on_recording, overwrite)
+    return write_augmented(augmenter, recordings, output, progress, overwrite)
 
 
 def label(
@@ -92,13 +89,13 @@ def label(
     output: Path | str,
     model: Model | Path | str = "default",
     *options: Options,
-    begin: Total = lambda n_windows: lambda done: None,
+    progress: Show = nothing,
     overwrite: bool = False,
     **given: Any,
 ) -> LabelledSet:
     """Write recordings with the event class of every sample, by a model with labels.
 
-    recordings, output, begin: as for `fill`; `begin` counts windows to label. Gaze is kept.
+    recordings, output, progress: as for `fill`. Gaze is kept.
 
     >>> import gazediffusion as gd
     >>> config = gd.SimulationConfig(n_participants=2, minutes=0.3, rate_hz=250)
@@ -112,7 +109,7 @@ def label(
     labelling, computing = grouped(options, given, Labelling, Computing)
     recordings, loaded = _given(recordings, model)
     labeller = loaded.labeller(cleaned_as(labelling, recordings), computing)
-    return write_labelled(labeller, recordings, output, begin, overwrite)
+    return write_labelled(labeller, recordings, output, progress, overwrite)
 
 
 def _given(

@@ -53,14 +53,14 @@ def test_ctrl_c_in_generate_keeps_the_windows_and_the_same_command_resumes(
     words = ["generate", "--model", str(folder / "run"), "-n", "600", "--batch-size", "2"]
     words += ["--steps", "40", "-o", str(tmp_path / "g.npz"), "--device", "cpu"]
     code, said, errors = interrupted(
-        words, tmp_path, lambda: len(list(tmp_path.glob(".*.work/*.npy"))) > 2
+        words, tmp_path, lambda: len(list(tmp_path.glob(".*.work/*.npz"))) > 2
     )
     assert code == 130, errors
     assert "Traceback" not in errors
     (line,) = [one for one in said.splitlines() if one.startswith("stopped")]
     assert "of 600 windows are generated" in line
     assert line.endswith("the same command resumes")
-    n_pieces = len(list(tmp_path.glob(".*.work/*.npy")))
+    n_pieces = len(list(tmp_path.glob(".*.work/*.npz")))
     small = [word if word != "600" else str(2 * n_pieces) for word in words]
     code, said, _ = run(*small)
     assert code == 0

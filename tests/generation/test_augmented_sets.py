@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 
 import gazediffusion as gd
-from gazediffusion.cli.progress import WindowsBar
+from gazediffusion.cli.progress import Bars
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.writers import write_into
 from gazediffusion.errors import GazeError
@@ -210,22 +209,19 @@ def test_an_interrupted_call_resumes_from_its_pieces(
     source = written(tmp_path / "in")
     settings: Any = {"times": 3, "batch_size": 2, "validation_fraction": 0.0}
 
-    def stop_in_the_second(done: float) -> None:
-        if done > 2 * 6 + 1:
-            raise KeyboardInterrupt
-
-    totals: list[int] = []
-
-    def begin(n_windows: int) -> Callable[[float], None]:
-        totals.append(n_windows)
-        return stop_in_the_second
+    def stop_in_the_second(phase: str, done: float, total: float, note: str) -> None:
+        if phase == "generating":
+            assert total == 3 * 6 * 2  # 4 s are two windows of the model
+            if done > 2 * 6 + 1:
+                raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        gd.augment(source, tmp_path / "out", steerable_folder, begin=begin, **settings)
-    assert totals == [3 * 6 * 2]  # 4 s are two windows of the model
+        gd.augment(
+            source, tmp_path / "out", steerable_folder, progress=stop_in_the_second, **settings
+        )
     assert not (tmp_path / "out").exists()
     (work,) = tmp_path.glob(".out.*.work")
-    kept = {path: path.stat().st_mtime_ns for path in work.rglob("*.npy")}
+    kept = {path: path.stat().st_mtime_ns for path in work.rglob("*.npz")}
     assert len(kept) == 3
     gd.augment(source, tmp_path / "whole", steerable_folder, **settings)
     sampled: list[int] = []
@@ -245,14 +241,18 @@ def test_an_interrupted_call_resumes_from_its_pieces(
 def test_ctrl_c_says_what_is_kept(
     run: RunCommand, steerable_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupt(bar: WindowsBar, done: float) -> None:
-        raise KeyboardInterrupt
+    show = Bars.__call__
 
-    monkeypatch.setattr(WindowsBar, "__call__", interrupt)
+    def interrupt(bars: Bars, phase: str, *given: Any) -> None:
+        show(bars, phase, *given)
+        if phase == "generating":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Bars, "__call__", interrupt)
     source = written(tmp_path / "in")
     code, said, errors = run("augment", source, "-o", tmp_path / "out", "--model", steerable_folder)
     assert code == 130
-    assert "what is generated is kept beside" in said
+    assert "windows are generated and kept beside" in said
     assert said.rstrip().endswith("the same command resumes")
     assert "Traceback" not in errors
 

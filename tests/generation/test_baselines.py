@@ -229,7 +229,7 @@ def test_a_baseline_is_written_like_a_model(tmp_path: Path, name: str) -> None:
     baseline = replace(fit_baseline(name, make_windows()), batch_size=2)
     received: list[float] = []
     written = baseline.sample_to(
-        tmp_path / "a" / "gaze.parquet", 5, seed=4, progress=received.append
+        tmp_path / "a" / "gaze.parquet", 5, seed=4, progress=lambda *one: received.append(one[1])
     )
     assert [path.name for path in written] == ["gaze.parquet", "gaze.json", "gaze.md"]
     assert received[-1] == 5

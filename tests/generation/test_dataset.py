@@ -52,7 +52,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def stop_at(n: int) -> Any:
-    def progress(done: float) -> None:
+    def progress(phase: str, done: float, total: float, note: str) -> None:
         if done >= n:
             raise KeyboardInterrupt
 
@@ -61,7 +61,7 @@ def stop_at(n: int) -> Any:
 
 def test_parts_have_the_windows_of_the_set_in_order(tmp_path: Path, model: gd.Model) -> None:
     folder, done = tmp_path / "parts", list[float]()
-    paths = written(model, folder, labels=True, progress=done.append)
+    paths = written(model, folder, labels=True, progress=lambda *shown: done.append(shown[1]))
     assert paths == [folder, folder / "card.json", folder / "README.md"]
     assert done == sorted(done)
     assert {0, 3, 6, 7} <= set(done)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -323,7 +322,7 @@ def test_ctrl_c_says_what_is_kept(
     source = written(tmp_path / "in", blinking, "csv")
     code, said, errors = run("fill", source, "-o", tmp_path / "out", "--model", steerable_folder)
     assert code == 130
-    assert "recordings that are filled are kept beside" in said
+    assert "windows are filled and kept beside" in said
     assert said.rstrip().endswith("the same command resumes")
     assert "Traceback" not in errors
     assert not (tmp_path / "out").exists()
@@ -336,27 +335,24 @@ def test_an_interrupted_command_keeps_filled_recordings_and_resumes(
     write_into(tmp_path / "in", trials, "csv")
     done: list[float] = []
 
-    def stop_in_the_second(now: float) -> None:
+    def stop_in_the_second(phase: str, now: float, total: float, note: str) -> None:
         done.append(now)
         if now > 2:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        gd.fill(
-            tmp_path / "in", tmp_path / "out", steerable_folder, begin=lambda n: stop_in_the_second
-        )
+        gd.fill(tmp_path / "in", tmp_path / "out", steerable_folder, progress=stop_in_the_second)
     assert not (tmp_path / "out").exists()
     (work,) = tmp_path.glob(".out.*.work")
-    kept = sorted(work.glob("*.npy"))
+    kept = sorted(work.glob("*.npz"))
     assert kept
     written_at = kept[0].stat().st_mtime_ns
     gd.fill(tmp_path / "in", tmp_path / "whole", steerable_folder)
 
-    def kept_are_not_sampled_again(n_windows: int) -> Callable[[float], None]:
+    def resumed(*shown: Any) -> None:
         assert kept[0].stat().st_mtime_ns == written_at
-        return lambda now: None
 
-    gd.fill(tmp_path / "in", tmp_path / "out", steerable_folder, begin=kept_are_not_sampled_again)
+    gd.fill(tmp_path / "in", tmp_path / "out", steerable_folder, progress=resumed)
     one, other = (tmp_path / name / "recordings.csv" for name in ("out", "whole"))
     assert one.read_bytes() == other.read_bytes()
 

@@ -116,8 +116,12 @@ def test_the_command_writes_a_column_and_a_card(
     assert "not by hand" in card["labels"]["by"]
     assert sum(card["n_samples"].values()) == 6500
     assert "none by hand" in (tmp_path / "out.md").read_text()
-    code, _, error = run(*arguments)
+    code, output, error = run(*arguments)
+    assert code == 0
+    assert "(it was complete already)" in output
+    code, _, error = run(*arguments, "--max-speed", "900")
     assert code == 2
+    assert "cleaning max_speed_deg_s 1000.0, not 900.0" in error
     assert "--overwrite" in error
     before = (tmp_path / "out.parquet").read_bytes()
     assert run(*arguments, "--overwrite")[0] == 0

@@ -29,7 +29,6 @@ from gazediffusion.generation.sets import (
     make_card,
     read_card,
     readme_of,
-    windows_done,
     write_set,
 )
 from gazediffusion.network.checkpoint import load_run
@@ -227,7 +226,7 @@ def test_a_stopped_set_goes_on_from_its_pieces(
     config = SetConfig(N, screen=SCREEN)
     write_set(generator, config, tmp_path / "straight")
 
-    def stop(done: float) -> None:
+    def stop(phase: str, done: float, total: float, note: str) -> None:
         if done > 3:
             raise KeyboardInterrupt
 
@@ -235,7 +234,7 @@ def test_a_stopped_set_goes_on_from_its_pieces(
         write_set(generator, config, tmp_path / "stopped", stop)
     assert not (tmp_path / "stopped").exists()
     received: list[float] = []
-    write_set(generator, config, tmp_path / "stopped", received.append)
+    write_set(generator, config, tmp_path / "stopped", lambda *shown: received.append(shown[1]))
     # The first piece of two windows was there: only the rest was sampled, in steps.
     assert received[0] == 2
     assert len(received) == 1 + 2 * 20 + 2
@@ -250,18 +249,18 @@ def test_a_finished_set_is_replaced_on_request_and_resumes_like_any(
     write_set(generator, config, output)
     before = files(tmp_path)
 
-    def stop(done: float) -> None:
+    def stop(phase: str, done: float, total: float, note: str) -> None:
         if done > 2:
             raise KeyboardInterrupt
 
-    with pytest.raises(GazeError, match=r"gaze\.parquet: this file exists already"):
+    with pytest.raises(GazeError, match=r"gaze\.parquet: this was made .*\(seed 0, not 1\)"):
         write_set(generator, replace(config, seed=1), output, stop)
     assert files(tmp_path) == before
     with pytest.raises(KeyboardInterrupt):
         write_set(generator, replace(config, seed=1), output, stop, overwrite=True)
     assert output.read_bytes() == before["gaze.parquet"], "it is replaced when all is generated"
     said: list[str] = []
-    with pytest.raises(GazeError, match="exists already"):
+    with pytest.raises(GazeError, match="made with other settings"):
         write_set(generator, replace(config, seed=1), output, say=said.append)
     assert said == []
     write_set(generator, replace(config, seed=1), output, say=said.append, overwrite=True)
@@ -272,24 +271,42 @@ def test_a_finished_set_is_replaced_on_request_and_resumes_like_any(
     assert set(files(tmp_path)) == set(before)
 
 
-def test_an_interrupt_keeps_the_pieces_and_their_number_is_known(
+@pytest.mark.parametrize("name", ["gaze.parquet", "gaze.csv", "gaze.npz", "gaze"])
+def test_a_complete_set_is_left_alone_and_a_difference_is_named(
+    tmp_path: Path, generator: DiffusionGenerator, name: str
+) -> None:
+    format = Path(name).suffix[1:] or "asc"
+    config, output = SetConfig(N, format=format, screen=SCREEN), tmp_path / name
+    paths = write_set(generator, config, output)
+    before, shown = files(output if output.is_dir() else tmp_path), list[Any]()
+    assert write_set(generator, config, output, lambda *one: shown.append(one)) == paths
+    assert shown == []
+    for change, line in [({"n": 1}, f"n_windows {N}, not 1"), ({"grid_px": 1.0}, "grid_px None")]:
+        with pytest.raises(GazeError, match=line):
+            write_set(generator, replace(config, **change), output)
+    if output.is_dir():
+        with pytest.raises(GazeError, match="format_written asc, not csv"):
+            write_set(generator, replace(config, format="csv"), output)
+    assert files(output if output.is_dir() else tmp_path) == before
+
+
+def test_kept_pieces_serve_fewer_windows_and_no_other_seed(
     tmp_path: Path, generator: DiffusionGenerator
 ) -> None:
-    config, output = SetConfig(N), tmp_path / "gaze.parquet"
-    assert windows_done(generator, config, output) == 0
-    assert list(tmp_path.iterdir()) == []
+    config, said = SetConfig(N), list[str]()
 
-    def stop(done: float) -> None:
+    def stop(phase: str, done: float, total: float, note: str) -> None:
         if done > 4:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        write_set(generator, config, output, stop)
-    assert windows_done(generator, config, output) == 4
-    assert windows_done(generator, replace(config, n=2), output) == 2
-    assert windows_done(generator, replace(config, seed=1), output) == 0
-    write_set(generator, config, output)
-    assert windows_done(generator, config, output) == 0
+        write_set(generator, config, tmp_path / "gaze.parquet", stop)
+    with pytest.raises(KeyboardInterrupt):
+        write_set(generator, replace(config, seed=1), tmp_path / "gaze.parquet", stop, said.append)
+    assert said == []
+    write_set(generator, replace(config, n=2), tmp_path / "gaze.parquet", say=said.append)
+    assert said == [f"resuming {tmp_path / 'gaze.parquet'}: 2 of 2 windows are generated"]
+    assert sorted(files(tmp_path)) == ["gaze.json", "gaze.md", "gaze.parquet"]
 
 
 def test_a_set_is_the_saved_windows_to_the_byte(
@@ -409,7 +426,7 @@ def test_kill_9_at_random_moments_gives_the_bytes_of_the_uninterrupted_set(
     rng = random.Random(1)
 
     def n_pieces() -> int:
-        return len(list(tmp_path.glob(".killed*/*.npy")))
+        return len(list(tmp_path.glob(".killed*/*.npz")))
 
     for _ in range(2):
         before = n_pieces()
@@ -422,7 +439,7 @@ def test_kill_9_at_random_moments_gives_the_bytes_of_the_uninterrupted_set(
     for ending in (".parquet", ".json", ".md"):
         one, other = (tmp_path / f"{name}{ending}" for name in ("straight", "killed"))
         assert one.read_bytes() == other.read_bytes()
-    assert not list(tmp_path.glob(".killed*"))
+    assert not list(tmp_path.glob(".*"))
 
 
 @pytest.mark.parametrize("format", ["parquet", "csv", "npz", "asc"])
@@ -436,7 +453,7 @@ def test_a_full_disk_says_so_and_keeps_what_was_finished(
     assert "cannot be written" in errors
     assert "Traceback" not in errors
     assert not output.exists()
-    assert len(list(tmp_path.glob(".set*/*.npy"))) == 8
+    assert len(list(tmp_path.glob(".set*/*.npz"))) == 8
 
 
 @pytest.mark.parametrize("format", FORMATS)

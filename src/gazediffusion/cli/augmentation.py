@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from gazediffusion.cli import progress
-from gazediffusion.cli.console import exit_stopped, kept_place, out, plain, warn
+from gazediffusion.cli.console import out, plain, warn
 from gazediffusion.cli.options import (
     BatchSize,
     BlinkAfter,
@@ -108,47 +106,27 @@ def augment(
         raise GazeError("give `held_out` or `split`, not both")
     recordings = gd.read(paths, input_format=format, **reading)
     loaded = gd.load(model, device=device)
-    bars: list[progress.WindowsBar] = []
-    with ExitStack() as stack:
-        on_recording = stack.enter_context(
-            progress.recording_bar("reading", len(recordings.sources))
+    with progress.bars_of(output) as bars:
+        written = gd.augment(
+            recordings,
+            output,
+            loaded,
+            progress=bars,
+            overwrite=overwrite,
+            times=times,
+            seed=seed,
+            task=_task_of(task or []),
+            held_out=held_out or None if split is None else gd.Windows.load(split),
+            validation_fraction=val_fraction,
+            split_seed=split_seed,
+            same_participant=groups_of(same_participant),
+            cleaning=cleaning_of(eye, blink_before, blink_after, max_speed),
+            losses=losses,
+            labels=labels,
+            quality=quality,
+            precision=precision,
+            batch_size=batch_size,
         )
-
-        def begin(n_windows: int) -> Callable[[float], None]:
-            stack.close()
-            bars.append(stack.enter_context(progress.windows_bar("generating", n_windows)))
-            return bars[0]
-
-        try:
-            written = gd.augment(
-                recordings,
-                output,
-                loaded,
-                begin=begin,
-                on_recording=on_recording,
-                overwrite=overwrite,
-                times=times,
-                seed=seed,
-                task=_task_of(task or []),
-                held_out=held_out or None if split is None else gd.Windows.load(split),
-                validation_fraction=val_fraction,
-                split_seed=split_seed,
-                same_participant=groups_of(same_participant),
-                cleaning=cleaning_of(eye, blink_before, blink_after, max_speed),
-                losses=losses,
-                labels=labels,
-                quality=quality,
-                precision=precision,
-                batch_size=batch_size,
-            )
-        except KeyboardInterrupt:
-            stack.close()
-            kept = (
-                f"what is generated is kept {kept_place(output)}"
-                if bars
-                else "nothing is generated"
-            )
-            exit_stopped(f"stopped; {kept}")
     for line in written.warnings:
         warn(line)
     rows = written.card["participants"]
@@ -160,8 +138,7 @@ def augment(
         f"generated {n_recordings} recordings, {minutes:.1f} min, in the style of {len(names)} "
         f"participants; held out: {plain(', '.join(held) or 'nobody')}"
     )
-    out.print(f"wrote {plain(written.paths[0])}: times {times}, model {loaded.name}, seed {seed}")
-    out.print(f"card: {plain(written.paths[1])}, in words: {plain(written.paths[2])}")
+    bars.wrote(written.paths, f"times {times}, model {loaded.name}, seed {seed}")
 
 
 def _task_of(given: list[str]) -> str | dict[str, str] | None:

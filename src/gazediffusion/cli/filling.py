@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from gazediffusion.cli import progress
-from gazediffusion.cli.console import kept_place, out, plain, warn
+from gazediffusion.cli.console import out, warn
 from gazediffusion.cli.options import (
     BatchSize,
     BlinkAfter,
@@ -74,16 +74,12 @@ def fill(
     recordings = gd.read(paths, input_format=format, **reading)
     loaded = gd.load(model, device=device)
 
-    def kept(has_begun: bool) -> str:
-        beside = f"recordings that are filled are kept {kept_place(output)}"
-        return beside if has_begun else "nothing is filled yet"
-
-    with progress.later_windows_bar("filling", kept) as begin:
+    with progress.bars_of(output) as bars:
         written = gd.fill(
             recordings,
             output,
             loaded,
-            begin=begin,
+            progress=bars,
             overwrite=overwrite,
             draws=draws,
             seed=seed,
@@ -105,5 +101,4 @@ def fill(
             f"{counts.samples} samples; still lost: {counts.too_long} longer than {max_gap:g} s, "
             f"{counts.at_ends} at the beginning or end of a recording"
         )
-    out.print(f"wrote {plain(written.paths[0])}: draws {draws}, model {loaded.name}, seed {seed}")
-    out.print(f"card: {plain(written.paths[1])}, in words: {plain(written.paths[2])}")
+    bars.wrote(written.paths, f"draws {draws}, model {loaded.name}, seed {seed}")

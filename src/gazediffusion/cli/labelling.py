@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from gazediffusion.cli import progress
-from gazediffusion.cli.console import kept_place, out, plain, warn
+from gazediffusion.cli.console import warn
 from gazediffusion.cli.options import (
     BatchSize,
     BlinkAfter,
@@ -58,16 +58,12 @@ def label(
     recordings = gd.read(paths, input_format=format, **reading)
     loaded = gd.load(model, device=device)
 
-    def kept(has_begun: bool) -> str:
-        beside = f"recordings that are labelled are kept {kept_place(output)}"
-        return beside if has_begun else "nothing is labelled yet"
-
-    with progress.later_windows_bar("labelling", kept) as begin:
+    with progress.bars_of(output) as bars:
         written = gd.label(
             recordings,
             output,
             loaded,
-            begin=begin,
+            progress=bars,
             overwrite=overwrite,
             cleaning=cleaning_of(eye, blink_before, blink_after, max_speed),
             precision=precision,
@@ -77,5 +73,4 @@ def label(
         warn(line)
     total = sum(written.n_samples.values())
     shares = ", ".join(f"{name} {n / total:.1%}" for name, n in written.n_samples.items())
-    out.print(f"wrote {plain(written.paths[0])}: {total} samples ({shares}), model {loaded.name}")
-    out.print(f"card: {plain(written.paths[1])}, in words: {plain(written.paths[2])}")
+    bars.wrote(written.paths, f"{total} samples ({shares}), model {loaded.name}")

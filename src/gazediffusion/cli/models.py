@@ -9,8 +9,6 @@ import typer
 
 from gazediffusion.cli import progress, tables
 from gazediffusion.cli.console import (
-    exit_stopped,
-    kept_place,
     mute_other_processes,
     out,
     plain,
@@ -328,42 +326,35 @@ def generate(
         }
     if n is None:
         n = max(*(len(steering.get(name, ())) for name in ("scanpath", "targets")), 0) or 100
-    with progress.windows_bar("generating", n) as bar:
-        try:
-            written = loaded.sample_to(
-                output,
-                n,
-                seed=seed,
-                screen=given,
-                grid_px=grid,
-                seconds=seconds,
-                rate_hz=rate,
-                losses=losses,
-                labels=labels,
-                progress=bar,
-                say=lambda line: out.print(plain(line)),
-                overwrite=overwrite,
-                task=task,
-                like=None if like is None else windows_or_recordings(like, given),
-                candidates=candidates,
-                quality=quality,
-                sampler=sampler,
-                steps=steps,
-                eta=eta,
-                precision=precision,
-                batch_size=batch_size,
-                **steering,
-                format=format,
-                parts=parts,
-            )
-        except KeyboardInterrupt:
-            kept = f"kept {f'in {shown(output)}' if parts else kept_place(output)}"
-            done = f"{bar.done:.0f} of {n} windows are generated and {kept}"
-            bar.close()
-            exit_stopped(f"stopped; {done}")
-    out.print(f"wrote {plain(written[0])}: {n} synthetic windows by {loaded.name}, seed {seed}")
-    if len(written) > 1:
-        out.print(f"card: {plain(written[1])}, in words: {plain(written[2])}")
+    kept = f"in {shown(output)}" if parts else None
+    with progress.bars_of(output, kept) as bars:
+        written = loaded.sample_to(
+            output,
+            n,
+            seed=seed,
+            screen=given,
+            grid_px=grid,
+            seconds=seconds,
+            rate_hz=rate,
+            losses=losses,
+            labels=labels,
+            progress=bars,
+            say=bars.say,
+            overwrite=overwrite,
+            task=task,
+            like=None if like is None else windows_or_recordings(like, given),
+            candidates=candidates,
+            quality=quality,
+            sampler=sampler,
+            steps=steps,
+            eta=eta,
+            precision=precision,
+            batch_size=batch_size,
+            **steering,
+            format=format,
+            parts=parts,
+        )
+    bars.wrote(written, f"{n} synthetic windows by {loaded.name}, seed {seed}")
 
 
 def _generate_by_baseline(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from gazediffusion.cli.console import err, exit_stopped, out, plain
+from gazediffusion.cli.console import err, exit_stopped, kept_place, out, plain
 from gazediffusion.errors import GazeError, StoppedError
 
 if TYPE_CHECKING:
@@ -75,12 +75,13 @@ def file_bar(name: str, n_files: int) -> Iterator[Callable[[FileRead], None]]:
 class WindowsBar:
     """Progress over windows, with windows per second beside it; call it with the number done."""
 
-    def __init__(self, name: str, n: int) -> None:
+    def __init__(self, name: str, n: int, unit: str = "window") -> None:
+        self.unit = unit
         self.done = 0.0
         self.note = ""
         self._first: float | None = None
         self._begun = time.monotonic()
-        self._bar = progress_bar(name, n, "window")
+        self._bar = progress_bar(name, n, unit)
         self._update = self._bar.__enter__()
 
     def __call__(self, done: float) -> None:
@@ -88,7 +89,7 @@ class WindowsBar:
         self.done = done
         self._first = done if self._first is None else self._first
         rate = (done - self._first) / max(time.monotonic() - self._begun, 1e-9)
-        self._update(done, f"{rate:.2f} windows/s {self.note}")
+        self._update(done, f"{rate:.2f} {self.unit}s/s {self.note}")
 
     def close(self) -> None:
         """Remove the bar."""
@@ -105,26 +106,65 @@ def windows_bar(name: str, n: int) -> Iterator[WindowsBar]:
         bar.close()
 
 
+class Bars:
+    """Bars of a job, one for each phase of its work: what functions take as `progress`."""
+
+    def __init__(self) -> None:
+        self.phase, self.done, self.total = "", 0.0, 0.0
+        self._bar: WindowsBar | None = None
+        self._shown = 0.0
+
+    def __call__(self, phase: str, done: float, total: float, note: str = "") -> None:
+        """So much of a phase is done."""
+        now, is_new = time.monotonic(), phase != self.phase
+        self.done, self.total = done, total
+        if now - self._shown < _REFRESH_S and done < total and not is_new:
+            return
+        self._shown = now
+        if is_new or self._bar is None:
+            self.close()
+            self.phase = phase
+            self._bar = WindowsBar(phase, int(total), _UNITS.get(phase, "window"))
+        self._bar.note = note
+        self._bar(done)
+
+    def wrote(self, paths: Sequence[Path], what: str) -> None:
+        """Say what was written, or that it was there: a set, and its card where it has one."""
+        note = "" if self.phase in _DONE else " (it was complete already)"
+        out.print(f"wrote {plain(paths[0])}{note}: {what}")
+        if len(paths) > 1:
+            out.print(f"card: {plain(paths[1])}, in words: {plain(paths[2])}")
+
+    def say(self, line: str) -> None:
+        """A line on output, below which the bar goes on."""
+        self.close()
+        out.print(plain(line))
+
+    def close(self) -> None:
+        """Remove the bar."""
+        if self._bar is not None:
+            self._bar.close()
+        self._bar = None
+
+
+_UNITS = {"reading": "file"}
+_DONE = {"generating": "generated", "filling": "filled", "labelling": "labelled"}
+
+
 @contextlib.contextmanager
-def later_windows_bar(
-    name: str, kept: Callable[[bool], str]
-) -> Iterator[Callable[[int], WindowsBar]]:
-    """A bar over windows, whose number is known when the work begins; Ctrl-C ends the command.
-
-    kept(has_begun): what is said then of the output.
-    """
-    with contextlib.ExitStack() as stack:
-        bars: list[WindowsBar] = []
-
-        def begin(n_windows: int) -> WindowsBar:
-            bars.append(stack.enter_context(windows_bar(name, n_windows)))
-            return bars[0]
-
-        try:
-            yield begin
-        except KeyboardInterrupt:
-            stack.close()
-            exit_stopped(f"stopped; {kept(bool(bars))}")
+def bars_of(output: Path, kept: str | None = None) -> Iterator[Bars]:
+    """Bars of a job; Ctrl-C ends the command with a line that says what is kept of the output."""
+    bars = Bars()
+    try:
+        yield bars
+    except KeyboardInterrupt:
+        bars.close()
+        if bars.phase not in _DONE:
+            exit_stopped("stopped; nothing is done yet")
+        what = f"{bars.done:.0f} of {bars.total:.0f} windows are {_DONE[bars.phase]}"
+        exit_stopped(f"stopped; {what} and kept {kept or kept_place(output)}")
+    finally:
+        bars.close()
 
 
 @contextlib.contextmanager

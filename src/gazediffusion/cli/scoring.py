@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -116,16 +116,16 @@ def score(
     loaded = gd.load(model, device=device)
     if calibrate:
         parts = [gd.Windows.load(path) for path in calibrate]
-        with _bar("calibrating scores") as begin:
+        with _bars() as bars:
             written = gd.calibrate_scores(
-                loaded, parts, n=n, batch_size=batch_size, begin=begin, overwrite=overwrite,
+                loaded, parts, n=n, batch_size=batch_size, progress=bars, overwrite=overwrite,
                 **settings,
             )  # fmt: skip
         out.print(f"wrote {plain(written)}")
     if not paths or output is None:
         return
     given = _windows_file(paths) or gd.read(paths, input_format=format, **reading)
-    with _bar("scoring") as begin:
+    with _bars() as bars:
         scores = gd.score(
             given,
             output,
@@ -135,7 +135,7 @@ def score(
             stride_s=stride,
             cleaning=cleaning_of(eye, blink_before, blink_after, max_speed),
             batch_size=batch_size,
-            begin=begin,
+            progress=bars,
             overwrite=overwrite,
             **settings,
         )
@@ -149,24 +149,17 @@ def score(
 
 
 @contextmanager
-def _bar(name: str) -> Iterator[Callable[[int], Callable[[float], None]]]:
-    """A bar over windows, whose number is known when the work begins; Ctrl-C leaves no output."""
-    bars: list[progress.WindowsBar] = []
-
-    def begin(n_windows: int) -> Callable[[float], None]:
-        bars.append(progress.WindowsBar(name, n_windows))
-        return bars[0]
-
+def _bars() -> Iterator[progress.Bars]:
+    """Bars over windows; Ctrl-C leaves no output."""
+    bars = progress.Bars()
     try:
-        yield begin
+        yield bars
     except KeyboardInterrupt:
-        for bar in bars:
-            bar.close()
+        bars.close()
         err.print("stopped; nothing is written")
         raise typer.Exit(130) from None
     finally:
-        for bar in bars:
-            bar.close()
+        bars.close()
 
 
 def _windows_file(paths: list[str]) -> Path | None:

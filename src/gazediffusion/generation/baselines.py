@@ -23,6 +23,7 @@ from gazediffusion.data.windows import CLIP, Windows
 from gazediffusion.data.writers.sets import format_of
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.generation.sets import Progress, Sampling, SetConfig, write_set
+from gazediffusion.jobs import Show, nothing
 from gazediffusion.network.pretrained import pretrained_models
 from gazediffusion.plugins import Plugin, find_plugins
 from gazediffusion.screen import Screen
@@ -275,7 +276,7 @@ class Baseline:
         screen: Screen | None = None,
         grid_px: float | None = None,
         seconds: float | None = None,
-        progress: Progress = lambda done: None,
+        progress: Show = nothing,
         overwrite: bool = False,
     ) -> list[Path]:
         """Write the first n windows of this seed to a file or a folder, streamed.

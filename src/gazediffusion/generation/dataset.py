@@ -20,7 +20,7 @@ from gazediffusion.data.writers.sets import projected, write_part
 from gazediffusion.errors import GazeError, shown
 from gazediffusion.generation.sampler import DiffusionGenerator
 from gazediffusion.generation.sets import Progress, Sampling, SetConfig, make_card
-from gazediffusion.jobs import Job, plain, remove_dead
+from gazediffusion.jobs import Job, Show, nothing, plain, remove_dead
 from gazediffusion.parallel import in_order, is_in_this_process, ray_connection
 from gazediffusion.storage import (
     INCOMPLETE,
@@ -75,7 +75,7 @@ def write_dataset(
     sampling: Sampling,
     folder: Path,
     parts: Parts,
-    progress: Progress = lambda done: None,
+    progress: Show = nothing,
     say: Callable[[str], None] = lambda line: None,
     overwrite: bool = False,
 ) -> list[Path]:
@@ -85,7 +85,9 @@ def write_dataset(
     part_size = parts.part_size or max(LEAST_PART_SIZE, generator.batch_size)
     work = WritePart(generator, config, folder, part_size)
     settings = {"part_size": part_size, "batch_size": generator.batch_size}
-    decisive = plain({**make_card(generator, config), "parts": settings})
+    decisive = plain(
+        {**make_card(generator, config), "format_written": "parquet", "parts": settings}
+    )
     card, readme = folder / "card.json", folder / "README.md"
     if _begun(folder) is None and not _is_set(folder):
         require_free(folder, known_by="card.json")
@@ -95,10 +97,9 @@ def write_dataset(
 
     with (
         ray_connection(parts.address) if parts.engine == "ray" else contextlib.nullcontext(),
-        Job(folder, decisive, there=there, overwrite=overwrite) as job,
+        Job(folder, decisive, progress, there=there, overwrite=overwrite) as job,
     ):
         if job.is_complete:
-            progress(config.n)
             return [folder, card, readme]
         require_writable(card)
         begun = _begun(folder)
@@ -114,15 +115,15 @@ def write_dataset(
         n_done = config.n - sum(map(work.n_of, missing))
         if n_done:
             say(f"resuming {shown(folder)}: {n_done} of {config.n} windows are there")
-        progress(n_done)
-        work = replace(work, progress=lambda done: progress(n_done + done))
+        job.step("generating", n_done, config.n)
+        work = replace(work, progress=lambda done: job.step("generating", n_done + done, config.n))
         if parts.engine == "ray":
             work = work.sendable(parts.device)
         given = parts.engine, parts.n_workers, parts.address
         with closing(in_order(work, missing, *given)) as found:
             for n_windows in found:
                 n_done += n_windows
-                progress(n_done)
+                job.step("generating", n_done, config.n)
         headers = (read_parquet_header(folder / work.name(one)) or {} for one in work.numbers)
         complete = _with_measured(decisive, headers)
         with written_whole(readme) as temporary:

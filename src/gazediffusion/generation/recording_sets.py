@@ -1,16 +1,13 @@
-"""Filled sets: recordings whose gaps are filled, written as files that state it.
+"""Sets of whole recordings, filled, labelled or synthetic, as files that state it.
 
-What is sampled is stored recording by recording in a hidden work folder beside the output, so that
-an interrupted call resumes. Recordings are read again for each pass; memory holds one of them. Gaps
-are looked for to count them and to sample them; which samples are filled is stored with them.
+A job keeps what a model computes, recording by recording or piece by piece, so that an interrupted
+call resumes. Recordings are read again for each pass; memory holds one of them. An augmented set
+holds synthetic recordings alone; the study is not copied.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,15 +20,14 @@ from gazediffusion.data.recordings import EVENT_CLASSES, Recording
 from gazediffusion.data.resampling import read_clock
 from gazediffusion.data.windows import Windows
 from gazediffusion.data.writers import Labelled, write_into
-from gazediffusion.data.writers.card import screen_fields
+from gazediffusion.data.writers.card import CARD_KEY, screen_fields
 from gazediffusion.data.writers.recordings import checked, plain
-from gazediffusion.data.writers.sets import describe_bids, put_set_in_place, require_free_set
+from gazediffusion.data.writers.sets import describe_bids, written_set
 from gazediffusion.data.writers.tables import write_parquet
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.augmentation import (
     Augmenter,
     Batch,
-    OnRecording,
     Original,
     Study,
     synthetic_name,
@@ -51,22 +47,16 @@ from gazediffusion.generation.filling import (
 )
 from gazediffusion.generation.labelling import NOISE, Labeller, Labels
 from gazediffusion.generation.scheduling import Progress, after
-from gazediffusion.generation.sets import store_pieces, stored_labels, stored_window
+from gazediffusion.generation.sets import Pieces
+from gazediffusion.jobs import Job, Show, files_read, nothing
 from gazediffusion.screen import Screen
 from gazediffusion.settings import CleaningConfig
-from gazediffusion.storage import (
-    ending_of,
-    require_writable,
-    unpacked,
-    work_place,
-    write_json,
-    written_whole,
-)
+from gazediffusion.storage import ending_of, read_json, unpacked, write_json
 
 if TYPE_CHECKING:
     from gazediffusion.data.reading import Recordings
 
-Total = Callable[[int], Progress]
+_N_CLASSES = 1 + len(EVENT_CLASSES)
 _SAME = {"bids": "bids", "eyelink-asc": "asc"}  # formats of recordings that we write as well
 _ARROW = ("parquet", "feather", "arrow", "ipc")
 
@@ -95,10 +85,11 @@ def describe_sources(recordings: Recordings) -> list[dict[str, str]]:
     return [{word: one[word] for word in one if word != "bytes"} for one in described]
 
 
-def work_folder(output: Path, card: Mapping[str, Any]) -> Path:
-    """A folder beside the output, named by everything that decides what is computed."""
-    digest = hashlib.sha256(json.dumps(card, sort_keys=True).encode()).hexdigest()[:12]
-    return work_place(output) / f".{output.name}.{digest}.work"
+def card_at(paths: Sequence[Path]) -> dict[str, Any]:
+    """The card of a set that was written."""
+    fields: dict[str, Any] = read_json(paths[1])
+    card: dict[str, Any] = fields.get(CARD_KEY, fields)
+    return card
 
 
 def require_size(screen: Screen, format: str, path: Path) -> None:
@@ -127,14 +118,33 @@ def with_events(recording: Recording, has_labels: bool) -> Labelled:
 
 
 def write_recordings(
-    folder: Path, labelled: Iterator[Labelled], format: str, card: Mapping[str, Any]
+    folder: Path,
+    labelled: Iterator[Labelled],
+    format: str,
+    card: dict[str, Any],
+    readme: Callable[[dict[str, Any]], str] | None = None,
 ) -> None:
-    """Write recordings into a folder; Parquet contains the card."""
+    """Write recordings into a folder, their card and README; Parquet contains the card.
+
+    readme: None writes neither card nor README.
+    """
     folder.mkdir(exist_ok=True)
     if format == "parquet":
         write_parquet(checked(labelled), folder, card=card)
     else:
         write_into(folder, labelled, format)
+    if readme is not None:
+        write_card(folder, format, card, readme)
+
+
+def write_card(
+    folder: Path, format: str, card: dict[str, Any], readme: Callable[[dict[str, Any]], str]
+) -> None:
+    """Write the card of recordings, and the README that says it in words."""
+    (folder / "README.md").write_text(readme(card), encoding="utf-8")
+    write_json(folder / "card.json", card)
+    if format == "bids":
+        (folder / ".bidsignore").write_text("card.json\n", encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -150,36 +160,32 @@ def write_filled(
     filler: Filler,
     recordings: Recordings,
     output: Path | str,
-    begin: Total = lambda n_windows: lambda done: None,
+    progress: Show = nothing,
     overwrite: bool = False,
 ) -> FilledSet:
     """Fill recordings into a folder, or a table where `output` ends in .parquet or .csv.
 
-    begin: called with the number of windows to generate, before the first; what it returns is
-    called with the number done. Several draws are sets of their own, in OUTPUT/draw-1 and so on.
+    Several draws are sets of their own, in OUTPUT/draw-1 and so on. A complete set of the same
+    recordings and settings is left as it is.
     """
-    output = Path(output)
-    format = _format_of(output, recordings, filler.config.draws)
-    require_free_set(output, format, overwrite)
-    require_writable(output)
+    output, draws = Path(output), filler.config.draws
+    format = _format_of(output, recordings, draws)
     card = _card(filler, recordings)
     counts, n_windows, screens, has_labels, warnings = _counted(filler, recordings, format)
-    work = work_folder(output, card)
-    card |= {"format_written": format, "counts": asdict(counts), **screen_fields(screens)}
-    _sample(filler, recordings, work, n_windows, begin(sum(n_windows)))
-    with written_whole(work / "set") as folder:
-        folder.mkdir(parents=True)
-        for draw in range(filler.config.draws):
-            of_draw = folder if filler.config.draws == 1 else folder / f"draw-{draw + 1}"
-            labelled = _filled(recordings, work, draw, has_labels)
-            write_recordings(of_draw, labelled, format, card)
-        (folder / "README.md").write_text(readme_of_filled(card), encoding="utf-8")
-        write_json(folder / "card.json", card)
-        if format == "bids" and filler.config.draws == 1:
-            (folder / ".bidsignore").write_text("card.json\n", encoding="utf-8")
-    written = put_set_in_place(work / "set", output, format, overwrite)
-    shutil.rmtree(work, ignore_errors=True)
-    return FilledSet(written, counts, warnings)
+
+    def write(job: Job, folder: Path) -> None:
+        full = {**card, "format_written": format, "counts": asdict(counts)}
+        full |= screen_fields(screens)
+        stored = _sample(filler, recordings, job, n_windows)
+        for draw in range(draws):
+            of_draw = folder if draws == 1 else folder / f"draw-{draw + 1}"
+            labelled = _filled(recordings, stored, draw, has_labels)
+            write_recordings(of_draw, labelled, format, full)
+        write_card(folder, format if draws == 1 else "", full, readme_of_filled)
+
+    return FilledSet(
+        written_set(output, format, card, write, overwrite, progress), counts, warnings
+    )
 
 
 def _format_of(output: Path, recordings: Recordings, draws: int) -> str:
@@ -235,36 +241,33 @@ def _counted(
     return counts, n_windows, screens, has_labels, sorted(warnings)
 
 
-def _sample(
-    filler: Filler, recordings: Recordings, work: Path, n_windows: list[int], progress: Progress
-) -> None:
-    """Store the marks and courses (draw, 2, filled) of each recording; those there stay."""
-    done = 0
-    work.mkdir(parents=True, exist_ok=True)
+def _sample(filler: Filler, recordings: Recordings, job: Job, n_windows: list[int]) -> list[Path]:
+    """Where the marks and courses (draw, 2, filled) of each recording are kept."""
+    done, stored = 0, list[Path]()
+    job.step("filling", 0, sum(n_windows))
     for number, (recording, n) in enumerate(zip(recordings, n_windows, strict=True)):
-        path = _stored(work, number)
-        if not path.is_file():
+
+        def make(path: Path, recording: Recording = recording, before: int = done) -> None:
             gaps = filler.gaps(recording)
-            courses = filler.courses(gaps, after(done, progress))
-            np.savez(path.with_suffix(".npz"), **gaps.marks._asdict())
-            with written_whole(path) as temporary, open(temporary, "wb") as stream:
-                np.save(stream, np.stack(courses))
+            progress = after(before, lambda so_far: job.step("filling", so_far, sum(n_windows)))
+            courses = np.stack(filler.courses(gaps, progress))
+            with open(path, "wb") as stream:
+                np.savez(stream, courses=courses, **gaps.marks._asdict())
+
+        stored.append(job.once(f"{number:09d}.npz", make))
         done += n
-        progress(done)
+        job.step("filling", done, sum(n_windows))
+    return stored
 
 
-def _stored(work: Path, number: int) -> Path:
-    """The courses of a recording; its marks are beside them, in .npz, and written first."""
-    return work / f"{number:09d}.npy"
-
-
-def _filled(recordings: Recordings, work: Path, draw: int, has_labels: bool) -> Iterator[Labelled]:
+def _filled(
+    recordings: Recordings, stored: list[Path], draw: int, has_labels: bool
+) -> Iterator[Labelled]:
     """The recordings of a draw, one at a time."""
-    for number, recording in enumerate(recordings):
-        path = _stored(work, number)
-        with np.load(path.with_suffix(".npz")) as found:
+    for recording, path in zip(recordings, stored, strict=True):
+        with np.load(path) as found:
             marks = Marks(found["eye"].item(), found["is_filled"], float(found["rate_hz"]))
-        course = np.load(path, mmap_mode="r")[draw]
+            course = found["courses"][draw]
         yield with_events(filled(recording, marks, course), has_labels)
 
 
@@ -364,18 +367,15 @@ def write_labelled(
     labeller: RecordingLabeller,
     recordings: Recordings,
     output: Path | str,
-    begin: Total = lambda n_windows: lambda done: None,
+    progress: Show = nothing,
     overwrite: bool = False,
 ) -> LabelledSet:
     """Label recordings into a folder, or a table where `output` ends in .parquet or .csv.
 
-    begin: called with the number of windows to label, before the first; what it returns is called
-    with the number done.
+    A complete set of the same recordings and settings is left as it is.
     """
     output = Path(output)
     format = format_of_recordings(output, recordings)
-    require_free_set(output, format, overwrite)
-    require_writable(output)
     card: dict[str, Any] = {
         "format": "gazediffusion-labelled",
         "synthetic": False,
@@ -385,19 +385,16 @@ def write_labelled(
         "sources": describe_sources(recordings),
     }
     n_windows, screens, warnings = _labelled_counted(labeller, recordings, format)
-    work = work_folder(output, card)
-    n_samples = _label(labeller, recordings, work, n_windows, begin(sum(n_windows)))
-    card |= {"format_written": format, "n_samples": n_samples, **screen_fields(screens)}
-    with written_whole(work / "set") as folder:
-        folder.mkdir(parents=True)
-        write_recordings(folder, _labelled(recordings, work), format, card)
-        (folder / "README.md").write_text(readme_of_labelled(card), encoding="utf-8")
-        write_json(folder / "card.json", card)
-        if format == "bids":
-            (folder / ".bidsignore").write_text("card.json\n", encoding="utf-8")
-    written = put_set_in_place(work / "set", output, format, overwrite)
-    shutil.rmtree(work, ignore_errors=True)
-    return LabelledSet(written, n_samples, warnings)
+
+    def write(job: Job, folder: Path) -> None:
+        stored = _label(labeller, recordings, job, n_windows)
+        counts = np.sum([np.bincount(np.load(one), minlength=_N_CLASSES) for one in stored], axis=0)
+        n_samples = dict(zip(EVENT_CLASSES, counts[1:].tolist(), strict=True))
+        full = {**card, "format_written": format, "n_samples": n_samples, **screen_fields(screens)}
+        write_recordings(folder, _labelled(recordings, stored), format, full, readme_of_labelled)
+
+    paths = written_set(output, format, card, write, overwrite, progress)
+    return LabelledSet(paths, card_at(paths)["n_samples"], warnings)
 
 
 def _labelled_counted(
@@ -425,35 +422,28 @@ def _labelled_counted(
 
 
 def _label(
-    labeller: RecordingLabeller,
-    recordings: Recordings,
-    work: Path,
-    n_windows: list[int],
-    progress: Progress,
-) -> dict[str, int]:
-    """Store the labels (time,) of each recording, those there stay; samples by class."""
-    done, counts = 0, np.zeros(1 + len(EVENT_CLASSES), dtype=np.int64)
-    work.mkdir(parents=True, exist_ok=True)
+    labeller: RecordingLabeller, recordings: Recordings, job: Job, n_windows: list[int]
+) -> list[Path]:
+    """Where the labels (time,) of each recording are kept."""
+    done, stored = 0, list[Path]()
+    job.step("labelling", 0, sum(n_windows))
     for number, (recording, n) in enumerate(zip(recordings, n_windows, strict=True)):
-        path = _labelled_stored(work, number)
-        if not path.is_file():
-            labels = labeller.labels(labeller.gaps(recording), after(done, progress))
-            with written_whole(path) as temporary, open(temporary, "wb") as stream:
-                np.save(stream, labels)
-        counts += np.bincount(np.load(path), minlength=len(counts))
+
+        def make(path: Path, recording: Recording = recording, before: int = done) -> None:
+            progress = after(before, lambda so_far: job.step("labelling", so_far, sum(n_windows)))
+            with open(path, "wb") as stream:
+                np.save(stream, labeller.labels(labeller.gaps(recording), progress))
+
+        stored.append(job.once(f"{number:09d}.npy", make))
         done += n
-        progress(done)
-    return dict(zip(EVENT_CLASSES, counts[1:].tolist(), strict=True))
+        job.step("labelling", done, sum(n_windows))
+    return stored
 
 
-def _labelled_stored(work: Path, number: int) -> Path:
-    return work / f"{number:09d}.npy"
-
-
-def _labelled(recordings: Recordings, work: Path) -> Iterator[Labelled]:
+def _labelled(recordings: Recordings, stored: list[Path]) -> Iterator[Labelled]:
     """The recordings with their labels and events, one at a time."""
-    for number, recording in enumerate(recordings):
-        yield with_events(_with_labels(recording, np.load(_labelled_stored(work, number))), True)
+    for recording, path in zip(recordings, stored, strict=True):
+        yield with_events(_with_labels(recording, np.load(path)), True)
 
 
 def _with_labels(recording: Recording, labels: Labels) -> Recording:
@@ -498,41 +488,33 @@ def write_augmented(
     augmenter: Augmenter,
     recordings: Recordings,
     output: Path | str,
-    begin: Total = lambda n_windows: lambda done: None,
-    on_recording: OnRecording = lambda recording: None,
+    progress: Show = nothing,
     overwrite: bool = False,
 ) -> AugmentedSet:
     """Generate synthetic recordings into a folder, or a table where `output` has its ending.
 
-    begin: called with the number of windows to generate, before the first; what it returns is
-    called with the number done. on_recording: called with each recording that is read.
+    A complete set of the same recordings and settings is left as it is.
     """
     output = Path(output)
     format = format_of_recordings(output, recordings)
-    require_free_set(output, format, overwrite)
-    require_writable(output)
     augmenter.loss_model  # noqa: B018  # a model without losses is refused before the long work
-    study = augmenter.read(recordings, on_recording)
+    study = augmenter.read(recordings, files_read(progress, len(recordings.sources)))
     batches = augmenter.batches(study)
     _require_writable_as(format, [one for batch in batches for one in batch.originals])
     labeller = augmenter.labeller(study)
     card = _augmented_card(augmenter, study, batches, recordings, labeller)
-    work = work_folder(output, card)
-    card["format_written"] = format
-    progress = begin(sum(one.n * one.windows_each for one in batches))
-    _generate(batches, work, labeller, progress)
-    shutil.rmtree(work / "set", ignore_errors=True)
-    with written_whole(work / "set") as folder:
-        folder.mkdir(parents=True)
-        synthetic = _synthetic(augmenter, study, batches, work, labeller is not None)
-        write_recordings(folder, synthetic, format, card)
-        (folder / "README.md").write_text(readme_of_augmented(card), encoding="utf-8")
-        write_json(folder / "card.json", card)
+
+    def write(job: Job, folder: Path) -> None:
+        full = {**card, "format_written": format}
+        pieces = _generated(batches, job, labeller)
+        write_recordings(
+            folder, _synthetic(augmenter, study, batches, pieces), format, full, readme_of_augmented
+        )
         if format == "bids":
-            describe_bids(folder, card)
-    written = put_set_in_place(work / "set", output, format, overwrite)
-    shutil.rmtree(work, ignore_errors=True)
-    return AugmentedSet(written, card, _warnings(card, batches))
+            describe_bids(folder, full)
+
+    paths = written_set(output, format, card, write, overwrite, progress)
+    return AugmentedSet(paths, {**card, "format_written": format}, _warnings(card, batches))
 
 
 def _require_writable_as(format: str, originals: list[Original]) -> None:
@@ -647,28 +629,25 @@ def _warnings(card: Mapping[str, Any], batches: list[Batch]) -> list[str]:
     return lines
 
 
-def _generate(
-    batches: list[Batch], work: Path, labeller: Labeller | None, progress: Progress
-) -> None:
-    """Store the windows of every batch, and their labels; those there stay."""
-    done = 0
+def _generated(batches: list[Batch], job: Job, labeller: Labeller | None) -> list[Pieces]:
+    """The windows of every batch, and their labels, as the job keeps them."""
+    total = sum(one.n * one.windows_each for one in batches)
+    done, found = 0, []
+    job.step("generating", 0, total)
     for number, batch in enumerate(batches):
-        each, so_far = batch.windows_each, after(done, progress)
 
-        def counted(windows: float, each: int = each, so_far: Progress = so_far) -> None:
-            so_far(windows * each)
+        def progress(n: float, before: int = done, each: int = batch.windows_each) -> None:
+            job.step("generating", before + n * each, total)
 
-        folder = _folder(work, number)
-        store_pieces(folder, batch.generator, batch.n, batch.seed, counted, labeller)
-        done += batch.n * each
-
-
-def _folder(work: Path, number: int) -> Path:
-    return work / f"{number:06d}"
+        pieces = Pieces(job, batch.generator, batch.n, batch.seed, labeller, f"{number:06d}")
+        pieces.store(progress)
+        found.append(pieces)
+        done += batch.n * batch.windows_each
+    return found
 
 
 def _synthetic(
-    augmenter: Augmenter, study: Study, batches: list[Batch], work: Path, has_labels: bool
+    augmenter: Augmenter, study: Study, batches: list[Batch], pieces: list[Pieces]
 ) -> Iterator[Labelled]:
     """Synthetic recordings with their events, by participant, copy and task."""
     place = {
@@ -682,15 +661,12 @@ def _synthetic(
         for copy in range(augmenter.config.times):
             for one in (one for originals in tasks.values() for one in originals):
                 b, k = place[one]
-                batch, number = batches[b], copy * len(batches[b].originals) + k
-                where = (_folder(work, b), batch.generator.batch_size, batch.n, number)
-                gaze, grid_px = stored_window(*where), study.windows.grid_px
-                if has_labels:
-                    labels = stored_labels(*where)
-                    made = augmenter.recording(batch, number, gaze, grid_px, labels)
-                    yield with_events(made, has_labels)
+                number = copy * len(batches[b].originals) + k
+                gaze, labels = pieces[b].window(number)
+                made = augmenter.recording(batches[b], number, gaze, study.windows.grid_px, labels)
+                if labels is not None:
+                    yield with_events(made, True)
                 else:
-                    made = augmenter.recording(batch, number, gaze, grid_px)
                     gaze_px = made.gaze_px["cyclopean"]
                     yield made, detect_events(gaze_px, made.time_ms, one.screen)
 

@@ -1,15 +1,11 @@
 """Synthetic sets: generated windows streamed to files that state their origin.
 
-Windows are stored piece by piece in a hidden work folder beside the output. When all are there,
-they are written in the format of the set and the work folder is removed. An interrupted command
-resumes from the pieces it has. Memory holds one piece, never the set.
+A job keeps the windows piece by piece; when all are there, they are written in the format of the
+set. An interrupted command resumes from the pieces it has. Memory holds one piece, never the set.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,29 +24,25 @@ from gazediffusion.data.writers.sets import (
     FORMATS,
     format_of,
     projected,
-    put_set_in_place,
-    require_free_set,
     write_windows,
+    written_set,
 )
 from gazediffusion.errors import GazeError, shown
 from gazediffusion.generation.labelling import Labeller, Labels, with_lost_labels
 from gazediffusion.generation.scheduling import spans_of
+from gazediffusion.jobs import Job, Show, nothing
 from gazediffusion.screen import Screen
-from gazediffusion.storage import require_writable, work_place, written_whole
 
 __all__ = [
     "CARD_KEY",
     "FORMATS",
+    "Pieces",
     "Sampling",
     "SetConfig",
     "SetGenerator",
     "make_card",
     "read_card",
     "readme_of",
-    "store_pieces",
-    "stored_labels",
-    "stored_window",
-    "windows_done",
     "write_set",
 ]
 
@@ -166,77 +158,86 @@ def write_set(
     generator: SetGenerator,
     config: SetConfig,
     output: Path | str,
-    progress: Progress = lambda done: None,
+    progress: Show = nothing,
     say: Callable[[str], None] = lambda line: None,
     overwrite: bool = False,
 ) -> list[Path]:
     """Generate a set into a folder, or a file where `output` ends in .parquet, .csv, .npz.
 
     Pieces that an interrupted call left are not generated again; `say` receives a line with their
-    number. overwrite: replace a set that is there. Returns what was written: the set, its card
-    (JSON) and its README.
+    number. A complete set of the same settings is left as it is. overwrite: replace one of others.
+    Returns what was written: the set, its card (JSON) and its README.
     """
     output = Path(output)
     format_of(output, config.format)
-    require_free_set(output, config.format, overwrite)
-    require_writable(output)
-    if done := windows_done(generator, config, output):
-        say(f"resuming {shown(output)}: {done} of {config.n} windows are generated")
-    card = make_card(generator, config)
     _require_sizes(generator, config)
-    work = _work_folder(output, card)
-    shutil.rmtree(work / "set", ignore_errors=True)
-    store_pieces(work, generator, config.n, config.seed, progress, config.labeller)
-    with written_whole(work / "set") as folder:
-        folder.mkdir()
-        pieces = partial(_stored, work, generator, config)
-        write_windows(folder, pieces, config.format, card, config.grid_px)
-    written = put_set_in_place(work / "set", output, config.format, overwrite)
-    shutil.rmtree(work, ignore_errors=True)
-    return written
+    card = make_card(generator, config)
+
+    def write(job: Job, folder: Path) -> None:
+        pieces = Pieces(job, generator, config.n, config.seed, config.labeller)
+        if pieces.n_done:
+            say(f"resuming {shown(output)}: {pieces.n_done} of {config.n} windows are generated")
+        pieces.store(lambda done: job.step("generating", done, config.n))
+        windows = partial(_windows_of, pieces, config)
+        write_windows(folder, windows, config.format, card, config.grid_px)
+
+    free = ("n_windows", "window_samples", "screen", "screens", "grid_px")
+    return written_set(output, config.format, card, write, overwrite, progress, free)
 
 
-def store_pieces(
-    work: Path,
-    generator: SetGenerator,
-    n: int,
-    seed: int,
-    progress: Progress = lambda done: None,
-    labeller: Labeller | None = None,
-) -> None:
-    """Store the first n windows of a seed piece by piece in a folder; pieces there stay.
+@dataclass(frozen=True)
+class Pieces:
+    """The first n windows of a seed, and their labels, which a job keeps piece by piece.
 
-    labeller: of their labels, which are stored beside them.
+    labeller: None is without labels. folder: of the job, where it keeps several such sets.
     """
-    for first, stop in spans_of(0, n, generator.batch_size):
-        path = _piece(work, first, stop)
-        if not path.is_file():
-            (gaze,) = generator.pieces(first, stop, seed, progress)
-            if labeller is not None:
-                _save(_labels_of(path), labeller.labels(gaze))
-            _save(path, gaze)
-        progress(stop)
 
+    job: Job
+    generator: SetGenerator
+    n: int
+    seed: int
+    labeller: Labeller | None = None
+    folder: str = "."
 
-def stored_window(work: Path, batch_size: int, n: int, number: int) -> NDArray[np.float32]:
-    """One window (2, time) of those that `store_pieces` stored."""
-    first = number // batch_size * batch_size
-    path = _piece(work, first, min(first + batch_size, n))
-    return np.array(np.load(path, mmap_mode="r")[number - first])
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """The windows of each piece."""
+        return spans_of(0, self.n, self.generator.batch_size)
 
+    @property
+    def n_done(self) -> int:
+        """How many windows an interrupted call has left."""
+        return sum(stop - first for first, stop in self.spans if self.job.has(self._name(first)))
 
-def stored_labels(work: Path, batch_size: int, n: int, number: int) -> Labels:
-    """The labels (time,) of a window that `store_pieces` stored with a labeller."""
-    first = number // batch_size * batch_size
-    path = _labels_of(_piece(work, first, min(first + batch_size, n)))
-    return np.array(np.load(path, mmap_mode="r")[number - first])
+    def store(self, progress: Progress) -> None:
+        """Generate the pieces that are not there."""
+        for first, stop in self.spans:
 
+            def make(path: Path, first: int = first, stop: int = stop) -> None:
+                (gaze,) = self.generator.pieces(first, stop, self.seed, progress)
+                found: dict[str, Any] = {"gaze": gaze}
+                if self.labeller is not None:
+                    found["labels"] = self.labeller.labels(gaze)
+                with open(path, "wb") as stream:
+                    np.savez(stream, **found)
 
-def windows_done(generator: SetGenerator, config: SetConfig, output: Path | str) -> int:
-    """How many windows an interrupted `write_set` of the same arguments has left."""
-    work = _work_folder(Path(output), make_card(generator, config))
-    spans = spans_of(0, config.n, generator.batch_size)
-    return sum(stop - first for first, stop in spans if _piece(work, first, stop).is_file())
+            self.job.once(self._name(first), make)
+            progress(stop)
+
+    def stored(self, first: int) -> tuple[NDArray[np.float32], Labels | None]:
+        """The piece that begins with a window: gaze (window, 2, time), labels (window, time)."""
+        with np.load(self.job.kept / self._name(first)) as found:
+            return found["gaze"], found["labels"] if self.labeller is not None else None
+
+    def window(self, number: int) -> tuple[NDArray[np.float32], Labels | None]:
+        """Gaze (2, time) and labels (time,) of one window."""
+        first = number // self.generator.batch_size * self.generator.batch_size
+        gaze, labels = self.stored(first)
+        return gaze[number - first], None if labels is None else labels[number - first]
+
+    def _name(self, first: int) -> str:
+        stop = min(first + self.generator.batch_size, self.n)
+        return f"{self.folder}/{first:09d}-{stop:09d}.npz"
 
 
 def make_card(generator: SetGenerator, config: SetConfig) -> dict[str, Any]:
@@ -316,33 +317,10 @@ def _require_sizes(generator: SetGenerator, config: SetConfig) -> None:
         )
 
 
-def _work_folder(output: Path, card: dict[str, Any]) -> Path:
-    """A folder beside the output, named by everything that decides its pieces but their number."""
-    free = ("n_windows", "screen", "screens")
-    decisive = {key: value for key, value in card.items() if key not in free}
-    digest = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
-    return work_place(output) / f".{output.name}.{digest}.work"
-
-
-def _piece(work: Path, first: int, stop: int) -> Path:
-    return work / f"{first:09d}-{stop:09d}.npy"
-
-
-def _labels_of(piece: Path) -> Path:
-    """The labels of a piece, which are stored first."""
-    return piece.with_suffix(".labels.npy")
-
-
-def _save(path: Path, array: NDArray[Any]) -> None:
-    with written_whole(path) as temporary, open(temporary, "wb") as stream:
-        np.save(stream, array)
-
-
-def _stored(work: Path, generator: SetGenerator, config: SetConfig) -> Iterator[Windows]:
+def _windows_of(pieces: Pieces, config: SetConfig) -> Iterator[Windows]:
     """The stored pieces in order, on the screen and of the length of the set."""
-    n_samples = config.n_samples(generator)
-    for first, stop in spans_of(0, config.n, generator.batch_size):
-        path = _piece(work, first, stop)
-        labels = None if config.labeller is None else np.load(_labels_of(path))
-        windows = config.windows(generator, np.load(path), first, labels)
+    n_samples = config.n_samples(pieces.generator)
+    for first, _ in pieces.spans:
+        gaze, labels = pieces.stored(first)
+        windows = config.windows(pieces.generator, gaze, first, labels)
         yield projected(windows, config.screen, n_samples)

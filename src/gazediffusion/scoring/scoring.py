@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
@@ -12,18 +12,17 @@ import numpy as np
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
+from gazediffusion.jobs import Show, nothing
 from gazediffusion.model import Model, load
 from gazediffusion.network.pretrained import SCORES, pretrained_folder
 from gazediffusion.scoring.calibration import MOST_WINDOWS, Calibration, n_to_score
-from gazediffusion.scoring.scorer import Floats, Progress, Scorer
+from gazediffusion.scoring.scorer import Floats, Scorer
 from gazediffusion.scoring.scores import PICTURES, Coverage, Scores, require_scores_path, tabulated
 from gazediffusion.settings import CleaningConfig, Scoring
 from gazediffusion.storage import require_free, upload_changes
 
 if TYPE_CHECKING:
     from gazediffusion.data.reading import Recordings
-
-Begin = Callable[[int], Progress]
 
 
 class ScoreSettings(TypedDict, total=False):
@@ -49,7 +48,7 @@ def score(
     stride_s: float | None = None,
     cleaning: CleaningConfig | None = None,
     batch_size: int | None = None,
-    begin: Begin = lambda n_windows: lambda done: None,
+    progress: Show = nothing,
     overwrite: bool = False,
     **settings: Unpack[ScoreSettings],
 ) -> Scores:
@@ -58,8 +57,8 @@ def score(
     recordings: what `read` gives, windows of the model's length and rate, or a path. output: a
     .parquet or .csv file to write. plot: a folder for a picture of each recording. stride_s: time
     between windows; None is their length. The last window of a segment ends with it, so that no
-    valid segment of a window's length is left out. begin: called with the number of windows; what
-    it returns is called with the number done.
+    valid segment of a window's length is left out. progress: called with the
+    phase of the work, what is done, of how much, and a note.
 
     >>> import gazediffusion as gd
     >>> config = gd.SimulationConfig(n_participants=2, minutes=0.3, rate_hz=250)
@@ -75,7 +74,9 @@ def score(
     if plot is not None:
         require_free(Path(plot), overwrite, PICTURES)
     cut = _cut(recordings, loaded, stride_s, cleaning)
-    raw = scorer.scores(cut.windows, begin(len(cut.windows)))
+    n_windows = len(cut.windows)
+    progress("scoring", 0, n_windows, "")
+    raw = scorer.scores(cut.windows, lambda done: progress("scoring", done, n_windows, ""))
     scores = tabulated(
         cut.windows,
         raw,
@@ -101,7 +102,7 @@ def calibrate_scores(
     *,
     n: int = MOST_WINDOWS,
     batch_size: int | None = None,
-    begin: Begin = lambda n_windows: lambda done: None,
+    progress: Show = nothing,
     overwrite: bool = False,
     **settings: Unpack[ScoreSettings],
 ) -> Path:
@@ -132,7 +133,9 @@ def calibrate_scores(
         )
     parts = [windows] if isinstance(windows, Windows) else list(windows)
     scorer = Scorer(loaded.run, Scoring(**settings), batch_size)
-    Calibration.fit(scorer, parts, n, begin(n_to_score(parts, n))).save(path)
+    total = n_to_score(parts, n)
+    shown = lambda done: progress("calibrating scores", done, total, "")  # noqa: E731
+    Calibration.fit(scorer, parts, n, shown).save(path)
     upload_changes(path.parent)
     return path
 

@@ -110,18 +110,20 @@ def write(
     """
     work = _WORKS[kind]
 
-    def begin(n_windows: int) -> Callable[[float], None]:
-        if n_windows > max_windows:
+    def progress(phase: str, done: float, total: float, note: str = "") -> None:
+        if phase == "reading":
+            return
+        if total > max_windows:
             raise GazeError(
-                f"{work.counted} in {n_windows} windows, and {max_windows} are the most here",
+                f"{work.counted} in {total:g} windows, and {max_windows} are the most here",
                 remedy=f"{work.remedy}; the limit is `max_windows` of the server",
             )
-        return lambda done: report({"stage": "generating", "done": done, "n": n_windows})
+        report({"stage": "generating", "done": done, "n": total})
 
     require_all_bounds(source, max_bytes)
     output.parent.mkdir()
     recordings = gd.read(source, **reading)
-    written = getattr(gd, kind)(recordings, output, _loaded(model), begin=begin, **settings)
+    written = getattr(gd, kind)(recordings, output, _loaded(model), progress=progress, **settings)
     return json.dumps(work.about(written)).encode()
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,13 +31,16 @@ from gazediffusion.data.writers.tables import (
     write_parquet_file,
 )
 from gazediffusion.errors import GazeError, suggestion
+from gazediffusion.jobs import Job, Show, never, nothing
 from gazediffusion.screen import Screen
 from gazediffusion.storage import (
     ending_of,
+    is_file,
     naming_failure,
     put_in_place,
     read_json,
     require_free,
+    require_writable,
     work_place,
     write_json,
     written_whole,
@@ -138,6 +141,7 @@ def write_windows(
     pixels are rounded to it. The caller sees to the folder being whole.
     """
     complete, screens = complete_card(card, pieces())
+    complete["format_written"] = format
     has_losses = "share_lost" in complete
     if format == "npz":
         write_npz(folder / _SINGLE[format], pieces, complete, grid_px)
@@ -180,33 +184,73 @@ def _units(screens: Iterable[Screen]) -> tuple[OtherUnit, ...]:
     return ("deg", "screen") if has_degrees else ("screen",)
 
 
+def written_set(
+    output: Path,
+    format: str,
+    card: Mapping[str, Any],
+    write: Callable[[Job, Path], None],
+    overwrite: bool = False,
+    show: Show = nothing,
+    free: Sequence[str] = (),
+) -> list[Path]:
+    """Write a set by a job, unless it is there: the set, its card (JSON) and its README.
+
+    card: everything that decides the set; free: of it what does not decide what the job keeps.
+    write(job, folder): fills a folder, card included.
+    """
+
+    def there() -> Mapping[str, Any] | None:
+        sidecar = paths_of_set(output, format)[1]
+        if not (is_file(sidecar) and (sidecar.parent == output or is_file(output))):
+            return None
+        fields: dict[str, Any] = read_json(sidecar)
+        return fields if sidecar.parent == output else fields.get(CARD_KEY)
+
+    decisive = {**card, "format_written": format}
+    free = (*free, "format_written")
+    with Job(output, decisive, show, never, there, overwrite, free) as job:
+        if not job.is_complete:
+            require_free_set(output, format, overwrite)
+            require_writable(output)
+            shutil.rmtree(job.kept / "set", ignore_errors=True)
+            with written_whole(job.kept / "set") as folder:
+                folder.mkdir(parents=True)
+                write(job, folder)
+            put_set_in_place(job.kept / "set", output, format, overwrite)
+    return paths_of_set(output, format)
+
+
+def paths_of_set(output: Path, format: str) -> list[Path]:
+    """The set, its card (JSON, the sidecar that readers look for) and its README."""
+    if _is_file(output, format):
+        return [output, output.with_suffix(".json"), output.with_suffix(".md")]
+    return [output, output / "card.json", output / "README.md"]
+
+
 def put_set_in_place(
     folder: Path, output: Path, format: str, overwrite: bool = False
 ) -> list[Path]:
-    """Move a written folder to `output`, or its one file where `output` has the format's ending.
-
-    Returns the set, its card (JSON, the sidecar that readers look for) and its README.
-    """
+    """Move a written folder to `output`, or its one file where `output` has the format's ending."""
     require_free_set(output, format, overwrite)
     with naming_failure(output):
         if _is_file(output, format):
-            return _put_file(folder, output, format)
-        put_in_place(folder, output)
-    return [output, output / "card.json", output / "README.md"]
+            _put_file(folder, output, format)
+        else:
+            put_in_place(folder, output)
+    return paths_of_set(output, format)
 
 
 def _is_file(output: Path, format: str) -> bool:
     return ending_of(output) == format and _file_of(format) is not None
 
 
-def _put_file(folder: Path, output: Path, format: str) -> list[Path]:
-    sidecar, readme = output.with_suffix(".json"), output.with_suffix(".md")
+def _put_file(folder: Path, output: Path, format: str) -> None:
+    _, sidecar, readme = paths_of_set(output, format)
     beside = folder / "recordings.json"
     fields = read_json(beside) if beside.is_file() else {}
     write_json(sidecar, {**fields, CARD_KEY: read_json(folder / "card.json")})
     put_in_place(folder / "README.md", readme)
     put_in_place(folder / (_file_of(format) or ""), output)
-    return [output, sidecar, readme]
 
 
 def _recordings(
