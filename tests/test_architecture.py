@@ -98,7 +98,7 @@ def test_windows_load_where_polars_and_pymovements_are_not_installed() -> None:
 def test_training_and_sampling_need_nothing_the_gpu_machine_lacks() -> None:
     missing = {"polars", "pymovements", "pydantic", "diffusers", "pyarrow", "scipy", "matplotlib"}
     modules = "gazediffusion.cli, gazediffusion.model, gazediffusion.description"
-    modules += ", gazediffusion.evaluation.reading, gazediffusion.scoring.scoring"
+    modules += ", gazediffusion.evaluation.reading, gazediffusion.scoring.scores"
     assert not missing & loaded_by(f"import {modules}")
     reproduction = loaded_by("import gazediffusion.reproduction.build")
     assert not {"polars", "pymovements", "pydantic", "diffusers"} & reproduction

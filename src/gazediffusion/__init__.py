@@ -51,8 +51,7 @@ if TYPE_CHECKING:
     from gazediffusion.plotting.gaze import plot_recording, plot_windows
     from gazediffusion.plugins import Plugin, find_plugins
     from gazediffusion.reproduction.build import reproduce
-    from gazediffusion.scoring.scores import Scores
-    from gazediffusion.scoring.scoring import calibrate_scores, score
+    from gazediffusion.scoring.scores import Scores, calibrate_scores, score
     from gazediffusion.screen import Screen
     from gazediffusion.settings import (
         CleaningConfig,
@@ -91,7 +90,7 @@ _HOME = {
     "Windows": "data.windows",
     "augment": "studies",
     "benchmark": "evaluation.benchmark",
-    "calibrate_scores": "scoring.scoring",
+    "calibrate_scores": "scoring.scores",
     "describe": "description",
     "distill": "distillation",
     "evaluate": "evaluation.evaluation",
@@ -116,7 +115,7 @@ _HOME = {
     "read_targets": "data.scanpaths",
     "real_windows": "evaluation.reading",
     "reproduce": "reproduction.build",
-    "score": "scoring.scoring",
+    "score": "scoring.scores",
     "simulate": "data.simulation",
     "style_windows": "data.preparing",
     "train": "model",

@@ -1,10 +1,13 @@
-"""Scores of windows: one row per window, with percentiles and provenance."""
+"""Scores of recordings: windows that cover every valid segment are scored, compared and tabulated.
+
+One row for each window, with percentiles among held-out participants and provenance.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,19 +15,119 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion import __version__
+from gazediffusion.data.recordings import Recording
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.network.checkpoint import Run
-from gazediffusion.scoring.calibration import Calibration
-from gazediffusion.scoring.scorer import CONTRASTS, Floats, RawScores
-from gazediffusion.settings import Scoring
-from gazediffusion.storage import ending_of, require_free, write_json, written_whole
+from gazediffusion.model import Model, load
+from gazediffusion.network.pretrained import SCORES, pretrained_folder
+from gazediffusion.options import grouped
+from gazediffusion.scoring.percentiles import MOST_WINDOWS, Percentiles, n_to_score, values_of
+from gazediffusion.scoring.scorer import CONTRASTS, Floats, Progress, RawScores, Scorer
+from gazediffusion.settings import CleaningConfig, Scoring
+from gazediffusion.storage import (
+    ending_of,
+    require_free,
+    upload_changes,
+    write_json,
+    written_whole,
+)
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from gazediffusion.data.reading import Recordings
+
+Begin = Callable[[int], Progress]
+
 FORMATS = ("parquet", "csv")
 PICTURES = "*.png"  # by which a folder of pictures is known
+
+
+def score(
+    recordings: Recordings | Windows | Path | str,
+    output: Path | str | None = None,
+    model: Model | Path | str = "default",
+    *,
+    plot: Path | str | None = None,
+    stride_s: float | None = None,
+    cleaning: CleaningConfig | None = None,
+    batch_size: int | None = None,
+    begin: Begin = lambda n_windows: lambda done: None,
+    overwrite: bool = False,
+    **settings: Any,
+) -> Scores:
+    """Score every window of recordings: which are odd to a model, and how odd.
+
+    recordings: what `read` gives, windows of the model's length and rate, or a path. output: a
+    .parquet or .csv file to write. plot: a folder for a picture of each recording. stride_s: time
+    between windows; None is their length. The last window of a segment ends with it, so that no
+    valid segment of a window's length is left out. begin: called with the number of windows; what
+    it returns is called with the number done.
+
+    >>> import gazediffusion as gd
+    >>> config = gd.SimulationConfig(n_participants=2, minutes=0.3, rate_hz=250)
+    >>> files = gd.write_simulation(config, "study", "csv")
+    >>> scores = gd.score("study", has_likelihood=False, n_noise=1)
+    >>> scores
+    Scores(4 windows, calibrated)
+    """
+    loaded = model if isinstance(model, Model) else load(model)
+    (config,) = grouped([], settings, Scoring)
+    scorer = Scorer(loaded.run, config, batch_size)
+    if output is not None:
+        require_scores_path(Path(output), overwrite)
+    if plot is not None:
+        require_free(Path(plot), overwrite, PICTURES)
+    cut = _cut(recordings, loaded, stride_s, cleaning)
+    scores = _tabulated(cut, scorer.scores(cut.windows, begin(len(cut.windows))), scorer)
+    if output is not None:
+        scores.save(output, overwrite=overwrite)
+    if plot is not None:
+        scores.plot(plot, overwrite=overwrite)
+    return scores
+
+
+def calibrate_scores(
+    model: Model | Path | str,
+    windows: Windows | Sequence[Windows],
+    *,
+    n: int = MOST_WINDOWS,
+    batch_size: int | None = None,
+    begin: Begin = lambda n_windows: lambda done: None,
+    overwrite: bool = False,
+    **settings: Any,
+) -> Path:
+    """Compare future scores of a run with held-out participants: writes RUN/scores.json.
+
+    windows: with training and held-out participants, as the run was trained on. n: windows of each
+    task, at most, of either.
+
+    >>> import gazediffusion as gd
+    >>> windows = gd.Windows.load("windows.safetensors")  # doctest: +SKIP
+    >>> gd.calibrate_scores("run", windows)  # doctest: +SKIP
+    PosixPath('run/scores.json')
+    >>> try:
+    ...     gd.calibrate_scores("default", [])
+    ... except gd.GazeError as error:
+    ...     print(error)  # doctest: +ELLIPSIS
+    /...joint: a packaged model is not changed
+    """
+    loaded = model if isinstance(model, Model) else load(model)
+    path = loaded.run.path / SCORES
+    if loaded.run.path.parent == pretrained_folder():
+        raise GazeError("a packaged model is not changed", path=loaded.run.path)
+    if path.exists() and not overwrite:
+        raise GazeError(
+            "the scores of this model are calibrated already",
+            path=path,
+            remedy="give `overwrite` to calibrate them again",
+        )
+    parts = [windows] if isinstance(windows, Windows) else list(windows)
+    (config,) = grouped([], settings, Scoring)
+    scorer = Scorer(loaded.run, config, batch_size)
+    Percentiles.fit(scorer, parts, n, begin(n_to_score(parts, n))).save(path)
+    upload_changes(path.parent)
+    return path
 
 
 @dataclass(frozen=True)
@@ -166,40 +269,160 @@ def card_of(path: Path) -> Path:
     return path.with_suffix(".json")
 
 
-def tabulated(
-    windows: Windows,
-    raw: RawScores,
-    recordings: NDArray[Any],
-    onset_ms: Floats,
-    run: Run,
-    config: Scoring,
-    calibration: Calibration | None,
-    span_samples: int,
-    coverage: Coverage,
-    notes: tuple[str, ...] = (),
-) -> Scores:
-    """Rows of raw scores, compared with a calibration where there is one.
+@dataclass(frozen=True)
+class _Cut:
+    """Windows to score, and the name of each one's recording, (window,)."""
 
-    recordings: (window,) names. onset_ms: (window,) in the recording's time.
-    """
-    problem = "it has no calibration of scores"
-    if calibration is not None:
-        problem = calibration.mismatch(run, config) or ""
-    used = calibration if not problem else None
-    if used is None:
-        notes += (f"scores of this model have no percentiles: {problem}",)
-    percentiles, span_percentile = _percentiles(raw, used)
+    windows: Windows
+    names: Sequence[str]
+    coverage: Coverage
+    notes: tuple[str, ...] = ()
+
+    @property
+    def onset_ms(self) -> Floats:
+        windows, segment = self.windows, self.windows.segment_of_window
+        within = (windows.starts - windows.segment_starts[segment]) * 1000.0 / windows.rate_hz
+        return np.asarray(windows.segment_onset_ms[segment] + within)
+
+
+def _cut(
+    given: Recordings | Windows | Path | str,
+    model: Model,
+    stride_s: float | None,
+    cleaning: CleaningConfig | None,
+) -> _Cut:
+    name = "windows"
+    if isinstance(given, Path | str):
+        name = Path(given).name
+        if Path(given).suffix == ".safetensors":
+            given = Windows.load(given)
+        else:
+            from gazediffusion.data.reading import read
+
+            given = read(given)
+    if not isinstance(given, Windows):
+        return _of_recordings(given, model, stride_s, cleaning)
+    scored_s = _covered_s(given)
+    coverage = Coverage(len(set(_whose(given))), 0, scored_s, scored_s, scored_s, 0)
+    return _Cut(given, [name] * len(given), coverage)
+
+
+def _of_recordings(
+    recordings: Recordings, model: Model, stride_s: float | None, cleaning: CleaningConfig | None
+) -> _Cut:
+    # Here, so that windows files are scored where readers' packages are not installed.
+    from gazediffusion.data.preparing import NoWindowError, prepare
+    from gazediffusion.data.resampling import LowRateError
+    from gazediffusion.settings import PrepareConfig
+
+    config = model.config
+    seconds = config.length / config.rate_hz
+    if stride_s is not None and not 1 / config.rate_hz <= stride_s <= seconds:
+        raise GazeError(f"`stride_s` must lie between a sample and {seconds:g} s, not {stride_s:g}")
+    path_of: dict[tuple[str, ...], str] = {}
+    recorded_s = 0.0
+
+    def note(one: Recording) -> None:
+        nonlocal recorded_s
+        path_of[one.participant, one.task, one.trial] = one.path.name
+        if len(one.time_ms) > 1:
+            step_ms = float(np.median(np.diff(one.time_ms)))
+            recorded_s += float(one.time_ms[-1] - one.time_ms[0] + step_ms) / 1000.0
+
+    cut_as = PrepareConfig(
+        rate_hz=config.rate_hz,
+        seconds=seconds,
+        stride_s=seconds if stride_s is None else stride_s,
+        validation_fraction=0,
+        cleaning=cleaning,
+    )
+    try:
+        windows, n_dropped = _with_ends(prepare(recordings, cut_as, note))
+    except NoWindowError as error:
+        raise GazeError(
+            f"scores need {seconds:g} s of valid gaze in a row; the longest valid segment is "
+            f"{error.longest_s:.2f} s",
+            path=recordings.sources[0].path,
+            remedy="fill short gaps first with gazediffusion fill",
+        ) from error
+    except GazeError as error:
+        if not isinstance(error.__cause__, LowRateError):
+            raise
+        raise GazeError(
+            f"this model scores recordings of {config.rate_hz:g} Hz or more",
+            path=error.path,
+            remedy="train a model at their rate: `rate_hz` of prepare",
+        ) from error
+    counts, whose = windows.provenance["cleaning"]["all"], _whose(windows)
+    coverage = Coverage(
+        n_recordings=len(path_of),
+        n_without_window=len(path_of) - len(set(whose)),
+        recorded_s=recorded_s,
+        valid_s=recorded_s * counts["valid"] / max(counts["total"], 1),
+        scored_s=_covered_s(windows),
+        n_off_screen=windows.provenance["windows_dropped_off_screen"] + n_dropped,
+    )
+    notes: tuple[str, ...] = ()
+    if coverage.n_off_screen:
+        notes = (f"{coverage.n_off_screen} windows lie off the screen and have no score",)
+    return _Cut(windows, [path_of[key] for key in whose], coverage, notes)
+
+
+def _with_ends(windows: Windows) -> tuple[Windows, int]:
+    """With a window at the end of each segment; and how many of those lie off the screen."""
+    from gazediffusion.data.preparing import window_starts
+
+    ends = np.append(windows.segment_starts[1:], windows.gaze.shape[1])
+    found, n_dropped = list(windows.starts), 0
+    for first, end in zip(windows.segment_starts, ends, strict=True):
+        start = end - windows.length
+        if start < first or start in windows.starts:
+            continue
+        kept, _ = window_starts(windows.gaze[:, start:end], windows.length, windows.length)
+        n_dropped += len(kept) == 0
+        found += [start] if len(kept) else []
+    return replace(windows, starts=np.array(sorted(found), dtype=np.int64)), n_dropped
+
+
+def _whose(windows: Windows) -> list[tuple[str, ...]]:
+    """Participant, task and trial of each window."""
     identity = windows.identity
-    span_ms = 1000.0 * span_samples / windows.rate_hz
-    oddest_span = raw.by_span.argmax(axis=1)
-    every = np.arange(len(windows))
-    levels = np.array(config.levels)
-    by_level = percentiles.pop("levels")
-    # Without a calibration levels cannot be compared.
+    columns = (map(str, identity[name]) for name in ("participant", "task", "trial"))
+    return list(zip(*columns, strict=True))
+
+
+def _covered_s(windows: Windows) -> float:
+    """Time that lies in one window or more."""
+    edges = np.zeros(windows.gaze.shape[1] + 1, dtype=np.int64)
+    np.add.at(edges, windows.starts, 1)
+    np.add.at(edges, windows.starts + windows.length, -1)
+    return float((np.cumsum(edges) > 0).sum() / windows.rate_hz)
+
+
+def _tabulated(cut: _Cut, raw: RawScores, scorer: Scorer) -> Scores:
+    """Rows of raw scores, compared with held-out windows where the model has percentiles."""
+    run, config, windows = scorer.run, scorer.config, cut.windows
+    table = Percentiles.load(run.path)
+    problem = "it has no calibration of scores"
+    if table is not None:
+        problem = table.mismatch(run, config) or ""
+    notes, every = cut.notes, np.arange(len(windows))
+    distance = np.full(len(windows), np.nan)
+    if table is None or problem:
+        table = None
+        notes += (f"scores of this model have no percentiles: {problem}",)
+        unknown = values_of(raw, distance)
+        percentile = {name: np.full(one.shape, np.nan) for name, one in unknown.items()}
+    else:
+        distance = table.distances(raw)
+        percentile = table.percentiles(raw, distance)
+    by_level = np.stack([percentile[f"level_{k}"] for k in range(len(config.levels))], axis=1)
+    # Without percentiles levels cannot be compared.
     oddest = np.abs(np.nan_to_num(by_level, nan=50.0) - 50.0).argmax(axis=1)
-    level_percentile = by_level[every, oddest]
+    level_percentile, oddest_span = by_level[every, oddest], raw.by_span.argmax(axis=1)
+    identity, onset_ms = windows.identity, cut.onset_ms
     columns: dict[str, NDArray[Any]] = {
-        "recording": recordings,
+        "recording": np.array(cut.names, dtype=object),
         **{name: identity[name] for name in ("participant", "task", "trial")},
         "onset_ms": onset_ms,
         "n_samples": np.full(len(windows), windows.length),
@@ -207,24 +430,31 @@ def tabulated(
         "log_likelihood": raw.log_likelihood,
         "log_likelihood_se": raw.standard_error,
         "denoising_error": raw.denoising_error,
-        "profile_distance": percentiles.pop("distance"),
-        **{f"{name}_percentile": values for name, values in percentiles.items()},
+        "profile_distance": distance,
+        "log_likelihood_percentile": percentile["log_likelihood"],
+        "denoising_error_percentile": percentile["denoising_error"],
+        "profile_percentile": percentile["profile_distance"],
+        **{f"{name}_percentile": percentile[name] for name in CONTRASTS},
         "compared_with": np.array(
-            [used.group_of(task) if used else "" for task in raw.tasks], dtype=object
+            [table.group_of(task) if table else "" for task in raw.tasks], dtype=object
         ),
-        "oddest_level": np.where(np.isnan(level_percentile), np.nan, levels[oddest]),
+        "oddest_level": np.where(
+            np.isnan(level_percentile), np.nan, np.array(config.levels)[oddest]
+        ),
         "oddest_level_percentile": level_percentile,
-        "oddest_span_ms": onset_ms + oddest_span * span_ms,
-        "oddest_span_percentile": span_percentile[every, oddest_span],
-        **{name: raw.contrasts[:, k] for k, name in enumerate(CONTRASTS)},
+        "oddest_span_ms": onset_ms + oddest_span * (1000.0 * scorer.span / windows.rate_hz),
+        "oddest_span_percentile": percentile["span_error"][every, oddest_span],
+        **dict(zip(CONTRASTS, raw.contrasts.T, strict=True)),
         **{f"error_{level:g}": raw.by_level[:, k] for k, level in enumerate(config.levels)},
     }
+    edm = run.config.recipe.edm
     card = {
         "format": "gazediffusion-window-scores",
         "gazediffusion_version": __version__,
         "scores": {**asdict(config), "solver": "unipc, order 4, even in ln sigma"},
         "units": {
-            "log_likelihood": "nats per dimension of the noised gaze channels, " + _levels_of(run),
+            "log_likelihood": "nats per dimension of the noised gaze channels, from sigma "
+            f"{edm.sigma_min:g} to {edm.sigma_max:g}",
             "onset_ms": "ms in the recording",
             "percentile": "percentage of held-out windows below",
         },
@@ -234,46 +464,12 @@ def tabulated(
             "weights_sha256": run.weights_sha256,
             "trained_on": dict(run.config.data),
         },
-        "calibration": None if used is None else dict(used.settings),
-        "coverage": asdict(coverage),
+        "calibration": None if table is None else dict(table.settings),
+        "coverage": asdict(cut.coverage),
         "notes": list(notes),
     }
-    return Scores(
-        windows, columns, raw.by_span, span_percentile, span_samples, coverage, card, notes
-    )
-
-
-def _percentiles(raw: RawScores, used: Calibration | None) -> tuple[dict[str, Floats], Floats]:
-    """Distance and percentiles by score, (window,), those of levels (window, level), of spans."""
-    n, n_levels = raw.by_level.shape
-    names = ("log_likelihood", "denoising_error", "profile", *CONTRASTS)
-    found = {name: np.full(n, np.nan) for name in ("distance", *names)}
-    found["levels"] = np.full((n, n_levels), np.nan)
-    spans = np.full(raw.by_span.shape, np.nan)
-    if used is None:
-        return found, spans
-    found["distance"] = used.distances(raw)
-    of = [used.group_of(task) for task in raw.tasks]
-    for name in set(of):
-        group, chosen = used.groups[name], np.array([one == name for one in of])
-        found["log_likelihood"][chosen] = group.percentile(
-            "log_likelihood", raw.log_likelihood[chosen]
-        )
-        found["denoising_error"][chosen] = group.percentile(
-            "denoising_error", raw.denoising_error[chosen]
-        )
-        found["profile"][chosen] = group.percentile("profile_distance", found["distance"][chosen])
-        for k, contrast in enumerate(CONTRASTS):
-            found[contrast][chosen] = group.percentile(contrast, raw.contrasts[chosen, k])
-        spans[chosen] = group.percentile("span_error", raw.by_span[chosen])
-        for k in range(n_levels):
-            found["levels"][chosen, k] = group.percentile(f"level_{k}", raw.by_level[chosen, k])
-    return found, spans
-
-
-def _levels_of(run: Run) -> str:
-    edm = run.config.recipe.edm
-    return f"from sigma {edm.sigma_min:g} to {edm.sigma_max:g}"
+    spans = percentile["span_error"]
+    return Scores(windows, columns, raw.by_span, spans, scorer.span, cut.coverage, card, notes)
 
 
 def _ranks_within(errors: Floats) -> Floats:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 WEIGHTS = "weights.safetensors"
 LOSSES = "losses.json"  # in the folder of a model: `generation.losses.LossModel`
-SCORES = "scores.json"  # in the folder of a model: `scoring.calibration.Calibration`
+SCORES = "scores.json"  # in the folder of a model: `scoring.percentiles.Percentiles`
 HUB_PREFIX = "hf:"  # before the name of a repository of the Hugging Face hub
 DEFAULT = "joint"  # the model taken where none is named
 _DISTILLED_LEVELS = 15  # of a packaged model's distilled network

@@ -1,4 +1,4 @@
-"""Calibration of scores: how those of held-out participants are distributed, by task.
+"""Percentiles of scores: how those of held-out participants are distributed, by task.
 
 A table (JSON, beside the weights) holds quantiles of every score over windows of held-out
 participants, and mean and covariance of the profile over windows of training participants. A
@@ -11,9 +11,8 @@ windows scored without one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +42,8 @@ _RIDGE = 0.02  # of its variance, added to that of each number of a profile
 class Group:
     """The held-out windows that others are compared with.
 
-    quantiles: score -> its quantiles at SHARES. Scores are log_likelihood, denoising_error,
-    profile_distance, span_error, level_0, level_1 ... and CONTRASTS. mean: (profile,) of training
-    participants.
+    quantiles: score -> its quantiles at SHARES; scores are those of `values_of`. mean: (profile,)
+    of training participants.
     """
 
     n_windows: int
@@ -53,15 +51,29 @@ class Group:
     mean: Floats
     quantiles: Mapping[str, Floats]
 
+    @classmethod
+    def of(cls, scored: Sequence[_Scored], covariance: Floats) -> Group:
+        """Mean profile of training participants, quantiles of held-out ones."""
+        held_out = [one for one in scored if one.is_held_out]
+        mean = np.concatenate([one.raw.profiles for one in scored if not one.is_held_out]).mean(0)
+        values = [values_of(one.raw, _distances(one.raw, mean, covariance)) for one in held_out]
+        every = {name: np.concatenate([one[name].ravel() for one in values]) for name in values[0]}
+        quantiles = {
+            name: np.quantile(one, SHARES) for name, one in every.items() if np.isfinite(one).all()
+        }
+        participants = {name for one in held_out for name in one.participants}
+        return cls(len(every["profile_distance"]), len(participants), mean, quantiles)
+
     def percentile(self, score: str, values: Floats) -> Floats:
         """The percentage of the held-out windows below each value; NaN without quantiles."""
         if score not in self.quantiles:
             return np.full(np.shape(values), np.nan)
-        return 100 * _ranks(values, self.quantiles[score])
+        found = np.interp(values, self.quantiles[score], SHARES, left=0.0, right=1.0)
+        return np.asarray(100 * found)
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class Percentiles:
     """The groups by name: tasks, ALL_TASKS and NO_TASK.
 
     covariances: (profile, profile) of profiles with a task and without one. settings: those of the
@@ -78,17 +90,27 @@ class Calibration:
             return NO_TASK
         return task if task in self.groups else ALL_TASKS
 
-    def distances(self, scores: RawScores) -> Floats:
+    def distances(self, raw: RawScores) -> Floats:
         """Mahalanobis distances of the profiles per square root of their length, (window,)."""
-        found = np.empty(len(scores.tasks))
-        profiles = scores.profiles
-        for name in set(map(self.group_of, scores.tasks)):
-            chosen = np.array([self.group_of(task) == name for task in scores.tasks])
+        found = np.empty(len(raw.tasks))
+        for name, chosen in self._by_group(raw):
             covariance = self.covariances[NO_TASK if name == NO_TASK else ALL_TASKS]
-            off = profiles[chosen] - self.groups[name].mean
-            squared = (off * np.linalg.solve(covariance, off.T).T).sum(axis=1)
-            found[chosen] = np.sqrt(squared / profiles.shape[1])
+            found[chosen] = _distances(raw.select(chosen), self.groups[name].mean, covariance)
         return found
+
+    def percentiles(self, raw: RawScores, distances: Floats) -> dict[str, Floats]:
+        """The percentile of every score of `values_of`, each (window,) or (window, span)."""
+        values = values_of(raw, distances)
+        found = {score: np.full(one.shape, np.nan) for score, one in values.items()}
+        for name, chosen in self._by_group(raw):
+            for score, one in values.items():
+                found[score][chosen] = self.groups[name].percentile(score, one[chosen])
+        return found
+
+    def _by_group(self, raw: RawScores) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+        """The groups that windows are compared with, and the windows of each."""
+        of = np.array([self.group_of(task) for task in raw.tasks], dtype=object)
+        yield from ((name, of == name) for name in dict.fromkeys(of))
 
     def mismatch(self, run: Run, config: Scoring) -> str | None:
         """Why scores of a run with these settings cannot be compared; None where they can."""
@@ -116,7 +138,7 @@ class Calibration:
         write_json(path, {**values, "groups": groups, "covariances": lower})
 
     @classmethod
-    def load(cls, folder: Path) -> Calibration | None:
+    def load(cls, folder: Path) -> Percentiles | None:
         """The tables in the folder of a model; None where there are none."""
         path = folder / SCORES
         if not path.is_file():
@@ -146,7 +168,7 @@ class Calibration:
         parts: Sequence[Windows],
         n: int = MOST_WINDOWS,
         progress: Progress = lambda done: None,
-    ) -> Calibration:
+    ) -> Percentiles:
         """From windows files with training and held-out participants, n windows a task of each.
 
         progress: called with the windows done, of `n_to_score`. Training windows are scored
@@ -160,14 +182,14 @@ class Calibration:
             names = [windows.participants[k] for k in windows.participant]
             for scored, tasks in ((with_task, None), (taskless, [""] * len(windows))):
                 own = scorer if is_held_out else cheap
-                raw = own.scores(windows, partial(_further, progress, done), tasks)
+                raw = own.scores(windows, lambda n, done=done: progress(done + n), tasks)
                 scored.append(_Scored(raw, names, is_held_out))
                 done += len(windows)
         covariances: dict[str, Floats] = {}
         groups: dict[str, Group] = {}
         for name, scored in ((ALL_TASKS, with_task), (NO_TASK, taskless)):
             covariances[name] = _covariance([one for one in scored if not one.is_held_out])
-            groups[name] = _group(scored, covariances[name])
+            groups[name] = Group.of(scored, covariances[name])
         for task in dict.fromkeys(task for one in with_task for task in one.raw.tasks if task):
             of_task = [one.of_task(task) for one in with_task if task in one.raw.tasks]
             held_out = [one for one in of_task if one.is_held_out]
@@ -175,7 +197,7 @@ class Calibration:
             n_windows = sum(len(one.participants) for one in held_out)
             is_enough = n_windows >= _FEWEST_WINDOWS and len(participants) >= _FEWEST_PARTICIPANTS
             if is_enough and any(not one.is_held_out for one in of_task):
-                groups[task] = _group(of_task, covariances[ALL_TASKS])
+                groups[task] = Group.of(of_task, covariances[ALL_TASKS])
         settings = {
             "gazediffusion_version": __version__,
             "weights_sha256": scorer.run.weights_sha256,
@@ -186,7 +208,7 @@ class Calibration:
 
 
 def n_to_score(parts: Sequence[Windows], n: int = MOST_WINDOWS) -> int:
-    """How many windows `Calibration.fit` scores; each counts with and without its task."""
+    """How many windows `Percentiles.fit` scores; each counts with and without its task."""
     return 2 * sum(len(windows) for windows, _ in _chosen(parts, n))
 
 
@@ -212,7 +234,7 @@ def _chosen(parts: Sequence[Windows], n: int) -> list[tuple[Windows, bool]]:
             if len(side) == 0:
                 who = "held-out" if is_held_out else "training"
                 raise GazeError(
-                    f"the calibration of scores needs windows of {who} participants",
+                    f"percentiles of scores need windows of {who} participants",
                     remedy="prepare with a `validation_fraction` between 0 and 1",
                 )
             tasks = [part.tasks[k] for k in np.unique(side.task)]
@@ -234,34 +256,22 @@ def _covariance(scored: Sequence[_Scored]) -> Floats:
     return np.asarray(covariance + _RIDGE * np.diag(np.maximum(np.diag(covariance), 1e-6)))
 
 
-def _group(scored: Sequence[_Scored], covariance: Floats) -> Group:
-    """Mean profile of training participants, quantiles of held-out ones."""
-    training = [one.raw.profiles for one in scored if not one.is_held_out]
-    held_out = [one for one in scored if one.is_held_out]
-    mean = np.concatenate(training).mean(axis=0)
-    profiles = np.concatenate([one.raw.profiles for one in held_out])
-    off = profiles - mean
+def values_of(raw: RawScores, distances: Floats) -> dict[str, Floats]:
+    """Every score that is compared, each (window,) or (window, span), by name."""
+    return {
+        "log_likelihood": raw.log_likelihood,
+        "denoising_error": raw.denoising_error,
+        "profile_distance": distances,
+        "span_error": raw.by_span,
+        **{f"level_{k}": column for k, column in enumerate(raw.by_level.T)},
+        **dict(zip(CONTRASTS, raw.contrasts.T, strict=True)),
+    }
+
+
+def _distances(raw: RawScores, mean: Floats, covariance: Floats) -> Floats:
+    off = raw.profiles - mean
     squared = (off * np.linalg.solve(covariance, off.T).T).sum(axis=1)
-    by_level = np.concatenate([one.raw.by_level for one in held_out])
-    contrasts = np.concatenate([one.raw.contrasts for one in held_out])
-    values = {
-        "log_likelihood": np.concatenate([one.raw.log_likelihood for one in held_out]),
-        "denoising_error": by_level.mean(axis=1),
-        "profile_distance": np.sqrt(squared / profiles.shape[1]),
-        "span_error": np.concatenate([one.raw.by_span.ravel() for one in held_out]),
-        **{f"level_{k}": by_level[:, k] for k in range(by_level.shape[1])},
-        **{name: contrasts[:, k] for k, name in enumerate(CONTRASTS)},
-    }
-    quantiles = {
-        score: np.quantile(one, SHARES) for score, one in values.items() if np.isfinite(one).all()
-    }
-    participants = {name for one in held_out for name in one.participants}
-    return Group(len(profiles), len(participants), mean, quantiles)
-
-
-def _ranks(values: Floats, quantiles: Floats) -> Floats:
-    """The share of a distribution with these quantiles at SHARES below each value."""
-    return np.asarray(np.interp(values, quantiles, SHARES, left=0.0, right=1.0))
+    return np.asarray(np.sqrt(squared / off.shape[1]))
 
 
 def _short(values: NDArray[np.floating[Any]]) -> list[float]:
@@ -275,10 +285,6 @@ def _square(lower: Sequence[float]) -> Floats:
     matrix = np.zeros((size, size))
     matrix[np.tril_indices(size)] = lower
     return np.asarray(matrix + np.tril(matrix, -1).T)
-
-
-def _further(progress: Progress, before: float, done: float) -> None:
-    progress(before + done)
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Calibration: percentiles among held-out participants' windows, stored beside the weights."""
+"""Percentiles: percentiles among held-out participants' windows, stored beside the weights."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 import gazediffusion as gd
 from gazediffusion.network.pretrained import SCORES
-from gazediffusion.scoring.calibration import ALL_TASKS, NO_TASK, SHARES, Calibration, n_to_score
+from gazediffusion.scoring.percentiles import ALL_TASKS, NO_TASK, SHARES, Percentiles, n_to_score
 from gazediffusion.scoring.scorer import RawScores, Scorer
 from gazediffusion.settings import Scoring
 from tests.scoring.test_scorer import QUICK, windows_20hz
@@ -25,12 +25,12 @@ def scorer(steerable_folder: Path) -> Scorer:
 
 
 @pytest.fixture(scope="module")
-def calibration(scorer: Scorer) -> Calibration:
-    return Calibration.fit(scorer, [windows_20hz()])
+def calibration(scorer: Scorer) -> Percentiles:
+    return Percentiles.fit(scorer, [windows_20hz()])
 
 
 def test_percentiles_of_the_held_out_windows_themselves_are_their_ranks(
-    scorer: Scorer, calibration: Calibration
+    scorer: Scorer, calibration: Percentiles
 ) -> None:
     held_out = windows_20hz().held_out
     raw = scorer.scores(held_out)
@@ -58,7 +58,7 @@ def test_percentiles_of_the_held_out_windows_themselves_are_their_ranks(
 
 
 def test_only_held_out_windows_are_scored_with_the_likelihood(
-    scorer: Scorer, calibration: Calibration, monkeypatch: pytest.MonkeyPatch
+    scorer: Scorer, calibration: Percentiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     n_scored, flows = [], Scorer._flows
 
@@ -68,13 +68,13 @@ def test_only_held_out_windows_are_scored_with_the_likelihood(
 
     monkeypatch.setattr(Scorer, "_flows", counted)
     windows = windows_20hz()
-    again = Calibration.fit(scorer, [windows])
+    again = Percentiles.fit(scorer, [windows])
     assert sum(n_scored) == 2 * len(windows.held_out)  # with and without their task
     np.testing.assert_array_equal(again.covariances[ALL_TASKS], calibration.covariances[ALL_TASKS])
 
 
 def test_distances_are_mahalanobis_from_the_training_participants(
-    scorer: Scorer, calibration: Calibration
+    scorer: Scorer, calibration: Percentiles
 ) -> None:
     windows = windows_20hz()
     cheap = replace(scorer, config=replace(QUICK, has_likelihood=False))
@@ -89,7 +89,7 @@ def test_distances_are_mahalanobis_from_the_training_participants(
     np.testing.assert_allclose(calibration.covariances[ALL_TASKS], spread + ridge, rtol=1e-5)
 
 
-def test_errors_that_are_too_small_are_distant_too(calibration: Calibration) -> None:
+def test_errors_that_are_too_small_are_distant_too(calibration: Percentiles) -> None:
     mean = calibration.groups[NO_TASK].mean
     usual = np.exp(mean[:8].reshape(1, 2, 4, 1)).astype(np.float32)
     nan = np.full(1, np.nan)
@@ -104,11 +104,11 @@ def test_errors_that_are_too_small_are_distant_too(calibration: Calibration) -> 
     assert float(calibration.distances(small)[0]) > 1
 
 
-def test_tables_are_stored_and_read(calibration: Calibration, tmp_path: Path) -> None:
-    assert Calibration.load(tmp_path) is None
+def test_tables_are_stored_and_read(calibration: Percentiles, tmp_path: Path) -> None:
+    assert Percentiles.load(tmp_path) is None
     calibration.save(tmp_path / SCORES)
     assert (tmp_path / SCORES).stat().st_size < 20_000
-    again = Calibration.load(tmp_path)
+    again = Percentiles.load(tmp_path)
     assert again is not None
     for name, group in calibration.groups.items():
         for score, table in group.quantiles.items():
@@ -121,29 +121,29 @@ def test_tables_are_stored_and_read(calibration: Calibration, tmp_path: Path) ->
     for damaged in ('{"format": "other"}', '{"format": "gazediffusion-scores"}', "[]"):
         (tmp_path / SCORES).write_text(damaged)
         with pytest.raises(gd.GazeError, match="scores"):
-            Calibration.load(tmp_path)
+            Percentiles.load(tmp_path)
 
 
 def test_tasks_with_few_windows_are_compared_with_all_tasks(
     scorer: Scorer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cheap = replace(scorer, config=replace(QUICK, has_likelihood=False))
-    few = Calibration.fit(cheap, [windows_20hz()], 6)
+    few = Percentiles.fit(cheap, [windows_20hz()], 6)
     assert set(few.groups) == {ALL_TASKS, NO_TASK}
     assert "log_likelihood" not in few.groups[ALL_TASKS].quantiles
     assert np.isnan(few.groups[ALL_TASKS].percentile("log_likelihood", np.zeros(2))).all()
     assert few.group_of("dots") == ALL_TASKS
     assert few.group_of("") == NO_TASK
-    monkeypatch.setattr("gazediffusion.scoring.calibration._FEWEST_WINDOWS", 3)
-    monkeypatch.setattr("gazediffusion.scoring.calibration._FEWEST_PARTICIPANTS", 1)
-    enough = Calibration.fit(cheap, [windows_20hz()], 6)
+    monkeypatch.setattr("gazediffusion.scoring.percentiles._FEWEST_WINDOWS", 3)
+    monkeypatch.setattr("gazediffusion.scoring.percentiles._FEWEST_PARTICIPANTS", 1)
+    enough = Percentiles.fit(cheap, [windows_20hz()], 6)
     # Nobody has trained on movies, so that their profiles have no mean.
     assert set(enough.groups) == {ALL_TASKS, NO_TASK, "dots"}
     assert enough.groups["dots"].n_windows == 6
 
 
 def test_other_weights_or_settings_are_not_compared(
-    scorer: Scorer, calibration: Calibration
+    scorer: Scorer, calibration: Percentiles
 ) -> None:
     run = scorer.run
     assert calibration.mismatch(run, QUICK) is None
@@ -157,7 +157,7 @@ def test_other_weights_or_settings_are_not_compared(
 def test_progress_counts_windows_with_and_without_their_task(scorer: Scorer) -> None:
     seen: list[float] = []
     quick = replace(scorer, config=replace(QUICK, has_likelihood=False))
-    Calibration.fit(quick, [windows_20hz()], 4, seen.append)
+    Percentiles.fit(quick, [windows_20hz()], 4, seen.append)
     # Dots of the training participant, dots and movies of the other.
     assert n_to_score([windows_20hz()], 4) == 24
     assert seen[-1] == pytest.approx(24)
@@ -167,16 +167,16 @@ def test_progress_counts_windows_with_and_without_their_task(scorer: Scorer) -> 
 def test_both_sides_of_the_split_are_needed(scorer: Scorer) -> None:
     windows = windows_20hz()
     with pytest.raises(gd.GazeError, match="windows of held-out participants"):
-        Calibration.fit(scorer, [replace(windows, validation=frozenset())])
+        Percentiles.fit(scorer, [replace(windows, validation=frozenset())])
     with pytest.raises(gd.GazeError, match="windows of training participants"):
-        Calibration.fit(scorer, [windows.held_out])
+        Percentiles.fit(scorer, [windows.held_out])
 
 
 def test_files_with_different_tasks_are_calibrated_together(scorer: Scorer) -> None:
     cheap = replace(scorer, config=replace(QUICK, has_likelihood=False))
     windows = windows_20hz()
     other = replace(windows, tasks=("movies", "dots"))  # the training windows are of movies there
-    found = Calibration.fit(cheap, [windows, other])
+    found = Percentiles.fit(cheap, [windows, other])
     assert found.groups[ALL_TASKS].n_windows == 48
     profiles = [cheap.scores(one.train).profiles for one in (windows, other)]
     centred = np.concatenate([one - one.mean(axis=0) for one in profiles])
