@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from gazediffusion.scoring.calibration import ALL_TASKS, Calibration
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 from scipy.stats import rankdata
@@ -33,7 +34,6 @@ from sklearn.metrics import roc_curve
 import gazediffusion as gd
 from gazediffusion.evaluation.features import kinematic_features
 from gazediffusion.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE, house_style
-from gazediffusion.scoring.calibration import ALL_TASKS, Calibration
 from gazediffusion.scoring.scorer import RawScores, Scorer
 from report import Floats, Result, options, over_groups, save_small, tiny_windows
 

@@ -6,7 +6,7 @@ One row for each window, with percentiles among held-out participants and proven
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,11 +18,12 @@ from gazediffusion import __version__
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
+from gazediffusion.jobs import Show, nothing
 from gazediffusion.model import Model, load
 from gazediffusion.network.pretrained import SCORES, pretrained_folder
 from gazediffusion.options import grouped
 from gazediffusion.scoring.percentiles import MOST_WINDOWS, Percentiles, n_to_score, values_of
-from gazediffusion.scoring.scorer import CONTRASTS, Floats, Progress, RawScores, Scorer
+from gazediffusion.scoring.scorer import CONTRASTS, Floats, RawScores, Scorer
 from gazediffusion.settings import CleaningConfig, Scoring
 from gazediffusion.storage import (
     ending_of,
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 
     from gazediffusion.data.reading import Recordings
 
-Begin = Callable[[int], Progress]
-
 FORMATS = ("parquet", "csv")
 PICTURES = "*.png"  # by which a folder of pictures is known
 
@@ -52,7 +51,7 @@ def score(
     stride_s: float | None = None,
     cleaning: CleaningConfig | None = None,
     batch_size: int | None = None,
-    begin: Begin = lambda n_windows: lambda done: None,
+    progress: Show = nothing,
     overwrite: bool = False,
     **settings: Any,
 ) -> Scores:
@@ -61,8 +60,8 @@ def score(
     recordings: what `read` gives, windows of the model's length and rate, or a path. output: a
     .parquet or .csv file to write. plot: a folder for a picture of each recording. stride_s: time
     between windows; None is their length. The last window of a segment ends with it, so that no
-    valid segment of a window's length is left out. begin: called with the number of windows; what
-    it returns is called with the number done.
+    valid segment of a window's length is left out. progress: called with the phase of the work,
+    what is done, of how much, and a note.
 
     >>> import gazediffusion as gd
     >>> config = gd.SimulationConfig(n_participants=2, minutes=0.3, rate_hz=250)
@@ -79,7 +78,10 @@ def score(
     if plot is not None:
         require_free(Path(plot), overwrite, PICTURES)
     cut = _cut(recordings, loaded, stride_s, cleaning)
-    scores = _tabulated(cut, scorer.scores(cut.windows, begin(len(cut.windows))), scorer)
+    n_windows = len(cut.windows)
+    progress("scoring", 0, n_windows, "")
+    raw = scorer.scores(cut.windows, lambda done: progress("scoring", done, n_windows, ""))
+    scores = _tabulated(cut, raw, scorer)
     if output is not None:
         scores.save(output, overwrite=overwrite)
     if plot is not None:
@@ -93,7 +95,7 @@ def calibrate_scores(
     *,
     n: int = MOST_WINDOWS,
     batch_size: int | None = None,
-    begin: Begin = lambda n_windows: lambda done: None,
+    progress: Show = nothing,
     overwrite: bool = False,
     **settings: Any,
 ) -> Path:
@@ -125,7 +127,9 @@ def calibrate_scores(
     parts = [windows] if isinstance(windows, Windows) else list(windows)
     (config,) = grouped([], settings, Scoring)
     scorer = Scorer(loaded.run, config, batch_size)
-    Percentiles.fit(scorer, parts, n, begin(n_to_score(parts, n))).save(path)
+    total = n_to_score(parts, n)
+    shown = lambda done: progress("calibrating scores", done, total, "")  # noqa: E731
+    Percentiles.fit(scorer, parts, n, shown).save(path)
     upload_changes(path.parent)
     return path
 
