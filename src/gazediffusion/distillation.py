@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from gazediffusion.data.windows import Windows
+from gazediffusion.jobs import Show
 from gazediffusion.model import Model, load
 from gazediffusion.storage import working_copy
 from gazediffusion.training.distillation import Distillation
@@ -22,8 +23,7 @@ class DistillationSettings(TypedDict, total=False):
     precision: str
     compiled: bool | None
     save_every_s: float
-    on_step: Callable[[int, int], None]
-    on_calibration: Callable[[float, int], None]
+    progress: Show
     should_stop: Callable[[], bool]
     say: Callable[[str], None]
 

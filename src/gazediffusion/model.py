@@ -26,7 +26,7 @@ from gazediffusion.generation.sampler import DiffusionGenerator
 from gazediffusion.generation.sets import Progress, Sampling, SetConfig, write_set
 from gazediffusion.generation.steering import as_given, steered
 from gazediffusion.generation.style_choice import n_candidates
-from gazediffusion.jobs import Show, nothing
+from gazediffusion.jobs import Show, never, nothing
 from gazediffusion.network.checkpoint import RunConfig, WeightsName
 from gazediffusion.network.hub import Shared
 from gazediffusion.network.pretrained import load_model, pretrained_folder
@@ -380,8 +380,8 @@ class Model(Shared):
         self,
         n: int | None = None,
         rounds: int = calibration.ROUNDS,
-        progress: calibration.OnWindows = lambda done, total: None,
-        should_stop: Callable[[], bool] = lambda: False,
+        progress: Show = nothing,
+        should_stop: Callable[[], bool] = never,
         say: Callable[[str], None] = lambda line: None,
     ) -> Model:
         """Calibrate the conditioning by n windows of each task and round, and reload the model.

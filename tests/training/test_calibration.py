@@ -66,7 +66,7 @@ def test_calibration_repeats_what_one_round_does(folder: Path) -> None:
     run, before = load_run(folder, device=CPU), prior_of(folder)
     assert is_due(run.config)
     done: list[float] = []
-    calibrate(folder, CPU, n=24, progress=lambda k, total: done.append(k / total))
+    calibrate(folder, CPU, n=24, progress=lambda _, k, total, note: done.append(k / total))
     after = prior_of(folder)
     assert not is_due(read_config(folder))
     assert same(after.uncalibrated(), before)
@@ -98,7 +98,7 @@ def test_a_stopped_calibration_resumes_to_the_same_tables(
     assert is_due(read_config(folder))
     done: list[float] = []
     said: list[str] = []
-    calibrate(folder, CPU, n=20, progress=lambda k, _: done.append(k), say=said.append)
+    calibrate(folder, CPU, n=20, progress=lambda _, k, total, note: done.append(k), say=said.append)
     number = 1 if n_pieces < 4 else 3
     assert said == [f"resuming the calibration of {folder} in round {number} of 4"]
     assert done[0] > 0
@@ -111,7 +111,7 @@ def test_a_calibration_of_other_weights_is_not_resumed(folder: Path) -> None:
         calibrate(folder, CPU, n=20, should_stop=lambda: True)
     shutil.copy(folder / "last.safetensors", folder / "best.safetensors")
     done: list[float] = []
-    calibrate(folder, CPU, n=20, progress=lambda k, _: done.append(k))
+    calibrate(folder, CPU, n=20, progress=lambda _, k, total, note: done.append(k))
     assert done[0] < 16
 
 

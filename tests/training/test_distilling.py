@@ -170,7 +170,7 @@ def test_a_stopped_distillation_ends_as_an_uninterrupted_one(
             path,
             SETTINGS_SMALL,
             device="cpu",
-            on_step=lambda done, total: counts.append(done),
+            progress=lambda *shown: counts.append(shown[1]) if shown[0] == "distilling" else None,
             should_stop=stop,
             say=said.append,
         )
@@ -203,7 +203,7 @@ def test_a_calibration_stopped_in_the_distilled_network_resumes_there(
             CPU,
             n=4,
             rounds=1,
-            progress=lambda done, total: n_done.append(done / total),
+            progress=lambda phase, done, total, note: n_done.append(done / total),
             should_stop=should_stop,
             say=said.append,
         )
@@ -334,15 +334,20 @@ def test_training_ends_with_a_distilled_network(
     recipe = replace(
         find_recipe("steerable-tiny"), epochs=2, batch_size=-(-n_windows // 2), distillation=0.75
     )
-    said, counts = list[str](), list[int]()
+    said, counts, phases = list[str](), list[float](), set[str]()
 
-    def go() -> gd.Model:
+    def progress(phase: str, done: float, total: float, note: str) -> None:
+        phases.add(phase)
+        if phase == "distilling":
+            counts.append(done)
+
+    def go(**more: Any) -> gd.Model:
         return gd.train(
             windows(),
             tmp_path / "run",
-            recipe,
+            replace(recipe, **more),
             device="cpu",
-            on_distillation=lambda done, total: counts.append(done),
+            progress=progress,
             should_stop=lambda: len(counts) == 2,
             say=said.append,
         )
@@ -356,9 +361,18 @@ def test_training_ends_with_a_distilled_network(
     assert any("resuming the distillation" in line and "after 2 of 3" in line for line in said)
     assert len(counts) == 3
     assert model.generator().settings["sampler"] == "distilled"
-    before = (tmp_path / "run" / DISTILLED).read_bytes()
+    # A complete run is neither calibrated nor distilled again; one of other settings is named.
+    before = {one: one.stat().st_mtime_ns for one in (tmp_path / "run").iterdir()}
+    phases.clear()
+    go()
+    assert phases == set()
+    assert {one: one.stat().st_mtime_ns for one in (tmp_path / "run").iterdir()} == before
+    with pytest.raises(GazeError, match=r"learning rate: .* in the folder, 0\.5 asked for"):
+        go(learning_rate=0.5)
+    assert [one.name for one in tmp_path.iterdir() if one.name != "run"] == []
+    weights = (tmp_path / "run" / DISTILLED).read_bytes()
     go()  # complete already
-    assert (tmp_path / "run" / DISTILLED).read_bytes() == before
+    assert (tmp_path / "run" / DISTILLED).read_bytes() == weights
 
 
 @pytest.mark.usefixtures("small_calibration")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -37,9 +37,6 @@ from gazediffusion.cli.options import (
 )
 from gazediffusion.errors import GazeError, shown
 from gazediffusion.storage import place_of, require_writable
-
-if TYPE_CHECKING:
-    from gazediffusion.training.training import Epoch
 
 _BASELINES = ("kinematic-markov", "positional-markov", "uniform", "gaussian")
 
@@ -111,11 +108,6 @@ def train(
     source = None if initial is None else gd.load(initial, device="cpu")
     log = progress.scalar_log(place_of(output) / "tensorboard" if tensorboard else None)
     with progress.training_bars() as (bars, stopped):
-
-        def on_epoch(epoch: Epoch) -> None:
-            bars.on_epoch(epoch)
-            log(epoch)
-
         gd.train(
             loaded,
             output,
@@ -130,17 +122,15 @@ def train(
             compiled=compiled,
             resume=resume,
             save_every_s=save_every,
-            on_step=bars.on_step,
-            on_epoch=on_epoch,
-            on_calibration=bars.on_calibration,
-            on_distillation=bars.on_distillation,
+            progress=bars,
+            on_epoch=log,
             should_stop=stopped,
             say=bars.say,
         )
     if out.quiet:
         return
     tables.print_run(gd.describe(output))
-    out.print(f"wrote {plain(output)}" + ("" if bars.has_trained else " (it was complete already)"))
+    out.print(f"wrote {plain(output)}{bars.note}")
 
 
 def generate(

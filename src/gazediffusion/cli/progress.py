@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from gazediffusion.cli.console import err, exit_stopped, kept_place, out, plain
 from gazediffusion.errors import GazeError, StoppedError
@@ -128,10 +128,14 @@ class Bars:
         self._bar.note = note
         self._bar(done)
 
+    @property
+    def note(self) -> str:
+        """What is said beside an output that was not made again."""
+        return "" if self.phase in _DONE else " (it was complete already)"
+
     def wrote(self, paths: Sequence[Path], what: str) -> None:
         """Say what was written, or that it was there: a set, and its card where it has one."""
-        note = "" if self.phase in _DONE else " (it was complete already)"
-        out.print(f"wrote {plain(paths[0])}{note}: {what}")
+        out.print(f"wrote {plain(paths[0])}{self.note}: {what}")
         if len(paths) > 1:
             out.print(f"card: {plain(paths[1])}, in words: {plain(paths[2])}")
 
@@ -148,7 +152,14 @@ class Bars:
 
 
 _UNITS = {"reading": "file"}
-_DONE = {"generating": "generated", "filling": "filled", "labelling": "labelled"}
+_DONE = {
+    "generating": "generated",
+    "filling": "filled",
+    "labelling": "labelled",
+    "training": "trained on",
+    "distilling": "distilled on",
+    "calibrating": "generated",
+}
 
 
 @contextlib.contextmanager
@@ -180,71 +191,6 @@ def evaluations_bar(name: str) -> Iterator[Callable[[int, int], None]]:
             update(done, f"{done / max(time.monotonic() - begun, 1e-9):.1f}/s")
 
         yield show
-
-
-class TrainingBars:
-    """Progress of training and calibration: rate, time left and the latest losses."""
-
-    def __init__(self) -> None:
-        self.has_trained = False
-        self._losses = ""
-        self._bar: WindowsBar | None = None
-        self._phase = ""
-        self._shown = 0.0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def on_step(self, done: int, total: int) -> None:
-        """`done` of `total` windows are trained on."""
-        self.has_trained = True
-        self._show("training", done, total, self._losses)
-
-    def on_epoch(self, epoch: Epoch) -> None:
-        """The losses of an epoch."""
-        held_out = epoch.validation_loss
-        self._losses = f"epoch {epoch.epoch + 1}, loss {epoch.training_loss:.4f}" + (
-            "" if held_out is None else f", held out {held_out:.4f}"
-        )
-
-    def on_distillation(self, done: int, total: int) -> None:
-        """`done` of `total` windows of a distillation are done."""
-        self.has_trained = True
-        self._show("distilling", done, total, "")
-
-    def on_generation(self, done: int, total: int) -> None:
-        """`done` of `total` windows are generated to train on."""
-        self._show("generating", done, total, "")
-
-    def on_calibration(self, done: float, total: int) -> None:
-        """`done` of `total` windows of the calibration are generated."""
-        self.has_trained = True
-        self._show("calibrating", done, total, "")
-
-    def say(self, line: str) -> None:
-        """A line on output, below which the bar goes on."""
-        self.close()
-        out.print(plain(line))
-
-    def close(self) -> None:
-        """Remove the bar."""
-        if self._bar is not None:
-            self._bar.close()
-        self._bar = None
-
-    def _show(self, phase: str, done: float, total: int, note: str) -> None:
-        now = time.monotonic()
-        if now - self._shown < _REFRESH_S and done < total:
-            return
-        self._shown = now
-        if self._bar is None or phase != self._phase:
-            self.close()
-            self._bar, self._phase = WindowsBar(phase, total), phase
-        self._bar.note = note
-        self._bar(done)
 
 
 Step = Callable[[str], None]
@@ -346,11 +292,14 @@ def scalar_log(folder: Path | None) -> Callable[[Epoch], None]:
 
 
 @contextlib.contextmanager
-def training_bars() -> Iterator[tuple[TrainingBars, Callable[[], bool]]]:
+def training_bars() -> Iterator[tuple[Bars, Callable[[], bool]]]:
     """Bars of a training, and whether it is to stop; a training that stops ends the command."""
-    with stop_on_interrupt() as stopped, TrainingBars() as bars:
+    bars = Bars()
+    with stop_on_interrupt() as stopped:
         try:
             yield bars, stopped
         except StoppedError as stop:
             bars.close()
             exit_stopped(stop)
+        finally:
+            bars.close()

@@ -330,7 +330,7 @@ class Builder:
             seed=planned.seed,
             device=self.device,
             should_stop=self.watcher.should_stop,
-            on_step=lambda done, total: update(name, done),
+            progress=lambda phase, done, total, note: update(name, int(done)),
         )
         for _ in epochs:
             pass

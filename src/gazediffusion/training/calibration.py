@@ -24,13 +24,13 @@ from gazediffusion.conditioning.course import Course, response_gain
 from gazediffusion.errors import GazeError, StoppedError, shown
 from gazediffusion.generation.long_gaze import Constraints
 from gazediffusion.generation.sampler import DiffusionGenerator, SamplerName
+from gazediffusion.jobs import Show, never, nothing
 from gazediffusion.network.checkpoint import Run, RunConfig, load_run, write_config
 from gazediffusion.network.tensors import load_tensors, save_tensors
 
 WINDOWS = 128  # of each task and round
 ROUNDS = 4
 STATE = "calibration.safetensors"
-OnWindows = Callable[[float, int], None]
 _SEED = 1000
 
 
@@ -62,7 +62,7 @@ class _Effort:
 
     n: int
     rounds: int
-    progress: OnWindows
+    progress: Show
     should_stop: Callable[[], bool]
     say: Callable[[str], None]
     before: int
@@ -74,15 +74,15 @@ def calibrate(
     device: torch.device,
     n: int | None = None,
     rounds: int = ROUNDS,
-    progress: OnWindows = lambda done, total: None,
-    should_stop: Callable[[], bool] = lambda: False,
+    progress: Show = nothing,
+    should_stop: Callable[[], bool] = never,
     say: Callable[[str], None] = lambda line: None,
     again: bool = True,
 ) -> None:
     """Calibrate a trained run by n windows of each task and round, and write its tables.
 
     Its distilled network is calibrated as well. n: None is `windows_on` of the device. again: also
-    what was calibrated before. progress(done, total): in windows. say: receives a line at the
+    what was calibrated before. progress: counts windows. say: receives a line at the
     start. When `should_stop` returns True, the state is saved and StoppedError raised; the same
     call resumes.
     """
@@ -181,8 +181,8 @@ def calibrated_course(run: Run, conditioning: Conditioning, n: int = WINDOWS) ->
     return replace(course, targets=calibrated)
 
 
-def _counted(progress: OnWindows, before: int, total: int) -> Callable[[float], None]:
-    return lambda done: progress(before + done, total)
+def _counted(progress: Show, before: int, total: int) -> Callable[[float], None]:
+    return lambda done: progress("calibrating", before + done, total, "")
 
 
 def _save(run: Run, state: _State, n: int, rounds: int) -> None:

@@ -31,6 +31,7 @@ from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
 from gazediffusion.diffusion.solvers import combined, step_weights
 from gazediffusion.errors import GazeError, StoppedError, shown
+from gazediffusion.jobs import Show, never, nothing
 from gazediffusion.network.checkpoint import Run, load_run
 from gazediffusion.network.distilled import DISTILLED, Distilled, LowRank
 from gazediffusion.network.pretrained import copy_run, pretrained_folder
@@ -325,9 +326,8 @@ def distill(
     precision: str = "auto",
     compiled: bool | None = None,
     save_every_s: float = 60.0,
-    on_step: Callable[[int, int], None] = lambda done, total: None,
-    on_calibration: Callable[[float, int], None] = lambda done, total: None,
-    should_stop: Callable[[], bool] = lambda: False,
+    progress: Show = nothing,
+    should_stop: Callable[[], bool] = never,
     say: Callable[[str], None] = lambda line: None,
 ) -> Path:
     """Distill a model, add the distilled network to a run folder and calibrate it.
@@ -335,7 +335,7 @@ def distill(
     folder: the model's own, or a new one that the model is copied to; it is returned. windows: what
     the teacher was trained on, or recordings of the same tasks; the training participants are
     taken. initial: the model that the teacher was fine-tuned from; the student begins with the
-    difference between that model's networks. on_step, on_calibration(done, total): count windows.
+    difference between that model's networks. progress: counts windows, distilling and calibrating.
     When `should_stop` returns True, what was done is saved and StoppedError raised; the same call
     resumes.
     """
@@ -368,7 +368,7 @@ def distill(
             if done
             else f"distilling into {shown(folder)}: {total} steps"
         )
-        _run(student, folder, done, save_every_s, on_step, should_stop)
+        _run(student, folder, done, save_every_s, progress, should_stop)
         change = {name: tensor.cpu() for name, tensor in student.average.items()}
         require_finite(folder, change)
         conditioning = teacher.config.conditioning.uncalibrated()
@@ -377,7 +377,7 @@ def distill(
     distilled = load_run(folder).distilled
     if distilled is not None and not distilled.is_calibrated:
         calibration.calibrate(
-            folder, on, progress=on_calibration, should_stop=should_stop, say=say, again=False
+            folder, on, progress=progress, should_stop=should_stop, say=say, again=False
         )
     return folder
 
@@ -412,7 +412,7 @@ def _run(
     folder: Path,
     done: int,
     save_every_s: float,
-    on_step: Callable[[int, int], None],
+    progress: Show,
     should_stop: Callable[[], bool],
 ) -> None:
     settings = student.settings
@@ -421,7 +421,8 @@ def _run(
     def update(step: int) -> None:
         weight = average_weight_at(step, settings.average)
         student.step(step, rate_at(step, total), weight)
-        on_step((step + 1) * student.n_windows, total * student.n_windows)
+        n = student.n_windows
+        progress("distilling", (step + 1) * n, total * n, "")
         if (step + 1) % _LOGGED == 0:
             _log(student, folder, step + 1)
 

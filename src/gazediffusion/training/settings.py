@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypedDict
 
+from gazediffusion.jobs import Show
 from gazediffusion.training.training import Epoch
 
 
 class TrainingSettings(TypedDict, total=False):
     """How a model is trained; see `training.training.train`.
 
-    epochs, batch_size, learning_rate: override the recipe's. on_step, on_epoch, on_calibration,
-    on_distillation and say: receive the progress. should_stop: asks for a stop, after which the
-    same call resumes.
+    epochs, batch_size, learning_rate: override the recipe's. progress, on_epoch and say: receive
+    how far it is. should_stop: asks for a stop, after which the same call resumes.
     """
 
     seed: int
@@ -25,9 +25,7 @@ class TrainingSettings(TypedDict, total=False):
     compiled: bool | None
     resume: bool
     save_every_s: float
-    on_step: Callable[[int, int], None]
+    progress: Show
     on_epoch: Callable[[Epoch], None]
-    on_calibration: Callable[[float, int], None]
-    on_distillation: Callable[[int, int], None]
     should_stop: Callable[[], bool]
     say: Callable[[str], None]

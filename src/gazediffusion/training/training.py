@@ -7,6 +7,7 @@ where they were stopped.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import time
@@ -23,6 +24,7 @@ from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
 from gazediffusion.diffusion.likelihood import Bound, variational_bound
 from gazediffusion.errors import GazeError, StoppedError, shown
+from gazediffusion.jobs import Show, locked, never, nothing
 from gazediffusion.network.checkpoint import (
     CONFIG,
     Run,
@@ -67,6 +69,12 @@ class Epoch:
     validation_loss: float | None
     is_best: bool
 
+    def in_words(self) -> str:
+        """The losses, as progress shows them."""
+        held_out = self.validation_loss
+        words = f"epoch {self.epoch + 1}, loss {self.training_loss:.4f}"
+        return words if held_out is None else f"{words}, held out {held_out:.4f}"
+
 
 def train_epochs(
     windows: Windows | Sequence[Windows],
@@ -81,8 +89,8 @@ def train_epochs(
     resume: bool = True,
     save_every_s: float = 60.0,
     processes: Processes | None = None,
-    should_stop: Callable[[], bool] = lambda: False,
-    on_step: Callable[[int, int], None] = lambda done, total: None,
+    should_stop: Callable[[], bool] = never,
+    progress: Show = nothing,
 ) -> Iterator[Epoch]:
     """Train into a run folder, yielding each epoch as it is done.
 
@@ -91,18 +99,15 @@ def train_epochs(
     compiled: compile the network for this machine first, which takes a minute or two and on a CPU
         a C++ compiler; None does so on a GPU.
     processes: those that train this run together, each by the same call; None is one alone.
-    `on_step(done, total)` counts windows. When `should_stop` returns True, the state is saved and
-    the loop ends; the same call resumes.
+    progress: counts windows. When `should_stop` returns True, the state is saved and the loop ends;
+    the same call resumes.
     """
     folder = Path(folder)
     on = choose_device(device)
     parts = [windows] if isinstance(windows, Windows) else list(windows)
     given = (seed, choose_precision(precision, recipe, on), on)
-    config = _checked_config(parts, recipe, *given)
-    weights = None
-    if initial is not None:
-        config = initialised_config(initial, config)
-        weights = initial_weights(initial, config)
+    config = _checked_config(parts, recipe, initial, *given)
+    weights = None if initial is None else initial_weights(initial, config)
     if processes is not None:
         processes.require_rows(min(recipe.batch_size, sum(len(part.train) for part in parts)))
         config = _shared_config(processes, config)
@@ -121,7 +126,7 @@ def train_epochs(
     batches = Batches([part.train for part in parts], config, seed, on)
     held_out = fixed_validation([part.held_out for part in parts], config, on)
     loop = _Loop(folder, config, learner, batches, held_out, save_every_s, processes)
-    yield from loop.run(should_stop, on_step)
+    yield from loop.run(should_stop, progress)
 
 
 def held_out_bound(
@@ -187,11 +192,9 @@ class _Loop:
         self.best_weights: dict[str, Tensor] | None = None
         self._restore()
 
-    def run(
-        self, should_stop: Callable[[], bool], on_step: Callable[[int, int], None]
-    ) -> Iterator[Epoch]:
-        recipe, per_epoch = self.config.recipe, self.batches.per_epoch
-        total = recipe.epochs * per_epoch
+    def run(self, should_stop: Callable[[], bool], progress: Show) -> Iterator[Epoch]:
+        recipe, per_epoch, note = self.config.recipe, self.batches.per_epoch, ""
+        total, n_windows = recipe.epochs * per_epoch, self.batches.batch_size
         saved = begun = time.monotonic()
         while self.step < total:
             rate = learning_rate_at(self.step, per_epoch, recipe)
@@ -199,9 +202,10 @@ class _Loop:
             loss = self.learner.step(self.batches.at(self.step), rate, weight)
             self.losses[self.step % per_epoch].copy_(loss)
             self.step += 1
-            on_step(self.step * self.batches.batch_size, total * self.batches.batch_size)
+            progress("training", self.step * n_windows, total * n_windows, note)
             if self.step % per_epoch == 0:
                 epoch = self._finish_epoch(rate)
+                note = epoch.in_words()
                 self._append("timing.jsonl", {"seconds": round(time.monotonic() - begun, 3)})
                 begun = time.monotonic()
                 if self.step == total:
@@ -311,6 +315,7 @@ class _Loop:
 def _checked_config(
     parts: list[Windows],
     recipe: Recipe,
+    initial: Run | None,
     seed: int,
     precision: Precision,
     device: torch.device,
@@ -327,7 +332,8 @@ def _checked_config(
                 "the windows files differ in length or rate",
                 remedy="prepare them with the same `rate_hz` and `seconds`",
             )
-    return RunConfig.of(parts, recipe, seed, precision, str(device.type))
+    config = RunConfig.of(parts, recipe, seed, precision, str(device.type))
+    return config if initial is None else initialised_config(initial, config)
 
 
 def _shared_config(processes: Processes, config: RunConfig) -> RunConfig:
@@ -401,11 +407,9 @@ def train(
     compiled: bool | None = None,
     resume: bool = True,
     save_every_s: float = 60.0,
-    on_step: Callable[[int, int], None] = lambda done, total: None,
+    progress: Show = nothing,
     on_epoch: Callable[[Epoch], None] = lambda epoch: None,
-    on_calibration: Callable[[float, int], None] = lambda done, total: None,
-    on_distillation: Callable[[int, int], None] = lambda done, total: None,
-    should_stop: Callable[[], bool] = lambda: False,
+    should_stop: Callable[[], bool] = never,
     say: Callable[[str], None] = lambda line: None,
 ) -> Path:
     """Train into a run folder, calibrate and distill; returns the folder.
@@ -415,11 +419,13 @@ def train(
     initial: a trained run whose weights and scales are taken; None is random weights.
     epochs, batch_size, learning_rate: override the recipe's; with `initial` the learning rate is
         half the recipe's by default.
-    on_step, on_calibration, on_distillation(done, total): count windows. say: receives one line per
+    progress: called with the phase (training, calibrating, distilling), the windows done, of how
+        many, and the latest losses. on_epoch: called with each epoch. say: receives one line per
         phase.
     When `should_stop` returns True, what was done is saved and StoppedError raised; the same call
-    resumes. Processes that torchrun has started train together when each makes this call; the first
-    writes, calibrates, distills and calls the functions that receive the progress.
+    resumes. A complete run of the same windows and settings is left as it is. Processes that
+    torchrun has started train together when each makes this call; the first writes, calibrates,
+    distills and calls the functions that receive the progress.
     """
     folder = Path(folder)
     if seed < 0:
@@ -432,67 +438,65 @@ def train(
     if processes is not None:
         device = str(processes.device)
         if not processes.is_first:
-            on_step, on_epoch = lambda done, total: None, lambda epoch: None
-    if resume:
-        by_first(processes, lambda: _announce(folder, say))
-    epochs_done = train_epochs(
-        parts,
-        folder,
-        chosen,
-        seed=seed,
-        initial=initial,
-        device=device,
-        precision=precision,
-        compiled=compiled,
-        resume=resume,
-        save_every_s=save_every_s,
-        processes=processes,
-        should_stop=should_stop,
-        on_step=on_step,
-    )
-    for epoch in epochs_done:
-        on_epoch(epoch)
-    n_done = by_first(processes, lambda: len(read_metrics(folder)))
-    if n_done < chosen.epochs:
-        raise StoppedError(
-            f"training stopped after {n_done} of {chosen.epochs} epochs; {shown(folder)} is saved"
-        )
+            progress, on_epoch = nothing, lambda epoch: None
+    n_windows = sum(len(part.train) for part in parts)
+    per_epoch = math.ceil(n_windows / chosen.batch_size)
+    n_steps = round(chosen.distillation * chosen.epochs * per_epoch)
+    how: dict[str, Any] = {"seed": seed, "device": device, "precision": precision}
+    fast: dict[str, Any] = {"compiled": compiled, "save_every_s": save_every_s}
+    watched: dict[str, Any] = {"progress": progress, "should_stop": should_stop}
 
     def calibrated() -> None:
         if calibration.is_due(read_config(folder)):
-            calibration.calibrate(
-                folder,
-                choose_device(device),
-                progress=on_calibration,
-                should_stop=should_stop,
-                say=say,
-            )
+            calibration.calibrate(folder, choose_device(device), **watched, say=say)
 
     def distilled() -> None:
-        n_windows = sum(len(part.train) for part in parts)
-        per_epoch = math.ceil(n_windows / chosen.batch_size)
-        n_steps = round(chosen.distillation * chosen.epochs * per_epoch)
         if n_steps:
+            run, settings = load_run(folder), Distillation(n_steps=n_steps)
             distill(
-                load_run(folder),
-                parts,
-                folder,
-                Distillation(n_steps=n_steps),
-                initial=initial,
-                seed=seed,
-                device=device,
-                precision=precision,
-                compiled=compiled,
-                save_every_s=save_every_s,
-                on_step=on_distillation,
-                on_calibration=on_calibration,
-                should_stop=should_stop,
-                say=say,
+                run, parts, folder, settings, initial=initial, **how, **fast, **watched, say=say
             )
 
-    by_first(processes, calibrated)
-    by_first(processes, distilled)
+    with contextlib.ExitStack() as stack:
+        by_first(processes, lambda: stack.enter_context(locked(folder)))
+        if resume:
+            by_first(processes, lambda: _announce(folder, say))
+        if by_first(processes, lambda: _is_complete(folder, chosen, n_steps > 0)):
+            on = choose_device(device)
+            given = (seed, choose_precision(precision, chosen, on), on)
+            _open_folder(folder, _checked_config(parts, chosen, initial, *given), resume)
+            return folder
+        for epoch in train_epochs(
+            parts,
+            folder,
+            chosen,
+            initial=initial,
+            resume=resume,
+            processes=processes,
+            **how,
+            **fast,
+            **watched,
+        ):
+            on_epoch(epoch)
+        n_done = by_first(processes, lambda: len(read_metrics(folder)))
+        if n_done < chosen.epochs:
+            raise StoppedError(
+                f"training stopped after {n_done} of {chosen.epochs} epochs; {shown(folder)} is "
+                "saved"
+            )
+        by_first(processes, calibrated)
+        by_first(processes, distilled)
     return folder
+
+
+def _is_complete(folder: Path, recipe: Recipe, has_distilled: bool) -> bool:
+    """Whether the run in a folder is trained, calibrated and distilled."""
+    if not (folder / CONFIG).is_file() or len(read_metrics(folder)) < recipe.epochs:
+        return False
+    if calibration.is_due(read_config(folder)):
+        return False
+    found = load_run(folder).distilled if has_distilled else None
+    return not has_distilled or (found is not None and found.is_calibrated)
 
 
 def _chosen(recipe: Recipe | str | None, initial: Run | None, parts: Sequence[Windows]) -> Recipe:
