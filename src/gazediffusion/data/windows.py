@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gazediffusion.data import conversions
+from gazediffusion.data.interop import frames, mne, pymovements, required
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.screen import Floats, Screen
 
 if TYPE_CHECKING:
+    from torch.utils.data import Dataset
+
     from gazediffusion.data.events import Event
+    from gazediffusion.data.reading import Recordings
 
 Unit = Literal["normalized", "px", "deg"]
 Convert = Callable[[Screen, Any], Any]
@@ -449,12 +452,40 @@ class Windows:
         return load_windows(Path(path))
 
     alone = alone
-    to_recordings = conversions.to_recordings
-    to_frame = conversions.to_frame
-    to_pandas = conversions.to_pandas
-    to_pymovements = conversions.to_pymovements
-    to_mne = conversions.to_mne
-    to_torch = conversions.to_torch
+    to_frame = frames.windows_to_frame
+    to_pandas = frames.windows_to_pandas
+    to_pymovements = pymovements.windows_to_pymovements
+    to_mne = mne.windows_to_mne
+
+    def to_recordings(self) -> Recordings:
+        """Each window as a recording in memory: a trial named by the window's number, from 0 ms.
+
+        >>> import numpy as np
+        >>> from gazediffusion import Screen, Windows
+        >>> windows = Windows.from_array(np.zeros((2, 2, 500)), 250, Screen(1280, 720))
+        >>> windows.to_recordings()
+        Recordings(2 in memory: windows)
+        """
+        from gazediffusion.data.reading import Recordings
+        from gazediffusion.data.writers.sets import trials
+
+        return Recordings.of(trials(self), "windows")
+
+    def to_torch(self) -> Dataset[dict[str, Any]]:
+        """A torch dataset of one dict per window; see `data.interop.torch.WindowsDataset`.
+
+        >>> import numpy as np
+        >>> from torch.utils.data import DataLoader
+        >>> from gazediffusion import Screen, Windows
+        >>> windows = Windows.from_array(np.zeros((6, 2, 500)), 250, Screen(1280, 720))
+        >>> batch = next(iter(DataLoader(windows.to_torch(), batch_size=4)))
+        >>> batch["gaze"].shape, batch["task"]
+        (torch.Size([4, 2, 500]), tensor([0, 0, 0, 0]))
+        """
+        required("torch")
+        from gazediffusion.data.interop.torch import WindowsDataset
+
+        return WindowsDataset(self)
 
 
 def joined(gaze: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from gazediffusion import __version__
-from gazediffusion.data.interop.frames import required
+from gazediffusion.data.interop import required
 from gazediffusion.device import choose_device
 from gazediffusion.errors import GazeError
 from gazediffusion.network.checkpoint import CONFIG, HUB_WEIGHTS, TABLES, Run, RunConfig

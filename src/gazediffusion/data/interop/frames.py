@@ -1,20 +1,20 @@
-"""Recordings as tables of polars and pandas, one row per sample, and back.
+"""Tables of polars and pandas, one row per sample, and back.
 
-Columns: participant, task, trial, t_ms, then x_px, y_px, is_blink of one eye or the same with _left
-and _right, and event, the class of each labelled sample. A polars frame has no place for a screen:
-give it again as `screen`. A pandas frame carries screens and rate in `attrs`.
+Columns of recordings: participant, task, trial, t_ms, then x_px, y_px, is_blink of one eye or the
+same with _left and _right, and event, the class of each labelled sample. A polars frame has no
+place for a screen: give it again as `screen`. A pandas frame carries screens and rate in `attrs`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gazediffusion.data.interop import required
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
 from gazediffusion.options import grouped
@@ -27,44 +27,7 @@ if TYPE_CHECKING:
 
     from gazediffusion.data.readers.columns import Columns
     from gazediffusion.data.reading import Recordings
-
-
-def alike(recordings: Iterable[Recording]) -> list[Recording]:
-    """Recordings all with masks of blinks, and all with labels, where any has them."""
-    held = list(recordings)
-    if any(one.is_blink for one in held):
-        held = [
-            replace(
-                one,
-                is_blink={
-                    eye: one.is_blink.get(eye, np.zeros(len(one), dtype=np.bool_))
-                    for eye in one.gaze_px
-                },
-            )
-            for one in held
-        ]
-    if any(one.labels is not None for one in held):
-        held = [
-            replace(one, labels=np.zeros(len(one), dtype=np.uint8)) if one.labels is None else one
-            for one in held
-        ]
-    return held
-
-
-# Packages that an extra of ours brings along.
-_EXTRA = {"huggingface_hub": "hub"}
-
-
-def required(name: str) -> Any:
-    """An installed package, or the error that says how to install it."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        source = f"'gazediffusion[{_EXTRA[name]}]'" if name in _EXTRA else name
-        raise GazeError(
-            f"the package {name} is not installed", remedy=f"install it: pip install {source}"
-        ) from error
-
+    from gazediffusion.data.windows import Windows
 
 _ATTRS = "gazediffusion"
 
@@ -86,13 +49,46 @@ def to_frame(recordings: Iterable[Recording]) -> pl.DataFrame:
     from gazediffusion.data.writers.tables import sample_frame
 
     frames = [sample_frame(one) for one, _ in checked((one, ()) for one in recordings)]
-    if len({tuple(frame.columns) for frame in frames}) > 1 and not _differ_in_marks(frames):
+    # Blinks and labels may be missing in some, gaze may not.
+    if len({tuple(name for name in one.columns if name[:2] in ("x_", "y_")) for one in frames}) > 1:
         raise GazeError(
             "recordings of one eye and of two cannot be in one frame",
             remedy="convert them one after another",
         )
     joined: pl.DataFrame = polars.concat(frames, how="diagonal").fill_nan(None)
     return joined
+
+
+def windows_to_frame(windows: Windows) -> pl.DataFrame:
+    """One row per sample, windows one after another, times from the start of each window.
+
+    Columns: window (its number), participant, task, trial, t_ms, x_px, y_px and, if the size of a
+    screen is known, x_deg, y_deg; both in units of the window's own screen, null where unknown.
+    Windows with labels: event, the name of each sample's class.
+
+    >>> import numpy as np
+    >>> from gazediffusion import Screen, Windows
+    >>> screen = Screen(1280, 720, 40, 22.5, 45)
+    >>> windows = Windows.from_array(np.zeros((1, 2, 500)), 250, screen, "01", "reading")
+    >>> windows.to_frame().row(1)
+    (0, '01', 'reading', '0', 4.0, 640.0, 360.0, 0.0198..., 0.0198...)
+    """
+    polars = required("polars")
+    n, length = len(windows), windows.length
+    columns = {name: np.repeat(values, length) for name, values in windows.identity.items()}
+    columns["t_ms"] = np.tile(np.arange(length) * (1000.0 / windows.rate_hz), n)
+    pixels = windows.to_numpy("px")
+    degrees = windows.on_screens(pixels, Screen.degrees_if_known)
+    for unit, gaze in (("px", pixels), ("deg", degrees)):
+        if unit == "px" or not np.isnan(gaze).all():
+            axes = gaze.transpose(1, 0, 2).reshape(2, n * length)
+            columns[f"x_{unit}"], columns[f"y_{unit}"] = axes
+    frame: pl.DataFrame = polars.DataFrame(columns).fill_nan(None)
+    if windows.labels is not None:
+        from gazediffusion.data.readers.columns import event_names
+
+        frame = frame.with_columns(event_names(windows.cut_labels().ravel()).alias("event"))
+    return frame
 
 
 def to_pandas(recordings: Iterable[Recording]) -> pd.DataFrame:
@@ -110,15 +106,29 @@ def to_pandas(recordings: Iterable[Recording]) -> pd.DataFrame:
 
     held = list(recordings)
     rates = {rate_of(one) for one in held}
-    pairs = [(one.task, one.screen) for one in held]
-    rate_hz = rates.pop() if len(rates) == 1 else None
-    return with_attributes(to_frame(held).to_pandas(), pairs, rate_hz)
+    screens = [(one.task, one.screen) for one in held]
+    return _with_attributes(to_frame(held), screens, rates.pop() if len(rates) == 1 else None)
 
 
-def with_attributes(
-    frame: pd.DataFrame, screens: Iterable[tuple[str, Screen | None]], rate_hz: float | None
+def windows_to_pandas(windows: Windows) -> pd.DataFrame:
+    """The table of `to_frame` as a pandas frame; `attrs` holds the screens by task and the rate.
+
+    >>> import numpy as np
+    >>> from gazediffusion import Screen, Windows
+    >>> windows = Windows.from_array(np.zeros((2, 2, 500)), 250, Screen(1280, 720))
+    >>> windows.to_pandas().attrs["gazediffusion"]["rate_hz"]
+    250.0
+    """
+    required("pandas")
+    numbered = zip(windows.identity["task"], windows.screen_index, strict=True)
+    screens = [(task, windows.screens[number]) for task, number in numbered]
+    return _with_attributes(windows_to_frame(windows), screens, windows.rate_hz)
+
+
+def _with_attributes(
+    frame: pl.DataFrame, screens: Iterable[tuple[str, Screen | None]], rate_hz: float | None
 ) -> pd.DataFrame:
-    """The frame with `attrs` that state the screen of each task and the rate."""
+    """A pandas frame with `attrs` that state the screen of each task and the rate."""
     by_task: dict[str, Screen | None] = {}
     for task, screen in screens:
         if by_task.setdefault(task, screen) != screen:
@@ -127,8 +137,9 @@ def with_attributes(
                 remedy="convert the recordings of one screen",
             )
     known = {task: asdict(one) for task, one in by_task.items() if one is not None}
-    frame.attrs[_ATTRS] = {"screens": known, "rate_hz": rate_hz}
-    return frame
+    found = frame.to_pandas()
+    found.attrs[_ATTRS] = {"screens": known, "rate_hz": rate_hz}
+    return found
 
 
 def from_frame(frame: pl.DataFrame | pl.LazyFrame | pd.DataFrame, **given: Any) -> Recordings:
@@ -158,8 +169,7 @@ def from_frame(frame: pl.DataFrame | pl.LazyFrame | pd.DataFrame, **given: Any) 
         stated = getattr(frame, "attrs", {}).get(_ATTRS, {})
         frame = required("polars").from_pandas(frame)
     table = Table(frame.lazy(), path, lambda row: f"row {row + 1}")
-    columns = find_columns(table.names, options, path)
-    columns = of_windows(columns, table.names)
+    columns = of_windows(find_columns(table.names, options, path), table.names)
     screens = {task: Screen(**one) for task, one in stated.get("screens", {}).items()}
     rate_hz = stated.get("rate_hz")
     found = list(recordings(table, columns, options, screens or None, "frame", rate_hz))
@@ -173,11 +183,3 @@ def from_frame(frame: pl.DataFrame | pl.LazyFrame | pd.DataFrame, **given: Any) 
 def of_windows(columns: Columns, names: Iterable[str]) -> Columns:
     """The columns of a frame; one with a column `window` has a trial for each window."""
     return replace(columns, trial=["window"]) if "window" in names else columns
-
-
-def _differ_in_marks(frames: list[pl.DataFrame]) -> bool:
-    """Whether some frames have masks or events that others lack, and all the same gaze."""
-    return (
-        len({tuple(one for one in frame.columns if one[:2] in ("x_", "y_")) for frame in frames})
-        == 1
-    )

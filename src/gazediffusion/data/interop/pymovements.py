@@ -1,4 +1,4 @@
-"""Recordings as pymovements' `Dataset` of `Gaze` objects, and back.
+"""Recordings as pymovements' `Dataset` of `Gaze` objects, windows as one `Gaze`, and back.
 
 A `Gaze` has pixels from the upper left, an `Experiment` with screen and rate, the trial columns
 participant, task and trial, and `Events`: the blinks of each eye and the runs of samples of one
@@ -7,14 +7,14 @@ label. As in pymovements, an event's offset is the time of its last sample.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from gazediffusion.data.interop.frames import alike, required
+from gazediffusion.data.interop import alike, required
 from gazediffusion.data.recordings import (
     EVENT_CLASSES,
     Eye,
@@ -24,6 +24,7 @@ from gazediffusion.data.recordings import (
 )
 from gazediffusion.errors import GazeError
 from gazediffusion.options import grouped
+from gazediffusion.screen import Screen
 from gazediffusion.settings import Reading
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from gazediffusion.data.readers.options import ReadOptions
     from gazediffusion.data.reading import Recordings
+    from gazediffusion.data.windows import Windows
 
 _IDENTITY = ["participant", "task", "trial"]
 _EYES: tuple[Eye, ...] = ("left", "right", "cyclopean")
@@ -55,15 +57,14 @@ def to_pymovements(recordings: Iterable[Recording]) -> pymovements.Dataset:
     pm, polars = required("pymovements"), required("polars")
     held = list(recordings)
     dataset = pm.Dataset(pm.DatasetDefinition(name="gazediffusion"), path="gazediffusion")
-    dataset.gaze = [to_gaze(one) for one in held]
+    dataset.gaze = [_to_gaze(one) for one in held]
     identity = [[getattr(one, word) for word in _IDENTITY] for one in held]
     dataset.fileinfo = {"gaze": polars.DataFrame(identity, schema=_IDENTITY, orient="row")}
     return dataset
 
 
-def to_gaze(recording: Recording) -> pymovements.Gaze:
-    """One recording as a `Gaze`."""
-    pm, polars = required("pymovements"), required("polars")
+def _to_gaze(recording: Recording) -> pymovements.Gaze:
+    polars = required("polars")
     from gazediffusion.data.writers.recordings import eyes_of, rate_of
 
     has_three = set(recording.gaze_px) == set(_EYES)
@@ -74,54 +75,106 @@ def to_gaze(recording: Recording) -> pymovements.Gaze:
         for row, axis in enumerate("xy")
     }
     identity = {word: getattr(recording, word) for word in _IDENTITY}
-    frame = polars.DataFrame({"time": recording.time_ms, **axes}).with_columns(
+    frame = polars.DataFrame({"t_ms": recording.time_ms, **axes}).with_columns(
         polars.lit(value, dtype=polars.String).alias(word) for word, value in identity.items()
     )
-    return pm.Gaze(
+    time_ms, events = recording.time_ms, None
+    if recording.labels is not None or recording.is_blink:
+        found: list[tuple[str, int, int, str | None]] = [
+            ("blink", first, stop, eye)
+            for eye in eyes
+            for first, stop in true_segments(recording.is_blink.get(eye, np.zeros(1, bool)))
+        ]
+        labels = np.empty(0, np.uint8) if recording.labels is None else recording.labels
+        found += [
+            (EVENT_CLASSES[k - 1], first, stop, None) for first, stop, k in label_segments(labels)
+        ]
+        events = [
+            (*identity.values(), name, time_ms[first], time_ms[stop - 1], eye)
+            for name, first, stop, eye in sorted(found, key=lambda event: event[1:3])
+        ]
+    return _gaze(
         frame,
-        experiment=experiment_of(recording, rate_of(recording)),
-        events=events_of(recording, eyes),
-        trial_columns=_IDENTITY,
-        time_column="time",
-        time_unit="ms",
-        pixel_columns=list(axes),
+        list(axes),
+        recording.screen,
+        rate_of(recording),
+        events,
+        eyes=recording.gaze_px,
+        trials=_IDENTITY,
         metadata={**identity, "eyes": list(eyes)},
     )
 
 
-def experiment_of(recording: Recording, rate_hz: float) -> pymovements.Experiment:
-    """Screen, tracked eyes and rate of a recording as pymovements' `Experiment`."""
-    pm = required("pymovements")
-    eyes, screen = recording.gaze_px, recording.screen
-    is_sided = "left" in eyes or "right" in eyes
-    sides = {side: side in eyes for side in ("left", "right")} if is_sided else {}
-    known = {} if screen is None else {**vars(screen), "origin": "upper left"}
-    return pm.Experiment(
-        screen=pm.gaze.Screen(**known),
-        eyetracker=pm.gaze.EyeTracker(sampling_rate=rate_hz, **sides),
-    )
+def windows_to_pymovements(windows: Windows) -> pymovements.Gaze:
+    """A pymovements `Gaze` in pixels, one trial per window, with the experiment's screen.
+
+    Trial columns: window, participant, task, trial. One experiment has one screen: windows of
+    several screens are refused; `to_recordings().to_pymovements()` gives them as a dataset. Labels
+    become events.
+
+    >>> import numpy as np
+    >>> from gazediffusion import Screen, Windows
+    >>> screen = Screen(1280, 720, 40, 22.5, 45)
+    >>> gaze = Windows.from_array(np.zeros((3, 2, 500)), 250, screen).to_pymovements()
+    >>> gaze.experiment.screen.width_px, len(gaze.samples)
+    (1280, 1500)
+    """
+    required("pymovements")
+    screen, step_ms = windows.screen, 1000.0 / windows.rate_hz
+    identity, axes = windows.identity, ["x_px", "y_px"]
+    events = None
+    if windows.labels is not None:
+        events = [
+            (
+                *(values[k] for values in identity.values()),
+                EVENT_CLASSES[kind - 1],
+                first * step_ms,
+                (stop - 1) * step_ms,
+                None,
+            )
+            for k, labels in enumerate(windows.cut_labels())
+            for first, stop, kind in label_segments(labels).tolist()
+        ]
+    frame = windows.to_frame().select(*identity, "t_ms", *axes)
+    return _gaze(frame, axes, screen, windows.rate_hz, events, trials=list(identity))
 
 
-def events_of(recording: Recording, eyes: Sequence[Eye]) -> pymovements.Events | None:
-    """Blinks and labels as pymovements' `Events`; None where the recording has neither."""
-    if recording.labels is None and not recording.is_blink:
-        return None
+def _gaze(
+    frame: pl.DataFrame,
+    axes: list[str],
+    screen: Screen | None,
+    rate_hz: float,
+    events: list[tuple[Any, ...]] | None,
+    *,
+    trials: list[str],
+    eyes: Iterable[Eye] = (),
+    metadata: dict[str, Any] | None = None,
+) -> pymovements.Gaze:
+    """Samples with their experiment and events (trial, name, onset, offset, eye)."""
     pm, polars = required("pymovements"), required("polars")
-    found: list[tuple[str, int, int, str | None]] = []
-    for eye in eyes:
-        if eye in recording.is_blink:
-            spans = true_segments(recording.is_blink[eye]).tolist()
-            found += [("blink", first, stop, eye) for first, stop in spans]
-    if recording.labels is not None:
-        spans = label_segments(recording.labels).tolist()
-        found += [(EVENT_CLASSES[kind - 1], first, stop, None) for first, stop, kind in spans]
-    found.sort(key=lambda event: event[1:3])
-    time_ms = recording.time_ms
-    rows = [(name, time_ms[first], time_ms[stop - 1], eye) for name, first, stop, eye in found]
-    types = {"name": polars.String, "onset": polars.Float64, "offset": polars.Float64}
-    frame = polars.DataFrame(rows, schema={**types, "eye": polars.String}, orient="row")
-    identity = [polars.lit(getattr(recording, word)).alias(word) for word in _IDENTITY]
-    return pm.Events(frame.with_columns(identity), trial_columns=_IDENTITY)
+    sides = {side: side in eyes for side in ("left", "right")}
+    known = {} if screen is None else {**vars(screen), "origin": "upper left"}
+    found = None
+    if events is not None:
+        types = {name: polars.String if name != "window" else polars.Int64 for name in trials}
+        types |= {"name": polars.String, "onset": polars.Float64, "offset": polars.Float64}
+        rows = polars.DataFrame(events, schema={**types, "eye": polars.String}, orient="row")
+        found = pm.Events(rows, trial_columns=trials)
+    return pm.Gaze(
+        frame,
+        experiment=pm.Experiment(
+            screen=pm.gaze.Screen(**known),
+            eyetracker=pm.gaze.EyeTracker(
+                sampling_rate=rate_hz, **(sides if any(sides.values()) else {})
+            ),
+        ),
+        events=found,
+        trial_columns=trials,
+        time_column="t_ms",
+        time_unit="ms",
+        pixel_columns=axes,
+        metadata=metadata,
+    )
 
 
 def from_pymovements(
@@ -180,10 +233,8 @@ def _read(gazes: Iterable[Any], options: ReadOptions, labels: bool) -> Iterator[
             blink={eye: f"{_BLINK}{eye}" for eye in eyes if f"{_BLINK}{eye}" in marks},
             label=[_LABEL] if _LABEL in marks else [],
         )
-        rate_hz = getattr(experiment, "sampling_rate", None)
-        yield from recordings(
-            table, columns, options, screen_of(experiment), "pymovements", rate_hz
-        )
+        rate_hz, screen = getattr(experiment, "sampling_rate", None), screen_of(experiment)
+        yield from recordings(table, columns, options, screen, "pymovements", rate_hz)
 
 
 def _marks(gaze: Any, labels: bool) -> dict[str, pl.Series]:
@@ -199,27 +250,24 @@ def _marks(gaze: Any, labels: bool) -> dict[str, pl.Series]:
     is_blink = names.str.contains(r"^blinks?(_|$)").to_numpy()
     kinds = event_classes(names)
     kinds = np.where(is_blink | (kinds > len(EVENT_CLASSES)) | (not labels), 0, kinds)
-    if not is_blink.any() and not kinds.any():
-        return {}
-    sides = frame["eye"].to_list() if "eye" in frame.columns else [None] * len(frame)
+    sides = frame["eye"].fill_null("").str.to_lowercase() if "eye" in frame.columns else None
     n = len(gaze.samples)
     classes = np.zeros(n, dtype=np.uint8)
-    blinks: dict[str, Any] = {eye: np.zeros(n, dtype=np.bool_) for eye in _EYES}
-    onsets, offsets = (frame[word].to_numpy() for word in ("onset", "offset"))
+    blinks = {eye: np.zeros(n, dtype=np.bool_) for eye in _EYES}
     for rows, of_trial in _by_trial(gaze, frame):
         time_ms = gaze.samples["time"].to_numpy()[rows]
-        first = np.searchsorted(time_ms, onsets[of_trial], side="left")
-        stop = np.searchsorted(time_ms, offsets[of_trial], side="right")
+        first = np.searchsorted(time_ms, frame["onset"].to_numpy()[of_trial], side="left")
+        stop = np.searchsorted(time_ms, frame["offset"].to_numpy()[of_trial], side="right")
         for number, start, end in zip(of_trial.tolist(), first, stop, strict=True):
             covered = rows[start:end]
             if kinds[number]:
                 classes[covered] = kinds[number]
-            if is_blink[number]:
-                side = (sides[number] or "").lower()
-                for eye in [side] if side in blinks else blinks:
+            for eye in blinks if is_blink[number] else ():
+                if sides is None or sides[number] in ("", eye) or sides[number] not in blinks:
                     blinks[eye][covered] = True
-    marks = {f"{_BLINK}{eye}": pl.Series(f"{_BLINK}{eye}", mask) for eye, mask in blinks.items()}
-    marks = marks if is_blink.any() else {}
+    marks = {}
+    if is_blink.any():
+        marks = {f"{_BLINK}{eye}": pl.Series(f"{_BLINK}{eye}", one) for eye, one in blinks.items()}
     if kinds.any():
         marks[_LABEL] = event_names(classes).alias(_LABEL)
     return marks
@@ -234,8 +282,10 @@ def _by_trial(gaze: Any, frame: pl.DataFrame) -> Iterator[tuple[Any, Any]]:
     if not trials:
         yield np.arange(len(gaze.samples)), np.arange(len(frame))
         return
-    samples = gaze.samples.select(trials).with_row_index("row").partition_by(trials, as_dict=True)
-    events = frame.select(trials).with_row_index("row").partition_by(trials, as_dict=True)
+    samples, events = (
+        one.select(trials).with_row_index("row").partition_by(trials, as_dict=True)
+        for one in (gaze.samples, frame)
+    )
     for key, of_trial in events.items():
         if key not in samples:
             raise GazeError(f"events are of a trial without samples: {', '.join(map(str, key))}")

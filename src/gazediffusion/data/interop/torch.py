@@ -29,14 +29,13 @@ class WindowsDataset(Dataset[dict[str, Any]]):
     def __getitem__(self, index: int) -> dict[str, Any]:
         """Window `index`; negative indices count from the end."""
         number = range(len(self))[index]
-        labels = {}
-        if self.windows.labels is not None:
-            classes = self.windows.cut_labels(np.array([number]))[0]
-            labels["labels"] = torch.from_numpy(classes.astype(np.int64))
-        return {
-            **labels,
+        found = {
             "gaze": torch.from_numpy(self.windows[number].copy()),
             "task": self._task[number],
             "participant": self._participant[number],
             "window": number,
         }
+        if self.windows.labels is not None:
+            classes = self.windows.cut_labels(np.array([number]))[0]
+            found["labels"] = torch.from_numpy(classes.astype(np.int64))
+        return found
