@@ -7,27 +7,20 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion.data.readers.columns import (
-    MS_PER,
-    POSITIONS,
-    TRIAL_WORDS,
-    Column,
-    listed,
-    meaning,
-    pair_of,
-)
-from gazediffusion.data.readers.samples import Values, grouped, index_of, places_of
-from gazediffusion.data.readers.tables import naming_damage, open_table
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.windows import CLIP
 from gazediffusion.errors import GazeError
 from gazediffusion.screen import Origin, Screen, Unit, top_left_pixels
 from gazediffusion.storage import fetched, origin_of, sha256_of
+
+if TYPE_CHECKING:
+    from gazediffusion.data.readers.columns import Column
+    from gazediffusion.data.readers.samples import Values
 
 SHORTEST_FIXATION_MS, LONGEST_FIXATION_MS = 40.0, 10_000.0
 # The smallest saccades take 20 ms (main sequence: Bahill, Clark and Stark 1975).
@@ -304,7 +297,7 @@ def _held(jumps: Positions, recording: Recording) -> NDArray[np.float32]:
 
 
 _NUMBERS = ("onset", "duration", "order")
-_IDENTITY = ("participant", "task", "scanpath", *TRIAL_WORDS)
+_IDENTITY = ("participant", "task", "scanpath")
 # Positions are further apart in time; a unit without this property is not the column's.
 _SHORTEST_STEP_MS = 10.0
 
@@ -335,7 +328,7 @@ class Positions:
     @property
     def trial(self) -> str:
         """The trial, as `Recording.trial` is made of these columns."""
-        cells = (self.identity.get(word) for word in TRIAL_WORDS)
+        cells = (cell for word, cell in self.identity.items() if word not in _IDENTITY)
         return "-".join(filter(None, cells))
 
     def error(self, problem: str, row: int, remedy: str | None = None) -> GazeError:
@@ -397,6 +390,18 @@ def read_positions(
 
     unit, origin: of positions whose columns state none. requires: of onset, duration and order.
     """
+    # Loaded here: models sample where there is no polars.
+    from gazediffusion.data.readers.columns import (
+        POSITIONS,
+        TRIAL_WORDS,
+        Column,
+        listed,
+        meaning,
+        pair_of,
+    )
+    from gazediffusion.data.readers.samples import grouped, index_of, places_of
+    from gazediffusion.data.readers.tables import naming_damage, open_table
+
     path = fetched(path)
     if not path.is_file():
         raise GazeError("there is no such file", path=path)
@@ -421,7 +426,7 @@ def read_positions(
     unit = stated_unit or unit or "px"
     origin = origin or ("center" if unit == "deg" else "top-left")
     numeric = {word: found[word][0] for word in _NUMBERS if word in found}
-    identity = {word: found[word][0].name for word in _IDENTITY if word in found}
+    identity = {word: found[word][0].name for word in (*_IDENTITY, *TRIAL_WORDS) if word in found}
     names = [column.name for column in (*pair, *numeric.values())]
     values, _, _, stretches = table.samples(
         list(dict.fromkeys(names)), identity=list(dict.fromkeys(identity.values()))
@@ -451,6 +456,8 @@ def _table_times_ms(
     values: Values, column: Column | None, path: Path, is_onset: bool = False
 ) -> NDArray[np.float64] | None:
     """A column of times in milliseconds, NaN where a cell is empty."""
+    from gazediffusion.data.readers.columns import MS_PER
+
     if column is None:
         return None
     times = values[column.name].astype(np.float64)
