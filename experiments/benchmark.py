@@ -102,8 +102,8 @@ def main() -> None:
             task, windows, given.peers, given.models, given.device
         ):
             row = given.rows / task / f"{stem_of(name)}.json"
-            is_wanted = stem_of(name) in given.only if given.only else not row.exists()
-            if not is_wanted:
+            is_missing = stem_of(name) in given.only if given.only else not row.exists()
+            if not is_missing:
                 continue
             result.say(f"{task}: {name}")
             real = windows if given.real else None

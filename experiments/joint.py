@@ -6,7 +6,7 @@
 Tells how much a ratio depends on who is held out. A run of each split seed is trained in FOLDER and
 resumed by the same command, about an hour each on an H200; without --runs the model is evaluated on
 the participants that it was trained without, ten minutes on two cores. A row for each run and
-windows file: the headline of `evaluate`.
+windows file: the headline of `evaluate`, beside that of a second draw of real windows.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ import gazediffusion as gd
 from gazediffusion.evaluation.reading import split_again
 from report import Result, options, tiny_windows
 
-MEASURES = (
-    "ratio",
-    "n_above",
-    "worst_ratio",
-    "saccade_count_percent",
-    "path_length_percent",
-    "main_sequence_percent",
-    "c2st",
-)
+MEASURES = {
+    "ratio": "median ratio",
+    "n_above": "above 1.5 of 31",
+    "worst_ratio": "largest",
+    "saccade_count_percent": "saccades (%)",
+    "path_length_percent": "path length (%)",
+    "main_sequence_percent": "main sequence (%)",
+    "c2st": "C2ST",
+}
+COPIES = ("below the 1 % quantile", "below the minimum")  # of held-out windows' distances
 
 
 def trained(
@@ -48,6 +49,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--split-seeds", type=int, nargs="+", default=[42, 1, 2])
     parser.add_argument("-n", type=int, default=1500, help="windows evaluated")
+    parser.add_argument("--qualities", nargs="+", default=["default", "best"])
     given = parser.parse_args()
     model = gd.load(given.model, device=given.device)
     files = {path.stem: gd.Windows.load(path) for path in given.windows}
@@ -61,12 +63,22 @@ def main() -> None:
         runs = {f"split {seed}": trained(given, files, seed) for seed in given.split_seeds}
     for run, (one, parts) in runs.items():
         for name, windows in parts.items():
-            made = one.sample(given.n, task=_only(windows.tasks), seed=given.seed)
-            held_out, sets = windows.held_out, {"model": made}
-            found = gd.evaluate(held_out, sets, windows.train, config).headlines["model"]
-            cells = {key: _cell(getattr(found, key)) for key in MEASURES}
-            about = {"run": run, "file": name, "windows": len(held_out)}
-            result.add("headline", {**about, "worst": found.worst, **cells})
+            held_out, task = windows.held_out, _only(windows.tasks)
+            sets = {
+                quality: one.sample(given.n, task=task, seed=given.seed, quality=quality)
+                for quality in given.qualities
+            }
+            found = gd.evaluate(held_out, sets, windows.train, config)
+            for which, row in found.headlines.items():
+                about = {"run": run, "file": name, "set": which, "windows": row.n_windows}
+                cells = {title: _cell(getattr(row, key)) for key, title in MEASURES.items()}
+                result.add("headline", {**about, **cells})
+            copies = found.results["tests"].get("memorisation", {}).get("synthetic", {})
+            for which, row in copies.items():
+                about = {"run": run, "file": name, "set": which}
+                copied = [row.get("share_of_copies"), *row.get("share_of_copies_interval", ())]
+                cells = {COPIES[0]: copied, COPIES[1]: row.get("share_below_minimum")}
+                result.add("memorisation", {**about, **cells})
     result.save()
 
 

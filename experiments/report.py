@@ -10,7 +10,7 @@ A script of this folder writes one file, docs/results/NAME.json, with its tables
 measured with: the command, the hash of the model's tensors, the version of the random streams. A
 page takes a table or a number between two comments, `<!-- results.NAME.tables.TABLE -->` and
 `<!-- end -->`; a format may follow the path (`.2f`, `.1%`). A table is cut by a column's value:
-`results.filling.tables.gazecom[method=linear]`.
+`results.filling.tables.gazecom[method=linear]`; an underscore stands for a space.
 """
 
 from __future__ import annotations
@@ -247,7 +247,8 @@ def looked_up(path: str, folder: Path = RESULTS) -> Any:
             if chosen:
                 column, asked = chosen.split("=")
                 place = found["columns"].index(column.replace("_", " "))
-                rows = [row for row in found["rows"] if str(row[place]) == asked]
+                chosen_rows = (asked, asked.replace("_", " "))
+                rows = [row for row in found["rows"] if str(row[place]) in chosen_rows]
                 found = {**found, "rows": rows}
     except (OSError, LookupError, ValueError, TypeError) as error:
         raise SystemExit(f"results.{path}: nothing is there ({error!r})") from error
