@@ -19,7 +19,7 @@ from gazediffusion.evaluation.headline import ratio_entries
 from gazediffusion.evaluation.packaging import MIN_PARTICIPANTS, summarise
 from gazediffusion.evaluation.quantities import measure
 from gazediffusion.evaluation.real_gaze import (
-    Summary,
+    RealGaze,
     find_summary,
     packaged_summaries,
     summaries_folder,
@@ -43,7 +43,7 @@ def against(
     summary: Results, sets: dict[str, Windows], config: EvaluationConfig = QUICK
 ) -> Results:
     """The plain results of a comparison with all tasks of a summary."""
-    return dict(plain_values(compare_with(Summary(summary), sets, config)))
+    return dict(plain_values(compare_with(RealGaze(summary), sets, config)))
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +160,7 @@ def test_jensen_shannon_is_scipys_on_the_bins_of_the_summary(
     measured = measure(gaze.gaze, 250.0, windows.screen, ("position",), gaze.group)
     found = rows_of(against(summary, {"some": some}))
     for key in ("features.mean_speed", "events.fixation_duration_s", "directions.turning_angle"):
-        edges = Summary(summary).edges(key)
+        edges = RealGaze(summary).edges[key]
         inside = np.clip(measured.quantities[key].values, edges[0], edges[-1])
         counts = np.histogram(inside, edges)[0]
         expected = jensenshannon(summary["parts"][ALL]["quantities"][key]["real"], counts) ** 2
@@ -171,7 +171,7 @@ def test_jensen_shannon_is_scipys_on_the_bins_of_the_summary(
 def test_few_windows_have_the_floor_of_few_windows(
     summary: Results, sets: dict[str, Windows]
 ) -> None:
-    whole = Summary(summary)
+    whole = RealGaze(summary)
     sizes = whole.part["sizes"]
     floors = [whole.floors("features.x_std", n)["floor"]["js"] for n in sizes]
     assert floors == pytest.approx(whole.part["quantities"]["features.x_std"]["floor"]["js"])
@@ -242,11 +242,11 @@ def test_tasks_of_few_participants_have_no_part_of_their_own(of_tasks: Results) 
     }
     assert list(of_tasks["parts"]) == [ALL, "reading"]
     assert of_tasks["fewest_people"] >= MIN_PARTICIPANTS
-    assert Summary(of_tasks, "reading").name == "tasks/reading"
+    assert RealGaze(of_tasks, "reading").name == "tasks/reading"
     with pytest.raises(GazeError, match="no task 'stills'; too few participants"):
-        Summary(of_tasks, "stills")
+        RealGaze(of_tasks, "stills")
     with pytest.raises(GazeError, match="did you mean 'reading'"):
-        Summary(of_tasks, "readin")
+        RealGaze(of_tasks, "readin")
 
 
 def test_tasks_of_many_participants_have_a_part_of_their_own(windows: Windows) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from gazediffusion import __version__
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.evaluation.deep_test import DeepConfig
+from gazediffusion.evaluation.deep_test import DeepConfig, DeepTest, deep_tests
 from gazediffusion.evaluation.headline import (
     NOT_COMPUTED,
     Counted,
@@ -30,7 +30,7 @@ from gazediffusion.evaluation.headline import (
     summarised_ratios,
 )
 from gazediffusion.evaluation.metrics import Estimate, draw_weights, interval_around
-from gazediffusion.evaluation.quantities import FEATURES, Measured
+from gazediffusion.evaluation.quantities import Measured
 from gazediffusion.evaluation.real_gaze import UNLABELLED, VERSION, Definition, find_definition
 from gazediffusion.evaluation.result import plain_values
 from gazediffusion.evaluation.sets import GazeSet, at_rate_of, stream, whole_windows
@@ -123,15 +123,13 @@ def benchmark(
 
         name = name or Path(windows).stem
         progress(f"reading {windows}")
-        windows = read_synthetic(windows, definition.like, definition.n_windows, reading, progress)
+        windows = read_synthetic(windows, definition.real, definition.n_windows, reading, progress)
     row = row_of(definition, windows, name or "synthetic", progress)
     row = replace(row, trained_on=trained_on, link=link)
     if real is None:
         return row
     recorded = real if isinstance(real, Windows) else Windows.load(real)
-    deep = deep or DEEP
-    floor = deep_floor(definition, recorded, deep, progress)
-    return with_deep_test(row, definition, windows, recorded, floor, deep, progress)
+    return _with_deep_test(row, definition, windows, recorded, deep or DEEP, progress)
 
 
 def row_of(
@@ -139,7 +137,7 @@ def row_of(
 ) -> BenchmarkRow:
     """The row of windows under a definition."""
     chosen, warnings = _chosen(definition, windows, name)
-    one = GazeSet.of(name, chosen, True, definition.like.screen)
+    one = GazeSet.of(name, chosen, True, definition.real.screen)
     progress(f"measuring {name}")
     measured = one.measure()
     progress("distances")
@@ -167,33 +165,34 @@ def figures_of(
     ratios = {key: ratio(value, floors[key]) for key, value in values.items()}
     # A set in which a quantity does not exist is as far as can be.
     known = {key: np.inf if one is None else one for key, one in ratios.items()}
-    drawn = definition.replicates(measured, weights) if weights is not None else {}
-    replicates = {key: rows / floors[key] for key, rows in drawn.items()}
-    if weights is not None:  # a quantity that some draw lacks does not vary
-        n = len(weights)
-        replicates |= {k: np.full(n, v) for k, v in known.items() if k not in replicates}
-    found = summarised_ratios(known, replicates, definition.titles)
-    found.pop("n_distances")
-    counts = Counted.of(one)
-    reference = definition.content["counts"]
-    cells = found | percentages(counts.values, reference)
+    counts, reference = Counted.of(one), definition.content["counts"]
+    replicates, own, fixed = {}, {}, {}
     if weights is not None:
-        own = counts.drawn(len(weights), stream(_SEED, "benchmark counts"))
-        fixed = {key: np.full(len(weights), value) for key, value in reference.items()}
-        cells |= percentages(counts.values, reference, own, fixed)
-    cells |= _covered(definition, measured, one, weights)
-    return {
-        **{key: _estimate(cell) if isinstance(cell, dict) else cell for key, cell in cells.items()},
+        n = len(weights)
+        drawn = definition.replicates(measured, weights)
+        # A quantity that some draw lacks does not vary.
+        replicates = {key: np.full(n, one) for key, one in known.items()}
+        replicates |= {key: rows / floors[key] for key, rows in drawn.items()}
+        own = counts.drawn(n, stream(_SEED, "benchmark counts"))
+        fixed = {key: np.full(n, value) for key, value in reference.items()}
+    found = {
+        **summarised_ratios(known, replicates, definition.titles),
+        **percentages(counts.values, reference, own, fixed),
+        **_covered(definition, measured, one, weights),
         "distances": {
             key: {"value": values[key], "floor": floors[key], "ratio": ratios[key]}
             for key in values
         },
     }
+    found.pop("n_distances")
+    return {
+        key: _estimate(**cell) if isinstance(cell, dict) and "interval" in cell else cell
+        for key, cell in found.items()
+    }
 
 
-def _estimate(cell: dict[str, Any]) -> Estimate:
-    interval = cell["interval"]
-    return Estimate(cell["value"], None if interval is None else [float(one) for one in interval])
+def _estimate(value: float, interval: Any) -> Estimate:
+    return Estimate(value, None if interval is None else [float(one) for one in interval])
 
 
 def _covered(
@@ -201,28 +200,21 @@ def _covered(
 ) -> dict[str, Any]:
     """Precision and coverage, with intervals over drawn groups of windows."""
     balls = definition.balls
-    columns = [list(FEATURES).index(name) for name in balls.names]
-    _, ball = balls.counted(measured.features[:, columns])
-    value = {"precision": balls.precision(ball), "coverage": balls.coverage(ball)}
-    drawn: dict[str, list[float]] = {key: [] for key in value}
-    for weight in weights if weights is not None else ():
-        rows = np.repeat(ball, weight[one.group].astype(int))
-        drawn["precision"].append(balls.precision(rows))
-        drawn["coverage"].append(balls.coverage(rows))
-    return {
-        key: {"value": value[key], "interval": _within(interval_around(value[key], np.array(rows)))}
-        for key, rows in drawn.items()
-    }
-
-
-def _within(interval: list[float] | None) -> list[float] | None:
-    """An interval of a share."""
-    return None if interval is None else [min(1.0, max(0.0, one)) for one in interval]
+    ball, found = balls.ball_of(measured), {}
+    for key, share in (("precision", balls.precision), ("coverage", balls.coverage)):
+        drawn = [
+            share(np.repeat(ball, weight[one.group].astype(int)))
+            for weight in (() if weights is None else weights)
+        ]
+        interval = interval_around(share(ball), np.array(drawn))
+        ends = None if interval is None else np.clip(interval, 0.0, 1.0)
+        found[key] = {"value": share(ball), "interval": ends}
+    return found
 
 
 def _chosen(definition: Definition, windows: Windows, name: str) -> tuple[Windows, list[str]]:
     """The windows that are compared, and warnings."""
-    like, n, task = definition.like, definition.n_windows, definition.task
+    real, n, task = definition.real, definition.n_windows, definition.task
     warnings = []
     has_task = np.array([one not in UNLABELLED for one in windows.tasks])
     if task in windows.tasks:
@@ -234,14 +226,14 @@ def _chosen(definition: Definition, windows: Windows, name: str) -> tuple[Window
         )
     else:
         warnings.append(f"the task of the windows is not known: taken as {task}")
-    windows = at_rate_of(like, name, whole_windows(windows))
+    windows = at_rate_of(real, name, whole_windows(windows))
     left_out = windows.provenance.get("left_out")
     if left_out:
         warnings.append(f"{left_out['n']} windows were left out: {left_out['reasons']}")
-    if windows.length != like.length:
+    if windows.length != real.length:
         raise GazeError(
             f"{name} has windows of {windows.length / windows.rate_hz:g} s, and the benchmark "
-            f"compares {like.length / like.rate_hz:g} s",
+            f"compares {real.length / real.rate_hz:g} s",
             remedy="generate windows of that length",
         )
     if len(windows) < n:
@@ -258,61 +250,33 @@ def _sha256(windows: Windows) -> str:
     return hashlib.sha256(np.ascontiguousarray(windows.cut()).tobytes()).hexdigest()
 
 
-def with_deep_test(
+def _with_deep_test(
     row: BenchmarkRow,
     definition: Definition,
     windows: Windows,
     real: Windows,
-    floor: Mapping[str, Estimate],
-    config: DeepConfig = DEEP,
-    progress: Progress = lambda name: None,
+    config: DeepConfig,
+    progress: Progress,
 ) -> BenchmarkRow:
-    """The row with the AUC of networks trained for its windows; nothing else of it changes.
-
-    floor: of `deep_floor`, the same for all rows of a task.
-    """
-    from gazediffusion.evaluation.deep_test import deep_tests
-
-    training, held_out = _sides(definition, real)
-    chosen, _ = _chosen(definition, windows, row.name)
-    one = GazeSet.of(row.name, chosen, True)
-    one = replace(one, tasks=(definition.task,) * len(one.tasks))
-    found = deep_tests(training, held_out, {row.name: one}, config, _SEED, progress, ())
-    return replace(
-        row,
-        deep_auc=_aucs(found["synthetic"][row.name]),
-        deep_floor=dict(floor),
-        deep_real_sha256=real.provenance.get("data_sha256") or "",
-        deep_windows_sha256=_sha256(chosen),
-        deep_settings={key: found["settings"][key] for key in DEEP_SETTINGS},
-    )
-
-
-def deep_floor(
-    definition: Definition,
-    real: Windows,
-    config: DeepConfig = DEEP,
-    progress: Progress = lambda name: None,
-) -> dict[str, Estimate]:
-    """The AUC between two groups of real participants, by test."""
-    from gazediffusion.evaluation.deep_test import deep_tests
-
-    sides = _sides(definition, real)
-    return _aucs(deep_tests(*sides, {}, config, _SEED, progress, ("floor",))["floor"])
-
-
-def _aucs(found: Mapping[str, Any]) -> dict[str, Estimate]:
-    return {test: Estimate(**cell) for test, cell in found["auc"].items()}
-
-
-def _sides(definition: Definition, real: Windows) -> tuple[GazeSet, GazeSet]:
-    """Training and held-out participants of the task."""
+    """The row with the AUC of networks trained for its windows; nothing else of it changes."""
     if definition.task not in real.tasks:
         raise GazeError(f"`real` holds no windows of the task {definition.task!r}")
     recorded = real.of_task(definition.task)
     if not len(recorded.held_out) or not len(recorded.train):
         raise GazeError("`real` has no held-out participants", remedy="give a file of `prepare`")
-    return GazeSet.of("train", recorded.train), GazeSet.of("real", recorded.held_out)
+    sides = GazeSet.of("train", recorded.train), GazeSet.of("real", recorded.held_out)
+    chosen, _ = _chosen(definition, windows, row.name)
+    one = GazeSet.of(row.name, chosen, True)
+    one = replace(one, tasks=(definition.task,) * len(one.tasks))
+    found = deep_tests(*sides, {row.name: one}, config, _SEED, progress, ("floor",))
+    return replace(
+        row,
+        deep_auc=DeepTest.of(found["synthetic"][row.name]).auc,
+        deep_floor=DeepTest.of(found["floor"]).auc,
+        deep_real_sha256=real.provenance.get("data_sha256") or "",
+        deep_windows_sha256=_sha256(chosen),
+        deep_settings={key: found["settings"][key] for key in DEEP_SETTINGS},
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -372,8 +336,9 @@ class BenchmarkRow:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, as in the file to submit."""
-        values = {"format": ROW_FORMAT, **asdict(self)}
-        plain: dict[str, Any] = plain_values(_without_nothing(values), digits=_DIGITS)
+        plain: dict[str, Any] = plain_values(
+            {"format": ROW_FORMAT, **_without_nothing(vars(self))}, digits=_DIGITS
+        )
         return plain
 
     def save(self, path: Path | str, *, overwrite: bool = False) -> None:
@@ -410,7 +375,10 @@ class BenchmarkRow:
 
     def figures(self) -> dict[str, str]:
         """The figures in words by title, and AUCs of networks trained for the set."""
-        found = {title: _words(key, getattr(self, key), self) for title, key in COLUMNS.items()}
+        found = {title: _number(key, getattr(self, key)) for title, key in COLUMNS.items()}
+        if self.worst_ratio.value is not None:
+            name = f" ({self.worst})" if self.worst else ""
+            found["worst"] = f"{self.worst_ratio.value:.2f}{name}"
         for test, one in self.deep_auc.items():
             floor = _number("deep_floor", self.deep_floor[test])
             found[f"deep test, {test}"] = f"{_number('deep_auc', one)}, floor {floor}"
@@ -429,15 +397,9 @@ def training_row(definition: Definition) -> BenchmarkRow:
             "n_given": definition.n_windows,
             "windows_sha256": "",
             "gazediffusion_version": definition.content["gazediffusion_version"],
-            **definition.training_row,
+            **definition.content["training_row"],
         }
     )
-
-
-def _words(key: str, cell: Estimate, row: BenchmarkRow) -> str:
-    if key == "worst_ratio" and cell.value is not None:
-        return f"{cell.value:.2f} ({row.worst})" if row.worst else f"{cell.value:.2f}"
-    return _number(key, cell)
 
 
 def _number(key: str, cell: Estimate) -> str:
@@ -452,58 +414,12 @@ def _number(key: str, cell: Estimate) -> str:
     return f"{found} [{', '.join(ends)}]"
 
 
-def markdown_table(rows: Sequence[BenchmarkRow]) -> str:
-    """Rows of one task and version as a Markdown table, the nearest to the floor first.
-
-    Real windows come before all. Rows of several versions or tasks are refused.
-    """
-    kinds = {(row.task, row.benchmark_version, row.definition_sha256) for row in rows}
-    if len(kinds) != 1:
-        raise GazeError("rows of several tasks or definitions cannot stand in one table")
-    cells = [[_linked(row), *row.figures().values()][: len(COLUMNS) + 1] for row in _ordered(rows)]
-    seen = [row.trained_on or NOTHING for row in _ordered(rows)]
-    lines = [[*one, data] for one, data in zip(cells, seen, strict=True)]
-    return _table(["generator", *COLUMNS, "saw"], lines)
-
-
-def deep_table(rows: Sequence[BenchmarkRow]) -> str:
-    """AUC of networks trained for each set, as a Markdown table; empty where no row has it.
-
-    Rows of several settings are refused: longer training recognises more.
-    """
-    tested = [row for row in _ordered(rows) if row.deep_auc]
-    if not tested:
-        return ""
-    if len({json.dumps(plain_values(dict(row.deep_settings))) for row in tested}) != 1:
-        raise GazeError("deep tests of several settings cannot stand in one table")
-    tests = list(tested[0].deep_auc)
-    floor = [_number("auc", tested[0].deep_floor[one]) for one in tests]
-    lines = [[row.name, *(_number("auc", row.deep_auc[one]) for one in tests)] for row in tested]
-    return _table(["deep test, AUC", *tests], [["floor, real participants", *floor], *lines])
-
-
-def _ordered(rows: Sequence[BenchmarkRow]) -> list[BenchmarkRow]:
-    """Real windows first, then the nearest to the floor."""
-    return sorted(rows, key=lambda row: (row.name != TRAINING, row.ratio.value or float("inf")))
-
-
-def _linked(row: BenchmarkRow) -> str:
-    return f"[{row.name}]({row.link})" if row.link else row.name
-
-
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    rule = "|".join(["---", *["---:"] * (len(columns) - 1)])
-    shown = [[one.replace("|", "\\|") for one in row] for row in rows]
-    lines = [" | ".join(columns), *(" | ".join(row) for row in shown)]
-    return "\n".join([f"| {lines[0]} |", f"|{rule}|", *(f"| {line} |" for line in lines[1:])])
-
-
 def _without_nothing(values: Mapping[str, Any]) -> dict[str, Any]:
     """Estimates as value and interval alone."""
-    kept = {}
+    kept: dict[str, Any] = {}
     for key, one in values.items():
-        if isinstance(one, Mapping) and "value" in one and "sd" in one:
-            kept[key] = {"value": one["value"], "interval": one["interval"]}
+        if isinstance(one, Estimate):
+            kept[key] = {"value": one.value, "interval": one.interval}
         else:
             kept[key] = _without_nothing(one) if isinstance(one, Mapping) else one
     return kept

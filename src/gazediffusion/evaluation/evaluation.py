@@ -62,12 +62,11 @@ from gazediffusion.evaluation.quantities import (
 from gazediffusion.evaluation.real_gaze import (
     AMPLITUDE,
     DEFAULT,
-    NEEDS_RECORDINGS,
     SHOWN_CURVES,
     UNLABELLED,
     Numbers,
+    RealGaze,
     Sketch,
-    Summary,
     find_summary,
     summary_of_task,
 )
@@ -93,6 +92,7 @@ __all__ = ["Evaluation", "EvaluationConfig", "evaluate", "evaluate_windows", "sh
 Gaze = Windows | NDArray[np.floating[Any]]
 
 FEW_WINDOWS = 100
+NEEDS_RECORDINGS = "needs recordings, not a summary of them; give `real`"
 
 # Total variation distance between the shares of tasks, from 0 to 1, above which they differ much.
 MAX_TASK_DIFFERENCE = 0.2
@@ -659,7 +659,7 @@ class _Comparison:
 
 
 def compare_with(
-    summary: Summary,
+    summary: RealGaze,
     synthetic: Mapping[str, Windows],
     config: EvaluationConfig,
     progress: Progress = lambda name: None,
@@ -678,7 +678,7 @@ def compare_with(
         measured[one.name] = one.measure(config.protocols)
     progress("distances")
     keys = [key for key in measured[sets[0].name].quantities if key in part["quantities"]]
-    edges = {key: summary.edges(key) for key in keys}
+    edges = {key: summary.edges[key] for key in keys}
     sketches = {name: Sketch.of(one, edges) for name, one in measured.items()}
     apart = {name: summary.sketch.distances(one, edges) for name, one in sketches.items()}
     quantities = []
@@ -735,13 +735,13 @@ def compare_with(
     return results
 
 
-def _cut_to_size(summary: Summary, uncut: list[GazeSet], seed: int) -> list[GazeSet]:
+def _cut_to_size(summary: RealGaze, uncut: list[GazeSet], seed: int) -> list[GazeSet]:
     """The synthetic sets, cut to the smallest, and to the most windows that have a floor."""
     n_common = min(summary.part["sizes"][-1], *(len(one.gaze) for one in uncut))
     return [one.cut(n_common, stream(seed, one.name)) for one in uncut]
 
 
-def _cells(summary: Summary, apart: Mapping[str, Numbers], key: str, n: int) -> Results:
+def _cells(summary: RealGaze, apart: Mapping[str, Numbers], key: str, n: int) -> Results:
     """By kind of distance: floor, halves, and each set's value and ratio."""
     floors = summary.floors(key, n)
     return {
@@ -757,7 +757,7 @@ def _cells(summary: Summary, apart: Mapping[str, Numbers], key: str, n: int) -> 
     }
 
 
-def _add_real_curves(results: Results, summary: Summary) -> None:
+def _add_real_curves(results: Results, summary: RealGaze) -> None:
     """Add the real curves and fits; of the main sequence only the ends of the line are known."""
     kept = {name: summary.part["temporal"][key] for name, key in SHOWN_CURVES.items()}
     kept["mean_speed_profile"] = summary.part["speed_profile"]
@@ -766,7 +766,7 @@ def _add_real_curves(results: Results, summary: Summary) -> None:
         results["curves"][name]["sets"] = real | results["curves"][name]["sets"]
     rows = {}
     for who, fit in summary.part["main_sequence"].items():
-        ends = summary.edges(AMPLITUDE)[[1, -1]]
+        ends = summary.edges[AMPLITUDE][[1, -1]]
         peaks = 10.0 ** (fit["intercept"] + fit["slope"] * np.log10(ends))
         rows[who] = {**fit, "amplitude_deg": ends.tolist(), "peak_deg_s": peaks.tolist()}
     if rows:

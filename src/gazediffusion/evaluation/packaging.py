@@ -20,7 +20,7 @@ from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.benchmark import figures_of
 from gazediffusion.evaluation.headline import FAMILIES, Counted
-from gazediffusion.evaluation.metrics import Estimate, bins_of, histogram_counts
+from gazediffusion.evaluation.metrics import Estimate, bins_of
 from gazediffusion.evaluation.quantities import (
     FEATURES,
     SCALARS,
@@ -32,7 +32,6 @@ from gazediffusion.evaluation.quantities import (
 from gazediffusion.evaluation.real_gaze import (
     AMPLITUDE,
     DEFINITION_FORMAT,
-    NAMES,
     SHOWN_CURVES,
     SUMMARY_FORMAT,
     VERSION,
@@ -41,24 +40,25 @@ from gazediffusion.evaluation.real_gaze import (
     Floats,
     Numbers,
     Sketch,
+    nearest_centre,
 )
 from gazediffusion.evaluation.result import ALL, plain_values
 from gazediffusion.evaluation.sets import MIN_WINDOWS, GazeSet, GazeSets, arrange, stream
 
 MIN_PARTICIPANTS = 3
-
 # Numbers of windows that floors are kept for, up to those of the training participants.
 _SIZES = (MIN_WINDOWS, 50, 100, 200, 400, 800, 1600)
-
-# A floor is the mean over several draws, of at most so many windows together.
+# A floor is the mean over several draws, of at most this many windows together.
 _DRAWN_WINDOWS = 1600
-
 DIGITS = 5  # significant digits of the numbers in a file
-
-N_WINDOWS, N_BALLS, N_DRAWS = 300, 64, 40
-
+N_WINDOWS, N_BALLS, N_DRAWS = 300, 64, 40  # of a definition
+# Features of balls: path length is mean speed again.
+BALL_FEATURES = tuple(name for name in FEATURES if name != "path_length")
+INSIDE = 0.95  # of the windows that a ball was fitted to
+_N_INITIAL = 4
 # Figures of what was fitted to half of the training participants.
-FITTED = ("precision", "coverage")
+_FITTED = ("precision", "coverage")
+Progress = Callable[[str], None]
 
 
 def summarise(
@@ -84,11 +84,8 @@ def summarise(
         "gazediffusion_version": __version__,
         "name": name,
         "citation": citation,
-        "data_sha256": windows.provenance.get("data_sha256"),
         "seed": seed,
-        "rate_hz": windows.rate_hz,
-        "length": windows.length,
-        "screen": asdict(windows.screen),
+        **_shape_of(windows),
         "tasks": list(windows.tasks),
         "fewest_people": min(part["fewest_people"] for part in found.values()),
         "left_out": left_out,
@@ -96,6 +93,15 @@ def summarise(
     }
     rounded: dict[str, Any] = plain_values(summary, digits=DIGITS)
     return rounded
+
+
+def _shape_of(windows: Windows) -> dict[str, Any]:
+    return {
+        "data_sha256": windows.provenance.get("data_sha256"),
+        "rate_hz": windows.rate_hz,
+        "length": windows.length,
+        "screen": asdict(windows.screen),
+    }
 
 
 def _left_out(windows: Windows) -> dict[str, str]:
@@ -127,6 +133,13 @@ def _n_participants(windows: Windows) -> int:
     return len(np.unique(windows.participant))
 
 
+def _sizes_of(windows: Windows) -> dict[str, dict[str, int]]:
+    return {
+        who: {"n_windows": len(one), "n_participants": _n_participants(one)}
+        for who, one in (("real", windows.held_out), ("train", windows.train))
+    }
+
+
 def _summarise_part(windows: Windows, n_draws: int, seed: int) -> dict[str, Any]:
     sets = arrange(windows.held_out, {}, windows.train, seed)
     assert sets.train is not None
@@ -154,10 +167,7 @@ def _summarise_part(windows: Windows, n_draws: int, seed: int) -> dict[str, Any]
 
     fits = main_sequence_of(measured).get("sets", {}) if AMPLITUDE in kept else {}
     return {
-        "sets": {
-            who: {"n_windows": len(one), "n_participants": _n_participants(one)}
-            for who, one in (("real", windows.held_out), ("train", windows.train))
-        },
+        "sets": _sizes_of(windows),
         "fewest_people": min(n_participants[key] for key in kept),
         "sizes": sizes,
         "quantities": {
@@ -232,7 +242,7 @@ def define(
     n_balls: int = N_BALLS,
     n_draws: int = N_DRAWS,
     seed: int = 0,
-    progress: Callable[[str], None] = lambda name: None,
+    progress: Progress = lambda name: None,
 ) -> dict[str, Any]:
     """The content of a definition: one task of a windows file as plain values.
 
@@ -240,18 +250,14 @@ def define(
     """
     of_task = windows.of_task(task)
     sides = {"real": of_task.held_out, "train": of_task.train}
-    n_participants = {who: len(np.unique(one.participant)) for who, one in sides.items()}
-    if min(n_participants.values()) < 2 * MIN_PARTICIPANTS or len(sides["train"]) < 2 * n_windows:
+    n_participants = min(map(_n_participants, sides.values()))
+    if n_participants < 2 * MIN_PARTICIPANTS or len(sides["train"]) < 2 * n_windows:
         raise GazeError(f"too few participants or windows of the task {task!r} for a benchmark")
     sets = {who: GazeSet.of(who, one) for who, one in sides.items()}
     progress("measuring real gaze")
     measured = {who: one.measure() for who, one in sets.items()}
-    distances = _distances(measured["real"], measured["train"])
     first, second = _halves(sets["train"], seed)
-    features = {who: _features(one) for who, one in measured.items()}
-    balls = Balls.fit(
-        features["train"][first], sets["train"].group[first], features["real"], n_balls, seed
-    )
+    group = sets["train"].group[first]
     content = {
         "format": DEFINITION_FORMAT,
         "benchmark_version": version,
@@ -262,26 +268,26 @@ def define(
         "real": {
             "name": "benchmark",
             "citation": citation,
-            "data_sha256": windows.provenance.get("data_sha256"),
-            "rate_hz": windows.rate_hz,
-            "length": windows.length,
-            "screen": asdict(of_task.screen),
+            **_shape_of(of_task),
             "tasks": [task],
-            "sets": {
-                who: {"n_windows": len(one), "n_participants": n_participants[who]}
-                for who, one in sides.items()
-            },
+            "sets": _sizes_of(of_task),
         },
         "counts": Counted.of(sets["train"]).values,
-        "distances": distances,
-        "balls": balls.to_plain(),
+        "distances": _distances(measured["real"], measured["train"]),
+        "balls": vars(fit_balls(measured["train"], first, group, measured["real"], n_balls, seed)),
         "training_row": {},
     }
     # What is drawn is compared with the numbers as they stand in the file.
     content = plain_values(content, digits=DIGITS)
     definition = Definition(content, "")
+    drawn = []
+    for number in range(n_draws):
+        progress(f"floor: draw {number + 1} of {n_draws}")
+        some = sets["train"].cut(n_windows, stream(seed, f"floor {number}"))
+        drawn.append(definition.values(some.measure()))
+    for key, row in definition.distances.items():
+        row["floor"] = float(f"{np.mean([one[key] for one in drawn]):.{DIGITS}g}")
     held_back = sets["train"].select(second)
-    _add_floors(definition, sets["train"], n_draws, progress)
     content["training_row"] = _training_row(definition, sets["train"], held_back, n_draws, progress)
     found: dict[str, Any] = plain_values(content, digits=DIGITS)
     return found
@@ -293,45 +299,27 @@ def _distances(real: Measured, train: Measured) -> dict[str, dict[str, Any]]:
     Speed, turning angle and path length are in two families and count once.
     """
     of_name = {one.name: key for key, one in real.quantities.items() if one.family in FAMILIES}
-    rows: dict[str, dict[str, Any]] = {}
-    for key in of_name.values():
-        edges = bins_of(real.quantities[key], train.quantities[key])
-        low, high = plain_values(edges[[0, -1]], digits=DIGITS)
-        edges = np.linspace(low, high, len(edges))
-        values = real.quantities[key].values
-        rows[key] = {
+    both = {key: (real.quantities[key], train.quantities[key]) for key in of_name.values()}
+    edges = {key: _edges(*of) for key, of in both.items()}
+    sketch = Sketch.of(real, edges)
+    rows: dict[str, dict[str, Any]] = {
+        key: {
             "kind": "js",
-            "title": real.quantities[key].title,
-            "low": low,
-            "high": high,
-            "real": histogram_counts(values, edges) / len(values),
+            "title": both[key][0].title,
+            "low": ends[0],
+            "high": ends[-1],
+            "real": sketch.shares[key],
             "floor": 1.0,
         }
+        for key, ends in edges.items()
+    }
     for name, title in SCALARS.items():
-        real_curve = real.curves[name].mean()
-        rows[name] = {"kind": "l1", "title": title, "real": real_curve, "floor": 1.0}
+        rows[name] = {"kind": "l1", "title": title, "real": sketch.curves[name], "floor": 1.0}
     return rows
 
 
-def _add_floors(
-    definition: Definition, train: GazeSet, n_draws: int, progress: Callable[[str], None]
-) -> None:
-    """Mean distance of draws of the training participants' windows."""
-    drawn = []
-    for number in range(n_draws):
-        progress(f"floor: draw {number + 1} of {n_draws}")
-        rng = stream(definition.content["seed"], f"floor {number}")
-        drawn.append(definition.values(train.cut(definition.n_windows, rng).measure()))
-    for key, row in definition.distances.items():
-        row["floor"] = float(f"{np.mean([one[key] for one in drawn]):.{DIGITS}g}")
-
-
 def _training_row(
-    definition: Definition,
-    train: GazeSet,
-    held_back: GazeSet,
-    n_draws: int,
-    progress: Callable[[str], None],
+    definition: Definition, train: GazeSet, held_back: GazeSet, n_draws: int, progress: Progress
 ) -> dict[str, Any]:
     """Figures of draws of real windows: their median and central 95 %.
 
@@ -347,7 +335,7 @@ def _training_row(
         for real in (half, held_back):
             one = real.cut(definition.n_windows, rng)
             both.append(figures_of(definition, one.measure(), one))
-        drawn.append(both[0] | {key: both[1][key] for key in FITTED})
+        drawn.append(both[0] | {key: both[1][key] for key in _FITTED})
     row: dict[str, Any] = {"worst": ""}
     for key, cell in drawn[0].items():
         if isinstance(cell, Estimate):
@@ -356,12 +344,43 @@ def _training_row(
     return row
 
 
-def _features(measured: Measured) -> Floats:
-    return measured.features[:, [list(FEATURES).index(name) for name in NAMES]]
-
-
 def _halves(train: GazeSet, seed: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Windows of the half of the participants to fit to, and of the other, as indices."""
     participants = stream(seed, "benchmark halves").permutation(np.unique(train.group))
     is_first = np.isin(train.group, participants[: len(participants) // 2])
     return np.flatnonzero(is_first), np.flatnonzero(~is_first)
+
+
+def fit_balls(
+    train: Measured,
+    rows: NDArray[np.int64],
+    group: NDArray[np.int64],
+    held_out: Measured,
+    n_balls: int,
+    seed: int,
+) -> Balls:
+    """Balls around some windows (rows) of participants `group` (row,).
+
+    Centres of fewer than MIN_PARTICIPANTS are left out.
+    """
+    from sklearn.cluster import KMeans
+
+    features = train.features[rows][:, [list(FEATURES).index(name) for name in BALL_FEATURES]]
+    if len(features) < 2 * n_balls:
+        raise GazeError(f"{n_balls} balls need {2 * n_balls} windows, not {len(features)}")
+    mean, scale = features.mean(axis=0), features.std(axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    points = (features - mean) / scale
+    centre = KMeans(n_balls, n_init=_N_INITIAL, random_state=seed).fit(points).cluster_centers_
+    while True:
+        nearest, distance = nearest_centre(points, centre)
+        of_ball = [np.flatnonzero(nearest == ball) for ball in range(len(centre))]
+        is_kept = [len(np.unique(group[one])) >= MIN_PARTICIPANTS for one in of_ball]
+        if all(is_kept):
+            break
+        centre = centre[is_kept]
+    radius = np.array([np.quantile(distance[one], INSIDE) for one in of_ball])
+    empty = Balls(BALL_FEATURES, mean, scale, centre, radius, np.zeros(len(centre)))
+    ball = empty.ball_of(held_out)
+    share = np.bincount(ball[ball >= 0], minlength=len(centre)) / len(ball)
+    return Balls(BALL_FEATURES, mean, scale, centre, radius, share)

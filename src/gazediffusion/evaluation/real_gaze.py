@@ -1,13 +1,13 @@
-"""Real gaze inside the package: summaries and definitions of the benchmark, never rows.
+"""Real gaze inside the package, as numbers: summaries, and definitions of the benchmark.
 
-Recordings stay with their owners; a summary lets a user who has none of them evaluate synthetic
-gaze. All sets are counted in the same bins, those of the real gaze, so every distance between a
-synthetic set and the held-out participants is one of two histograms. The floor is kept for several
-numbers of windows, because histogram distances shrink with n.
+Recordings stay with their owners; their histograms, mean curves and floors let a user who has none
+of them evaluate synthetic gaze. All sets are counted in the same bins, those of the real gaze, so
+every distance between a synthetic set and the held-out participants is one of two histograms. The
+floor is kept for several numbers of windows, because histogram distances shrink with n.
 
-A definition of the benchmark never changes. It lists its distances, and holds all that they need,
-with the floor at the number of windows that is compared, and balls of features. Further distances
-are a further version, so rows of earlier versions stay as they are.
+A definition of the benchmark never changes. It is real gaze at one number of windows, with the
+distances that its version lists and balls of features. Further distances are a further version, so
+rows of earlier versions stay as they are. Both are made by packaging.py.
 """
 
 from __future__ import annotations
@@ -41,38 +41,24 @@ from gazediffusion.screen import Screen
 from gazediffusion.storage import decode_text, read_bytes, read_json
 
 Floats = NDArray[np.float64]
-
+Ints = NDArray[np.int64]
 Numbers = dict[str, dict[str, float]]
 
 SUMMARY_FORMAT = "gazediffusion-real-summary"
-
-DEFAULT = "gazecom"
-
+DEFINITION_FORMAT = "gazediffusion-benchmark-definition"
+DEFAULT, VERSION = "gazecom", 1
 SUFFIX = ".json.gz"
-
-NEEDS_RECORDINGS = "needs recordings, not a summary of them; give `real`"
-
 AMPLITUDE = "degrees.saccade_amplitude_deg"
-
 # The curves of a report that are kept as curves of temporal distances.
 SHOWN_CURVES = {"speed_autocorrelation": "autocorrelation", "speed_spectrum": "psd_speed"}
-
 # What windows are labelled with where nobody said their task.
 UNLABELLED = ("synthetic", UNKNOWN_TASK)
-
-DEFINITION_FORMAT = "gazediffusion-benchmark-definition"
-
-VERSION = 1
-
-# Path length is mean speed again.
-NAMES = tuple(name for name in FEATURES if name != "path_length")
-
-# A ball holds this share of the windows that it was fitted to.
-INSIDE = 0.95
-
-MIN_PARTICIPANTS = 3
-
-_N_INITIAL = 4
+# The mean counts that stand in quantities of a summary.
+_COUNTS = {
+    "saccade_count": "events.saccade_count",
+    "fixation_count": "events.fixation_count",
+    "path_length": "features.path_length",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,31 +93,29 @@ class Sketch:
 
 
 @dataclass(frozen=True)
-class Summary:
-    """A summary of real gaze in one task, or in all (task None); `content` is its file."""
+class RealGaze:
+    """Real gaze in one task, or in all (task None); `content` is a summary's file."""
 
     content: Mapping[str, Any]
     task: str | None = None
 
     def __post_init__(self) -> None:
-        if self.task is None or self.task in self.content["parts"]:
+        parts = self.content["parts"]
+        if self.task is None or self.task in parts or [self.task] == self.content["tasks"]:
             return
-        if [self.task] == self.content["tasks"]:
-            return
-        known = [key for key in self.content["parts"] if key != ALL]
         reason = self.content["left_out"].get(self.task)
         raise GazeError(
             f"the summary {self.content['name']} holds no task {self.task!r}",
             remedy=f"too few participants did it ({reason.replace('people', 'participants')})"
             if reason
-            else suggestion(self.task, known),
+            else suggestion(self.task, [key for key in parts if key != ALL]),
         )
 
     @property
     def part(self) -> dict[str, Any]:
         """The numbers of the task."""
         parts: dict[str, dict[str, Any]] = self.content["parts"]
-        return parts.get(self.task or ALL, parts[ALL])
+        return parts[self.task] if self.task in parts else parts[ALL]
 
     @property
     def name(self) -> str:
@@ -157,36 +141,34 @@ class Summary:
         """Windows of the held-out participants."""
         return int(self.part["sets"]["real"]["n_windows"])
 
-    def edges(self, key: str) -> Floats:
-        """Edges (bin + 1,) of a quantity's histogram."""
-        row = self.part["quantities"][key]
-        return np.linspace(row["low"], row["high"], len(row["real"]) + 1)
+    @cached_property
+    def edges(self) -> dict[str, Floats]:
+        """Edges (bin + 1,) of each quantity's histogram."""
+        return {
+            key: np.linspace(row["low"], row["high"], len(row["real"]) + 1)
+            for key, row in self.part["quantities"].items()
+        }
 
-    @property
+    @cached_property
     def sketch(self) -> Sketch:
         """Of the held-out participants."""
-        return Sketch(
-            {key: np.asarray(row["real"]) for key, row in self.part["quantities"].items()},
-            {name: np.asarray(row["real"]) for name, row in self.part["temporal"].items()},
+        shares, curves = (
+            {key: np.asarray(row["real"]) for key, row in self.part[word].items()}
+            for word in ("quantities", "temporal")
         )
+        return Sketch(shares, curves)
 
     @property
     def counts(self) -> dict[str, float]:
         """Mean counts, path length and slope of the training participants."""
-        part = self.part
-        keys = {"saccade_count": "events.saccade_count", "fixation_count": "events.fixation_count",
-                "path_length": "features.path_length"}  # fmt: skip
-        found = {
-            name: part["quantities"][key]["mean"]["train"]
-            for name, key in keys.items()
-            if key in part["quantities"]
-        }
-        if fit := part["main_sequence"].get("train"):
+        rows = self.part["quantities"]
+        found = {k: rows[key]["mean"]["train"] for k, key in _COUNTS.items() if key in rows}
+        if fit := self.part["main_sequence"].get("train"):
             found["main_sequence"] = fit["slope"]
         return found
 
     def floors(self, key: str, n: int) -> dict[str, dict[str, float]]:
-        """Floor and halves for n windows per set, by kind of distance.
+        """Floor and halves with n windows per set, by kind of distance.
 
         Between the numbers that are kept, straight in 1/n: the excess of a histogram distance
         over that of infinite sets is (bins - 1) / 8n.
@@ -202,42 +184,7 @@ class Summary:
         }
 
 
-Like = Windows | Summary  # the real side of a comparison
-
-
-def summaries_folder() -> Path:
-    """Where the package keeps its summaries."""
-    return Path(str(files("gazediffusion.evaluation"))) / "summaries"
-
-
-def packaged_summaries() -> list[str]:
-    """Names of the summaries inside the package."""
-    return sorted(path.name.removesuffix(SUFFIX) for path in summaries_folder().glob(f"*{SUFFIX}"))
-
-
-def summary_tasks() -> list[str]:
-    """The tasks of the summaries inside the package."""
-    return [task for name in packaged_summaries() for task in find_summary(name).content["tasks"]]
-
-
-def find_summary(name: str) -> Summary:
-    """A summary inside the package, as NAME or NAME/task."""
-    stem, _, task = name.partition("/")
-    known = packaged_summaries()
-    if stem not in known:
-        raise GazeError(
-            f"the package holds no summary {stem!r}",
-            remedy=suggestion(stem, known) if known else "give `real`",
-        )
-    return Summary(read_json(summaries_folder() / (stem + SUFFIX)), task or None)
-
-
-def summary_of_task(task: str) -> Summary | None:
-    """The packaged summary that holds a task, if any does."""
-    for summary in map(find_summary, packaged_summaries()):
-        if task in summary.content["parts"]:
-            return Summary(summary.content, task)
-    return None
+Like = Windows | RealGaze  # the real side of a comparison
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,67 +225,125 @@ class Definition:
         """Distance of the training to the held-out participants, by distance."""
         return {key: float(row["floor"]) for key, row in self.distances.items()}
 
-    @property
-    def training_row(self) -> dict[str, Any]:
-        """The figures of a row for real windows of training participants: value and interval."""
-        found: dict[str, Any] = self.content["training_row"]
-        return found
-
-    @property
-    def like(self) -> Summary:
-        """The shape of the real gaze (rate, length, screen) as reading a set asks for it."""
-        about = dict(self.content["real"])
-        return Summary({**about, "parts": {self.task: {"sets": about["sets"]}}}, self.task)
+    @cached_property
+    def real(self) -> RealGaze:
+        """The held-out participants' gaze."""
+        about, by_kind = self.content["real"], dict[str, dict[str, Any]](js={}, l1={})
+        for key, row in self.distances.items():
+            by_kind[row["kind"]][key] = row
+        part = {"sets": about["sets"], "quantities": by_kind["js"], "temporal": by_kind["l1"]}
+        return RealGaze({**about, "parts": {self.task: part}}, self.task)
 
     @cached_property
     def balls(self) -> Balls:
         """The balls of precision and coverage."""
-        return Balls.of(self.content["balls"])
+        row = dict(self.content["balls"])
+        return Balls(tuple(row.pop("names")), **{key: np.asarray(one) for key, one in row.items()})
 
     def values(self, measured: Measured) -> dict[str, float]:
         """The distance of a set to the held-out participants, by distance."""
-        found = {}
-        for key, row in self.distances.items():
-            real = np.asarray(row["real"])
-            if row["kind"] == "l1":
-                found[key] = float(np.abs(measured.curves[key].mean() - real).mean())
-            elif len(values := measured.quantities[key].values):
-                found[key] = float(js_from_counts(real, histogram_counts(values, edges_of(row))))
-            else:
-                found[key] = FARTHEST["js"]
-        return found
+        edges = self.real.edges
+        found = self.real.sketch.distances(Sketch.of(measured, edges), edges)
+        return {key: found[key][row["kind"]] for key, row in self.distances.items()}
 
     def replicates(self, measured: Measured, weights: Floats) -> dict[str, Floats]:
         """Distances (replicate,) of drawn groups of a set's windows; weights (replicate, group).
 
         A quantity without a value in some draw is left out.
         """
-        found = {}
-        for key, row in self.distances.items():
-            real = np.asarray(row["real"])
-            if row["kind"] == "l1":
-                found[key] = np.abs(measured.curves[key].mean(weights) - real).mean(axis=1)
-            else:
-                counts = drawn_counts(measured.quantities[key], edges_of(row), weights)
-                if counts.any(axis=1).all():
-                    found[key] = js_from_counts(real[None], counts)
-        return found
+        found, real = {}, self.real.sketch
+        for key, edges in self.real.edges.items():
+            counts = drawn_counts(measured.quantities[key], edges, weights)
+            if counts.any(axis=1).all():
+                found[key] = js_from_counts(real.shares[key][None], counts)
+        for key, curve in real.curves.items():
+            found[key] = np.abs(measured.curves[key].mean(weights) - curve).mean(axis=1)
+        return {key: found[key] for key in self.distances if key in found}
 
 
-def edges_of(row: Mapping[str, Any]) -> Floats:
-    """Edges (bin + 1,) of a distance's histogram."""
-    return np.linspace(row["low"], row["high"], len(row["real"]) + 1)
+@dataclass(frozen=True, eq=False)
+class Balls:
+    """Balls of standardized features, and how much of the held-out windows each holds.
+
+    Coverage after Naeem et al. 2020, "Reliable fidelity and diversity metrics for generative
+    models", with balls around centres (k-means) in the place of balls around each real window, so
+    that they can be published where windows cannot.
+
+    mean, scale: of the features (feature,). centre (ball, feature), radius (ball,): of standardized
+    features. share: of held-out windows that lie in each ball and nearest its centre, (ball,).
+    """
+
+    names: tuple[str, ...]
+    mean: Floats
+    scale: Floats
+    centre: Floats
+    radius: Floats
+    share: Floats
+
+    def ball_of(self, measured: Measured) -> Ints:
+        """The ball of each window (window,), -1 for none."""
+        columns = [list(FEATURES).index(name) for name in self.names]
+        points = (measured.features[:, columns] - self.mean) / self.scale
+        nearest, distance = nearest_centre(points, self.centre)
+        return np.where(distance <= self.radius[nearest], nearest, -1)
+
+    def precision(self, ball: Ints) -> float:
+        """The share of windows that lie in a ball; `ball` (window,) as of `ball_of`."""
+        return float((ball >= 0).mean())
+
+    def coverage(self, ball: Ints) -> float:
+        """The share of held-out windows whose ball has a window of the set."""
+        is_reached = np.bincount(ball[ball >= 0], minlength=len(self.share)) > 0
+        return float(self.share[is_reached].sum() / self.share.sum())
+
+
+def nearest_centre(points: Floats, centre: Floats) -> tuple[Ints, Floats]:
+    """The nearest centre of each point, and its distance."""
+    from scipy.spatial.distance import cdist
+
+    distance = cdist(points, centre)
+    nearest = distance.argmin(axis=1)
+    return nearest, distance[np.arange(len(points)), nearest]
+
+
+def summaries_folder() -> Path:
+    """Where the package keeps its summaries."""
+    return Path(str(files("gazediffusion.evaluation"))) / "summaries"
+
+
+def packaged_summaries() -> list[str]:
+    """Names of the summaries inside the package."""
+    return sorted(path.name.removesuffix(SUFFIX) for path in summaries_folder().glob(f"*{SUFFIX}"))
+
+
+def summary_tasks() -> list[str]:
+    """The tasks of the summaries inside the package."""
+    return [task for name in packaged_summaries() for task in find_summary(name).content["tasks"]]
+
+
+def find_summary(name: str) -> RealGaze:
+    """A summary inside the package, as NAME or NAME/task."""
+    stem, _, task = name.partition("/")
+    known = packaged_summaries()
+    if stem not in known:
+        raise GazeError(
+            f"the package holds no summary {stem!r}",
+            remedy=suggestion(stem, known) if known else "give `real`",
+        )
+    return RealGaze(read_json(summaries_folder() / (stem + SUFFIX)), task or None)
+
+
+def summary_of_task(task: str) -> RealGaze | None:
+    """The packaged summary that holds a task, if any does."""
+    for summary in map(find_summary, packaged_summaries()):
+        if task in summary.content["parts"]:
+            return RealGaze(summary.content, task)
+    return None
 
 
 def definitions_folder(version: int = VERSION) -> Path:
-    """Where the package keeps the definitions of a version."""
+    """Where the package keeps the definitions of a version of the benchmark."""
     return Path(str(files("gazediffusion.evaluation"))) / "benchmarks" / f"v{version}"
-
-
-def benchmark_versions() -> list[int]:
-    """The versions inside the package."""
-    names = [path.name for path in definitions_folder().parent.glob("v*")]
-    return sorted(int(name[1:]) for name in names)
 
 
 def benchmark_tasks(version: int = VERSION) -> list[str]:
@@ -348,7 +353,7 @@ def benchmark_tasks(version: int = VERSION) -> list[str]:
 
 def find_definition(task: str, version: int = VERSION) -> Definition:
     """The definition inside the package of a task."""
-    versions = benchmark_versions()
+    versions = sorted(int(path.name[1:]) for path in definitions_folder().parent.glob("v*"))
     if version not in versions:
         known = ", ".join(map(str, versions))
         raise GazeError(f"the benchmark has no `version` {version}", remedy=f"known are: {known}")
@@ -365,82 +370,3 @@ def read_definition(path: Path) -> Definition:
     content = read_bytes(path)
     values = json.loads(decode_text(content, path))
     return Definition(values, hashlib.sha256(content).hexdigest())
-
-
-@dataclass(frozen=True, eq=False)
-class Balls:
-    """Balls of standardized features, and how much of the held-out windows each holds.
-
-    mean, scale: of the features (feature,). centre (ball, feature), radius (ball,): of standardized
-    features. share: of held-out windows that lie in each ball and nearest its centre, (ball,).
-    """
-
-    names: tuple[str, ...]
-    mean: Floats
-    scale: Floats
-    centre: Floats
-    radius: Floats
-    share: Floats
-
-    @classmethod
-    def fit(
-        cls, features: Floats, group: NDArray[np.int64], held_out: Floats, n_balls: int, seed: int
-    ) -> Balls:
-        """Balls around windows' features (window, feature) of participants `group` (window,).
-
-        held_out: features of the held-out participants. Centres of fewer than MIN_PARTICIPANTS are
-        left out.
-        """
-        from sklearn.cluster import KMeans
-
-        if len(features) < 2 * n_balls:
-            raise GazeError(f"{n_balls} balls need {2 * n_balls} windows, not {len(features)}")
-        mean, scale = features.mean(axis=0), features.std(axis=0)
-        scale = np.where(scale > 0, scale, 1.0)
-        points = (features - mean) / scale
-        centre = KMeans(n_balls, n_init=_N_INITIAL, random_state=seed).fit(points).cluster_centers_
-        while True:
-            nearest, distance = _nearest(points, centre)
-            of_ball = [np.flatnonzero(nearest == ball) for ball in range(len(centre))]
-            is_kept = [len(np.unique(group[rows])) >= MIN_PARTICIPANTS for rows in of_ball]
-            if all(is_kept):
-                break
-            centre = centre[is_kept]
-        radius = np.array([np.quantile(distance[rows], INSIDE) for rows in of_ball])
-        empty = cls(NAMES, mean, scale, centre, radius, np.zeros(len(centre)))
-        counts, _ = empty.counted(held_out)
-        return cls(NAMES, mean, scale, centre, radius, counts / len(held_out))
-
-    @classmethod
-    def of(cls, row: Mapping[str, Any]) -> Balls:
-        """Read what `to_plain` gave."""
-        arrays = {key: np.asarray(value) for key, value in row.items() if key != "names"}
-        return cls(tuple(row["names"]), **arrays)
-
-    def to_plain(self) -> dict[str, Any]:
-        """As it stands in a definition."""
-        return vars(self).copy()
-
-    def counted(self, features: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Windows of each ball (ball,), and the ball of each window (window,), -1 for none."""
-        nearest, distance = _nearest((features - self.mean) / self.scale, self.centre)
-        ball = np.where(distance <= self.radius[nearest], nearest, -1)
-        return np.bincount(ball[ball >= 0], minlength=len(self.centre)), ball
-
-    def precision(self, ball: NDArray[np.int64]) -> float:
-        """The share of windows that lie in a ball; `ball` (window,) as of `counted`."""
-        return float((ball >= 0).mean())
-
-    def coverage(self, ball: NDArray[np.int64]) -> float:
-        """The share of held-out windows whose ball has a window of the set."""
-        is_reached = np.bincount(ball[ball >= 0], minlength=len(self.share)) > 0
-        return float(self.share[is_reached].sum() / self.share.sum())
-
-
-def _nearest(points: Floats, centre: Floats) -> tuple[NDArray[np.int64], Floats]:
-    """The nearest centre of each point, and its distance."""
-    from scipy.spatial.distance import cdist
-
-    distance = cdist(points, centre)
-    nearest = distance.argmin(axis=1)
-    return nearest, distance[np.arange(len(points)), nearest]
