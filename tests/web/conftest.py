@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 import shutil
 import tempfile
 import threading
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
@@ -116,9 +119,20 @@ def client(run_folder: Path) -> Iterator[TestClient]:
 
 @pytest.fixture(scope="session")
 def steerable(steerable_folder: Path) -> Iterator[TestClient]:
-    """The application with a steerable model, and its worker of recordings."""
-    app = created(Settings(model=str(steerable_folder), limits=Limits(max_windows=5)))
-    app.state.playground.recorder.start()
+    """The application with a steerable model, and both workers."""
+    yield from small_client(steerable_folder)
+
+
+@pytest.fixture(scope="session")
+def labelling(labelling_run: Path) -> Iterator[TestClient]:
+    """The application with a steerable model whose labels change."""
+    yield from small_client(labelling_run)
+
+
+def small_client(folder: Path) -> Iterator[TestClient]:
+    app = created(Settings(model=str(folder), limits=Limits(max_windows=20)))
+    for worker in (app.state.playground.reader, app.state.playground.recorder):
+        worker.start()
     with TestClient(app, base_url="http://127.0.0.1:8000") as found:
         yield found
 
@@ -155,7 +169,42 @@ def live_server(settings: Settings) -> AbstractContextManager[str]:
     return live_app(created(settings), settings)
 
 
-def sent_files(study: Path) -> list[tuple[str, tuple[str, bytes]]]:
-    """The files of a folder as a form sends them."""
-    found = sorted(path for path in study.rglob("*") if path.is_file())
-    return [("files", (path.name, path.read_bytes())) for path in found]
+@pytest.fixture(scope="session")
+def url(run_folder: Path) -> Iterator[str]:
+    """A server with its default limits, but many windows in one request."""
+    limits = Limits(max_windows=4000)
+    with live_server(Settings(model=str(run_folder), limits=limits)) as address:
+        yield address
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    """The files of a folder by their paths."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+
+
+def sent_files(folder: Path) -> list[tuple[str, tuple[str, bytes]]]:
+    """The files of a folder with their paths, as a form sends them."""
+    return [("files", (name, content)) for name, content in files_of(folder).items()]
+
+
+def extracted(content: bytes, folder: Path) -> dict[str, bytes]:
+    """The files of a zip, extracted into a folder."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        archive.extractall(folder)
+    return files_of(folder)
+
+
+def events_of(text: str) -> list[tuple[str, Any]]:
+    """Server-sent events as (name, data)."""
+    found = re.findall(r"event: (\w+)\ndata: (.*)\n\n", text)
+    return [(name, json.loads(data)) for name, data in found]
+
+
+def error_of(answer: Any, status: int) -> str:
+    """The line of a refusal with that status."""
+    assert answer.status_code == status, answer.text
+    assert list(answer.json()) == ["error"]
+    line: str = answer.json()["error"]
+    assert "\n" not in line
+    return line
