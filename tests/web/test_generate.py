@@ -15,10 +15,10 @@ import pytest
 from fastapi.testclient import TestClient
 
 import gazediffusion as gd
+from gazediffusion import __version__
 from gazediffusion.data.events import detect_events
-from gazediffusion.data.export import write_into
-from gazediffusion.data.export.card import read_card
-from gazediffusion.version import __version__
+from gazediffusion.data.writers import write_into
+from gazediffusion.data.writers.card import read_card
 from gazediffusion.web import generate
 from gazediffusion.web.app import create_app
 from gazediffusion.web.generate import BATCH_CPU, GenerationRequest, windows_with_events_json

@@ -11,8 +11,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 import gazediffusion as gd
-from gazediffusion.data.export import write_into
-from gazediffusion.data.export.card import read_card
+from gazediffusion.data.writers import write_into
+from gazediffusion.data.writers.card import read_card
 from gazediffusion.web.queue import Job, Steps
 from gazediffusion.web.state import Playground
 from tests.conftest import MakeRecording, wandering_gaze

@@ -1,4 +1,4 @@
-"""The command `serve`: starts at once, ends with Ctrl-C, reports errors in one line."""
+"""The command `serve`: starts at once, ends with Ctrl-C, and every response is as described."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis.specs.openapi.checks import positive_data_acceptance
 from typer.testing import CliRunner
 
 from gazediffusion.cli import app
@@ -23,9 +27,71 @@ from gazediffusion.errors import GazeError
 from gazediffusion.network import pretrained
 from gazediffusion.network.checkpoint import load_run
 from gazediffusion.web.app import address
-from gazediffusion.web.settings import Settings
+from gazediffusion.web.settings import Limits, Settings
 from gazediffusion.web.state import Models
-from tests.web.conftest import PATIENCE_S
+from tests.web.conftest import PATIENCE_S, live_server
+
+# Half of the requests are invalid on purpose; the others must be small to be fast.
+LIMITS = Limits(max_windows=6)
+PATHS = [
+    ("/api/models", "GET"),
+    ("/api/generate/stream", "GET"),
+    ("/api/generate", "POST"),
+    ("/api/jobs/{job}/cancel", "POST"),
+    ("/api/real", "GET"),
+    ("/health", "GET"),
+]
+COMPARING = ("/api/evaluate", "/api/evaluate/stream", "/api/report")
+STEERING = ("/api/generate/upload", "/api/fill", "/api/label", "/api/augment", "/api/score")
+WITH_FILES = [(path, "POST") for path in ("/api/real", *COMPARING, *STEERING)]
+ELSEWHERE = [("/api/report/stream", "POST")]  # A report takes long; test_compare.py.
+
+
+@pytest.fixture(scope="module")
+def schema(run_folder: Path, study: Path) -> Any:
+    with live_server(Settings(model=str(run_folder), real=study, limits=LIMITS)) as url:
+        yield schemathesis.openapi.from_url(f"{url}/openapi.json")
+
+
+@pytest.mark.parametrize(("path", "method"), PATHS + WITH_FILES, ids=lambda one: str(one))
+def test_every_response_is_as_described(schema: Any, path: str, method: str) -> None:
+    few = {"/api/evaluate": 3, "/api/score": 3, **dict.fromkeys(COMPARING[1:], 1)}
+
+    @settings(
+        max_examples=few.get(path, 8),
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=schema[path][method].as_strategy())
+    def check(case: Any) -> None:
+        # No schema describes a recording: files of random bytes are refused, as they should be.
+        loose = [positive_data_acceptance] if (path, method) in WITH_FILES else []
+        case.call_and_validate(excluded_checks=loose, timeout=PATIENCE_S)
+
+    check()
+
+
+def test_every_path_is_tested_and_the_page_of_the_description_names_it(
+    schema: Any, run_folder: Path
+) -> None:
+    described = {
+        (path, method.upper())
+        for path in schema
+        for method in schema[path]
+        if method != "parameters"
+    }
+    assert described == set(PATHS + WITH_FILES + ELSEWHERE)
+    found = schema.raw_schema
+    docs = httpx2.get(schema.get_base_url().rstrip("/") + "/docs", timeout=PATIENCE_S).text
+    assert all(path in docs for path in found["paths"])
+    assert "<script" not in docs
+    body = found["components"]["schemas"]["GenerateRequest"]["properties"]
+    assert body["model"]["enum"] == [run_folder.name, None]
+    assert body["task"]["enum"] == ["free viewing", "reading", None]
+    assert found["components"]["schemas"]["ComparisonForm"]["properties"]["n"]["maximum"] == 6
 
 
 def refusal(*arguments: str) -> str:
@@ -45,15 +111,14 @@ def children(pid: int) -> list[Path]:
 
 
 @pytest.mark.parametrize(
-    ("ending", "n_workers"),
-    [(signal.SIGINT, 1), pytest.param(signal.SIGTERM, 2, marks=pytest.mark.slow)],
+    "ending", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
 )
 def test_the_server_answers_and_ends_with_its_processes(
-    run_folder: Path, ending: signal.Signals, n_workers: int
+    run_folder: Path, ending: signal.Signals
 ) -> None:
     command = [sys.executable, "-m", "gazediffusion", "serve", "--port", "0", "--no-open"]
     process = subprocess.Popen(
-        [*command, "--model", str(run_folder), "--workers", str(n_workers)],
+        [*command, "--model", str(run_folder)],
         stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )  # fmt: skip
     try:
@@ -67,7 +132,7 @@ def test_the_server_answers_and_ends_with_its_processes(
         with httpx2.stream("GET", long, timeout=PATIENCE_S) as stream:
             assert next(stream.iter_lines()) == "event: queued"
             started = children(process.pid)
-            assert len(started) == (1 if n_workers == 1 else 1 + n_workers)
+            assert len(started) == 1, "the worker that reads recordings"
             process.send_signal(ending)
             process.wait(timeout=PATIENCE_S)
         until = time.monotonic() + PATIENCE_S
@@ -79,15 +144,13 @@ def test_the_server_answers_and_ends_with_its_processes(
         process.communicate()
 
 
-def test_a_token_is_needed_elsewhere(run_folder: Path) -> None:
-    line = refusal("--host", "0.0.0.0", "--model", str(run_folder))
-    assert line == (
+def test_what_cannot_be_served_is_one_line(
+    run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert refusal("--host", "0.0.0.0", "--model", str(run_folder)) == (
         "0.0.0.0 can be reached from other machines, and there is no token; "
         "give --token, or listen on 127.0.0.1"
     )
-
-
-def test_a_port_in_use_is_reported(run_folder: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -95,20 +158,14 @@ def test_a_port_in_use_is_reported(run_folder: Path) -> None:
         line = refusal("--port", port, "--model", str(run_folder))
     assert line.startswith(f"cannot listen on 127.0.0.1 port {port}")
     assert "--port" in line
-
-
-def test_without_any_model_there_is_nothing_to_serve(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pretrained, "pretrained_folder", lambda: Path("no models"))
-    assert refusal() == (
-        "there is no model to serve; train one, and give its run folder as --model"
-    )
-
-
-def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
     assert "this is no run folder" in refusal("--model", str(tmp_path))
     (tmp_path / "config.json").write_text("{}")
     assert "the configuration is damaged" in refusal("--model", str(tmp_path))
     assert "no --model 'nothing'" in refusal("--model", "nothing")
+    monkeypatch.setattr(pretrained, "pretrained_folder", lambda: Path("no models"))
+    assert refusal() == (
+        "there is no model to serve; train one, and give its run folder as --model"
+    )
 
 
 def test_without_the_extra_the_command_says_how_to_install_it(
