@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gazediffusion.errors import GazeError, suggestion
-from gazediffusion.network.checkpoint import Run, RunConfig, write_config
-from gazediffusion.network.tensors import save_tensors
 from gazediffusion.screen import Screen
 from gazediffusion.settings import MOST_SECONDS
 from gazediffusion.storage import fetched, is_remote, read_json, sha256_of
@@ -23,7 +21,7 @@ from gazediffusion.storage import fetched, is_remote, read_json, sha256_of
 if TYPE_CHECKING:
     import torch
 
-    from gazediffusion.network.checkpoint import Run, WeightsName
+    from gazediffusion.network.checkpoint import Run, RunConfig, WeightsName
 
 WEIGHTS = "weights.safetensors"
 LOSSES = "losses.json"  # in the folder of a model: `generation.losses.LossModel`
@@ -196,6 +194,9 @@ def copy_run(
     run: Run, folder: Path, weights: str, config: RunConfig, beside: Sequence[str] = BESIDE
 ) -> None:
     """Write the network to the file `weights`, a configuration, and copies of files beside it."""
+    from gazediffusion.network.checkpoint import write_config
+    from gazediffusion.network.tensors import save_tensors
+
     folder.mkdir(parents=True, exist_ok=True)
     for name in beside:
         if (run.path / name).is_file():
