@@ -67,7 +67,7 @@ def test_task_and_statistics_are_dropped_out_independently(conditioning: Conditi
         torch.ones(n, len(FEW)),
         torch.zeros(n, 3, dtype=torch.bool),
         0.5,
-        lambda shape: torch.rand(shape, generator=noise),
+        lambda *shape: torch.rand(shape, generator=noise),
     )
     has_task = vector[:, 0] == 1
     is_known = vector[:, conditioning.columns("statistics_known")][:, 0] == 1

@@ -9,6 +9,7 @@ import pytest
 
 from gazediffusion import Screen, Windows
 from gazediffusion.conditioning.course import JITTER_S, Course, Page
+from gazediffusion.seeds import Stream, rng
 
 RATE_HZ, N, TOP, END = 50, 24, -0.8, 1.0
 PACES = np.linspace(0.03, 0.06, N)  # normalized y per second
@@ -39,7 +40,7 @@ def test_a_drawn_path_has_one_pace_and_begins_again_at_the_top() -> None:
     given_s = np.arange(1.0, 300.0, 6.5)
     paces, later_s = [], []
     for seed in range(200):
-        time_s, (x, y) = page.draw(given_s, TOP, seed)
+        time_s, (x, y) = page.draw(given_s, TOP, rng(seed, Stream.PAGE))
         steps = np.diff(y) / np.diff(time_s)
         down = steps[steps > 0]
         assert down == pytest.approx(down[0])
@@ -59,7 +60,8 @@ def test_a_drawn_path_has_one_pace_and_begins_again_at_the_top() -> None:
     assert np.quantile(paces, [0.25, 0.5, 0.75]) == pytest.approx([0.0275, 0.035, 0.0425], abs=3e-3)
     later = np.array([0, 0.5, 1]) * JITTER_S
     assert np.quantile(later_s, [0, 0.5, 1]) == pytest.approx(later, abs=0.1)
-    np.testing.assert_array_equal(page.draw(given_s, TOP, 3)[1], page.draw(given_s, TOP, 3)[1])
+    first, again = (page.draw(given_s, TOP, rng(3, Stream.PAGE))[1] for _ in range(2))
+    np.testing.assert_array_equal(first, again)
 
 
 def test_no_page_is_read_where_positions_do_not_follow_time_or_participants_are_few() -> None:

@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from gazediffusion.conditioning.prior import Component, Prior
 from gazediffusion.conditioning.statistics import STATISTICS, measure
 from gazediffusion.data.windows import Windows
-from gazediffusion.seeds import sobol_points
+from gazediffusion.seeds import Stream, sobol_points
 from tests.conditioning.test_statistics import RATE, walk
 from tests.runs import short_windows
 
@@ -25,7 +25,7 @@ def of_two_groups() -> Windows:
 
 
 def drawn(prior: Prior, n: int, seed: int = 5) -> torch.Tensor:
-    return prior.draw([0] * n, sobol_points(seed, 0, n, 1 + len(prior.names)))[0]
+    return prior.draw([0] * n, sobol_points(0, n, 1 + len(prior.names), seed, Stream.CONDITION))[0]
 
 
 def same(one: Prior, other: Prior) -> bool:
@@ -51,7 +51,7 @@ def test_drawn_statistics_are_distributed_as_those_of_the_training_windows() -> 
 
 def test_a_draw_does_not_depend_on_the_windows_beside_it() -> None:
     prior = Prior.fit([short_windows()], short_windows().tasks)
-    uniforms = sobol_points(1, 0, 4, 1 + len(STATISTICS))
+    uniforms = sobol_points(0, 4, 1 + len(STATISTICS), 1, Stream.CONDITION)
     together, components = prior.draw([1, 0, 0, 1], uniforms)
     assert components == [0, 0, 0, 0]
     for row, task in enumerate([1, 0, 0, 1]):
@@ -86,7 +86,9 @@ def test_recordings_in_whole_pixels_are_a_component_of_their_own() -> None:
     cell = windows.grid_of_window[0, :, 0]
     np.testing.assert_allclose([one.step for one in components], [cell * 0, cell * 10], rtol=1e-3)
     np.testing.assert_allclose([one.grid for one in components], [cell, cell], rtol=1e-3)
-    targets, numbers = prior.draw([0] * 400, sobol_points(3, 0, 400, 1 + len(STATISTICS)))
+    targets, numbers = prior.draw(
+        [0] * 400, sobol_points(0, 400, 1 + len(STATISTICS), 3, Stream.CONDITION)
+    )
     assert np.mean(numbers) == pytest.approx(0.5, abs=0.01)
     slow = targets[:, STATISTICS.index("slow_share_x")]
     is_coarse = torch.tensor(numbers) == 1

@@ -9,6 +9,7 @@ import pytest
 
 from gazediffusion.conditioning.course import TargetPrior, are_regular, response_gain
 from gazediffusion.data.windows import Windows
+from gazediffusion.seeds import Stream, rng
 from tests.runs import short_windows
 
 RATE_HZ = 250.0
@@ -40,7 +41,7 @@ def test_intervals_and_positions_are_those_of_the_training_participants() -> Non
 
 def test_drawn_targets_have_these_intervals_and_positions() -> None:
     prior = TargetPrior((0.4, 0.6), (-0.5, 0.5), (0.1, 0.1))
-    target = prior.draw(100_000, RATE_HZ, 3)
+    target = prior.draw(100_000, RATE_HZ, rng(3, Stream.TARGETS))
     at = np.flatnonzero(np.diff(target[0])) + 1
     intervals_s = np.diff(at) / RATE_HZ
     assert 0.396 <= intervals_s.min() < 0.41
@@ -49,32 +50,38 @@ def test_drawn_targets_have_these_intervals_and_positions() -> None:
         [-0.25, 0, 0.25], abs=0.06
     )
     np.testing.assert_allclose(target[1], 0.1)
-    np.testing.assert_array_equal(prior.draw(100, RATE_HZ, 3), target[:, :100])
-    assert not np.array_equal(prior.draw(100, RATE_HZ, 4), target[:, :100])
+    np.testing.assert_array_equal(prior.draw(100, RATE_HZ, rng(3, Stream.TARGETS)), target[:, :100])
+    assert not np.array_equal(prior.draw(100, RATE_HZ, rng(4, Stream.TARGETS)), target[:, :100])
 
 
 def test_jumps_of_a_regular_target_do_not_drift() -> None:
-    rng = np.random.default_rng(0)
-    independent = [rng.uniform(0.9, 1.1, 40) for _ in range(5)]
-    regular = [np.diff(np.arange(40) + rng.uniform(-0.05, 0.05, 40)) for _ in range(5)]
+    noise = np.random.default_rng(0)
+    independent = [noise.uniform(0.9, 1.1, 40) for _ in range(5)]
+    regular = [np.diff(np.arange(40) + noise.uniform(-0.05, 0.05, 40)) for _ in range(5)]
     assert are_regular(regular)
     assert not are_regular(independent)
     assert not are_regular([one[:5] for one in regular])  # too few in a row
     prior = TargetPrior((0.9, 1.1), (-0.5, 0.5), (0.1, 0.1), is_regular=True)
-    drawn = prior.draw(100_000, RATE_HZ, 0)
+    drawn = prior.draw(100_000, RATE_HZ, rng(0, Stream.TARGETS))
     jumps_s = (np.flatnonzero(np.diff(drawn[0])) + 1) / RATE_HZ
     off = jumps_s - np.arange(1, len(jumps_s) + 1)
     assert np.abs(off).max() < 0.08
     # Intervals have the scatter they were fitted with.
     assert np.diff(jumps_s).std() == pytest.approx(0.2 / np.sqrt(12), rel=0.1)
-    np.testing.assert_array_equal(prior.draw(100, RATE_HZ, 0), drawn[:, :100])
+    np.testing.assert_array_equal(prior.draw(100, RATE_HZ, rng(0, Stream.TARGETS)), drawn[:, :100])
     assert TargetPrior.from_json(prior.to_json()) == prior
 
 
 def test_a_target_jumps_as_far_as_recorded_ones_at_least() -> None:
     prior = TargetPrior((0.1, 0.1), (-0.5, 0.5), (-0.5, 0.5))
     near, far = (
-        np.hypot(*np.diff(replace(prior, least_jump=least).draw(50_000, RATE_HZ, 0)[:, ::25]))
+        np.hypot(
+            *np.diff(
+                replace(prior, least_jump=least).draw(50_000, RATE_HZ, rng(0, Stream.TARGETS))[
+                    :, ::25
+                ]
+            )
+        )
         for least in (0.0, 0.3)
     )
     assert near.min() < 0.05

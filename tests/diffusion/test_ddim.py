@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 import torch
 from diffusers import DDIMScheduler
@@ -10,11 +12,16 @@ from torch import Tensor
 from gazediffusion.diffusion.ddpm import Schedule, WindowNoise, ddim_times, sample
 from gazediffusion.errors import GazeError
 from gazediffusion.network.unet import UNet
+from gazediffusion.seeds import Stream, rng
 from tests.diffusion.test_likelihood import gaussian_denoiser
 from tests.network.test_unet import SMALL
 
 SCHEDULE = Schedule()
 CPU = torch.device("cpu")
+
+
+def noise_of(seed: int, windows: Iterable[int], length: int) -> WindowNoise:
+    return WindowNoise([rng(seed, Stream.NOISE, k) for k in windows], (2, length), CPU)
 
 
 def last(steps: object) -> Tensor:
@@ -42,9 +49,9 @@ def test_ddim_equals_diffusers(eta: float) -> None:
     )
     theirs.set_timesteps(20)
     network = UNet(SMALL).eval().requires_grad_(False)
-    ours = last(sample(network, SCHEDULE, WindowNoise(3, [0, 1], (2, 64), CPU), "eps", "ddim",
+    ours = last(sample(network, SCHEDULE, noise_of(3, [0, 1], 64), "eps", "ddim",
                        20, eta))  # fmt: skip
-    noise = WindowNoise(3, [0, 1], (2, 64), CPU)
+    noise = noise_of(3, [0, 1], 64)
     x = noise.draw()
     for t in theirs.timesteps:
         eps = network(x, torch.full((2,), int(t) + 1))
@@ -58,9 +65,9 @@ def test_ddim_equals_diffusers(eta: float) -> None:
 def test_ddim_with_eta_one_over_all_steps_is_ancestral() -> None:
     schedule = Schedule(50, 1e-3, 0.2)
     denoiser = gaussian_denoiser(schedule, 0.7)
-    ancestral = last(sample(denoiser, schedule, WindowNoise(0, range(4), (2, 32), CPU), "eps",
+    ancestral = last(sample(denoiser, schedule, noise_of(0, range(4), 32), "eps",
                             "ancestral"))  # fmt: skip
-    ddim = last(sample(denoiser, schedule, WindowNoise(0, range(4), (2, 32), CPU), "eps", "ddim",
+    ddim = last(sample(denoiser, schedule, noise_of(0, range(4), 32), "eps", "ddim",
                        50, 1.0))  # fmt: skip
     torch.testing.assert_close(ancestral, ddim, atol=1e-4, rtol=1e-4)
 
@@ -75,7 +82,7 @@ def test_samples_of_the_best_denoiser_have_the_data_mean_and_spread(
 ) -> None:
     std = 0.5
     denoiser = gaussian_denoiser(SCHEDULE, std, objective)
-    noise = WindowNoise(0, range(40), (2, 500), CPU)
+    noise = noise_of(0, range(160), 500)
     x = last(sample(denoiser, SCHEDULE, noise, objective, sampler, n_steps, eta))  # type: ignore[arg-type]
     assert float(x.mean()) == pytest.approx(0, abs=0.01)
     assert float(x.std()) == pytest.approx(std, rel=tolerance)
@@ -87,7 +94,7 @@ def test_a_window_is_the_same_whatever_it_is_batched_with() -> None:
     network = UNet(SMALL).eval().requires_grad_(False)
 
     def windows(indices: list[int]) -> Tensor:
-        return last(sample(network, SCHEDULE, WindowNoise(7, indices, (2, 64), CPU), "eps", "ddim",
+        return last(sample(network, SCHEDULE, noise_of(7, indices, 64), "eps", "ddim",
                            10, 0.5))  # fmt: skip
 
     together = windows([0, 1, 2, 3])
@@ -102,7 +109,7 @@ def test_a_window_is_the_same_for_any_number_of_threads() -> None:
     try:
         for n_threads in (1, 2):
             torch.set_num_threads(n_threads)
-            noise = WindowNoise(7, [0, 1], (2, 64), CPU)
+            noise = noise_of(7, [0, 1], 64)
             results.append(last(sample(network, SCHEDULE, noise, "eps", "ddim", 10)))
     finally:
         torch.set_num_threads(before)
@@ -111,7 +118,7 @@ def test_a_window_is_the_same_for_any_number_of_threads() -> None:
 
 def test_windows_and_seeds_differ() -> None:
     def start(seed: int, index: int) -> Tensor:
-        return WindowNoise(seed, [index], (2, 64), CPU).draw()
+        return noise_of(seed, [index], 64).draw()
 
     starts = torch.cat([start(seed, index) for seed in (0, 1) for index in (0, 1)])
     assert torch.pdist(starts.flatten(1)).min() > 5
@@ -124,6 +131,6 @@ def test_impossible_step_counts_are_refused(n_steps: int) -> None:
 
 
 def test_an_impossible_eta_is_refused() -> None:
-    noise = WindowNoise(0, [0], (2, 8), CPU)
+    noise = noise_of(0, [0], 8)
     with pytest.raises(GazeError, match="`eta`"):
         list(sample(gaussian_denoiser(SCHEDULE, 1.0), SCHEDULE, noise, eta=1.5))

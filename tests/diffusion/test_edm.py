@@ -10,6 +10,7 @@ from torch import Tensor
 
 from gazediffusion.diffusion.edm import Edm
 from gazediffusion.errors import GazeError
+from gazediffusion.seeds import DeviceDraws, Stream
 
 EDM = Edm()
 
@@ -86,7 +87,7 @@ def test_amplitude_weighting_leaves_the_optimal_denoiser_unchanged() -> None:
 
 
 def test_levels_are_drawn_and_spread_alike() -> None:
-    drawn = EDM.draw(50_000, torch.Generator().manual_seed(0)).log()
+    drawn = EDM.draw(50_000, DeviceDraws(torch.device("cpu"), 0, Stream.TRAINING_STEP)).log()
     spread = EDM.stratified(10_000).log()
     for levels in (drawn, spread):
         assert float(levels.mean()) == pytest.approx(-1.2, abs=0.03)

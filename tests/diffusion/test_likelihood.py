@@ -18,6 +18,7 @@ from gazediffusion.diffusion.likelihood import (
     variational_bound,
 )
 from gazediffusion.errors import GazeError
+from gazediffusion.seeds import Stream, rng
 
 SCHEDULE = Schedule()
 SHORT = Schedule(100, 1e-4, 0.2)
@@ -101,10 +102,10 @@ def test_every_step_is_drawn_with_its_probability(n: int) -> None:
     probability = probabilities(expected_sizes(SCHEDULE), n)
     assert float(probability.sum()) == pytest.approx(n)
     assert 0 < float(probability.min()) <= float(probability.max()) <= 1
-    generator = torch.Generator().manual_seed(0)
+    draws = rng(0, Stream.LIKELIHOOD)
     drawn = torch.zeros(999)
     for _ in range(2000):
-        steps = draw_steps(probability, generator)
+        steps = draw_steps(probability, float(draws.random()))
         assert len(steps) == n == len(set(steps.tolist()))
         drawn[steps] += 1
     drawn /= 2000

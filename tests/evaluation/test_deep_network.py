@@ -17,6 +17,7 @@ from gazediffusion.evaluation.deep_network import (
     n_crops_of,
     scores,
 )
+from gazediffusion.seeds import DeviceDraws, Stream
 
 TINY = Fitting(widths=(8, 16), n_steps=60, batch_size=32, n_check=10, average=0.9)
 
@@ -68,7 +69,7 @@ def test_training_ends_early_where_there_is_nothing_to_learn() -> None:
 
 def test_snippets_are_cut_from_windows() -> None:
     windows = torch.arange(5 * 64).float().reshape(5, 1, 64).expand(5, 4, 64)
-    found = drawn_snippets(windows, 200, 16, torch.Generator().manual_seed(0))
+    found = drawn_snippets(windows, 200, 16, DeviceDraws(torch.device("cpu"), 0, Stream.EVALUATION))
     assert found.shape == (200, 4, 16)
     assert (found.diff(dim=-1) == 1).all()
     assert (found[:, 0, 0] // 64 == found[:, 0, -1] // 64).all()

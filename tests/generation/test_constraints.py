@@ -10,7 +10,6 @@ from gazediffusion.generation.long_gaze import (
     OVERLAP_S,
     Constraints,
     continued,
-    joined,
     joint_samples,
     waypoint_samples,
     window_starts,
@@ -84,26 +83,3 @@ def test_constraints_repeat_and_are_padded() -> None:
 def test_constraints_that_do_not_fit_are_refused(settings: dict[str, np.ndarray]) -> None:
     with pytest.raises(GazeError, match="constraints must"):
         Constraints(**settings)
-
-
-def test_joined_gaze_keeps_known_samples_and_has_no_jump() -> None:
-    time = np.arange(200)
-    true = np.stack([np.sin(time / 30), np.cos(time / 30)])[None].astype(np.float32)
-    known = true.copy()
-    known[:, :, 80:110] = np.nan
-    known[:, :, 180:] = np.nan
-    offset = np.where(time < 95, 0.05, -0.02).astype(np.float32)
-    found = joined(true + offset, known, 250.0)
-    is_known = np.isfinite(known)
-    np.testing.assert_array_equal(found[is_known], known[is_known])
-    # The offset goes linearly over the gap: only its own jump at 95 is left.
-    steps = np.abs(np.diff(found - true, axis=2))[0, 0]
-    assert np.delete(steps, 94).max() < 0.01
-    # Beyond the last known sample it decays, and the generated gaze is kept.
-    np.testing.assert_allclose(found[:, :, 180], true[:, :, 180], atol=2e-3)
-    assert np.abs(found - true - offset)[:, :, -1].max() < 0.02
-
-
-def test_gaze_of_which_nothing_is_known_stays() -> None:
-    gaze = np.ones((1, 2, 5), np.float32)
-    np.testing.assert_array_equal(joined(gaze, np.full_like(gaze, np.nan), 250.0), gaze)

@@ -13,7 +13,7 @@ N, LENGTH, RATE = 4000, 500, 250.0
 def uniform(seed: int = 0) -> Any:
     generator = torch.Generator().manual_seed(seed)
 
-    def draw(shape: Any) -> Tensor:
+    def draw(*shape: int) -> Tensor:
         return torch.rand(shape, generator=generator)
 
     return draw

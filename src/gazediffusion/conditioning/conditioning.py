@@ -36,7 +36,7 @@ from gazediffusion.data.windows import CLIP, Windows
 from gazediffusion.device import sent
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.screen import Screen
-from gazediffusion.seeds import categorical_draw, seed_for, sobol_points
+from gazediffusion.seeds import Stream, categorical_draw, sobol_points
 
 # The tensors that a network takes after its input and noise level.
 Condition = tuple[Tensor, ...]
@@ -139,8 +139,6 @@ AUGMENTATIONS = ("flip_x", "flip_y", "reversal")
 # Probability of dropping out the statistics of windows that are steered by sequences.
 _STEERED_DROPOUT = 0.5
 _ELAPSED_DROPOUT = 0.5  # windows of 8 s are generated without it
-# Names the stream of random numbers that statistics are drawn from.
-_DRAWS = 3
 _PLAIN_WIDTH = 25  # Sobol dimensions of windows without statistics
 
 
@@ -283,29 +281,29 @@ class Conditioning:
         statistics: Tensor | None,
         augmentation: Tensor,
         dropout: float,
-        uniform: Callable[[tuple[int, int]], Tensor],
+        uniform: Callable[..., Tensor],
         is_steered: Tensor | None = None,
         elapsed_s: Tensor | None = None,
     ) -> Condition:
         """The condition of augmented windows, with its parts dropped out independently.
 
         tasks (batch,); raw statistics (batch, statistic) before augmentation; augmentation (batch,
-        label) bool; uniform(shape) draws the random numbers. is_steered (batch, 1) bool: windows
+        label) bool; uniform(*shape) draws the random numbers. is_steered (batch, 1) bool: windows
         that are given sequences, which decide some statistics, are more often given no others.
         elapsed_s (batch,).
         """
         if not self.tasks:
             return ()
         shape = (len(tasks), 1)
-        task = self.one_hot(tasks) * (uniform(shape) >= dropout)
+        task = self.one_hot(tasks) * (uniform(*shape) >= dropout)
         if self.course.knots_s and elapsed_s is not None:
-            is_dropped = uniform(shape)[:, 0] < _ELAPSED_DROPOUT
+            is_dropped = uniform(*shape)[:, 0] < _ELAPSED_DROPOUT
             elapsed_s = elapsed_s.masked_fill(is_dropped, torch.nan)
         if self.prior is None or statistics is None:
             return self.encode(task, augmentation, elapsed_s=elapsed_s)
-        is_dropped = uniform(shape) < dropout
+        is_dropped = uniform(*shape) < dropout
         if is_steered is not None:
-            is_dropped |= is_steered & (uniform(shape) < _STEERED_DROPOUT)
+            is_dropped |= is_steered & (uniform(*shape) < _STEERED_DROPOUT)
         is_known = ~is_dropped
         turned = flipped(statistics, self.prior.names, augmentation[:, :2])
         return self.encode(task, augmentation, self.prior.standardized(turned), is_known, elapsed_s)
@@ -361,7 +359,7 @@ class Conditioning:
         if not self.tasks:
             return np.empty((stop - first, 0))
         width = _PLAIN_WIDTH if self.prior is None else len(self.prior.names)
-        return sobol_points(seed_for(seed, _DRAWS), first, stop, 2 + width)
+        return sobol_points(first, stop, 2 + width, seed, Stream.CONDITION)
 
     def draw_by(
         self,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gazediffusion.data.windows import Windows
-from gazediffusion.seeds import quantile_draw, seed_for
+from gazediffusion.seeds import Stream, quantile_draw, rng
 
 TIMES_S = (0.0, 1.0)  # of a window that begins with the recording
 BEGINNING_S = 1.0  # a window that begins within this time shows the beginning
@@ -58,9 +58,8 @@ class Beginning:
         x, y = np.quantile(values, _LEVELS, axis=0).round(6).transpose(1, 2, 0).tolist()
         return cls(tuple(map(tuple, x)), tuple(map(tuple, y)))
 
-    def draw(self, seed: int) -> list[tuple[float, float]]:
+    def draw(self, rng: np.random.Generator) -> list[tuple[float, float]]:
         """A position at each of TIMES_S."""
-        rng = np.random.default_rng(seed)
         return [
             (float(quantile_draw(x, rng.random(1))[0]), float(quantile_draw(y, rng.random(1))[0]))
             for x, y in zip(self.x, self.y, strict=True)
@@ -124,13 +123,12 @@ class Page:
             round(float(np.quantile(y, _LEVELS[-1])), 6),
         )
 
-    def draw(self, time_s: Floats, top: float, seed: int) -> tuple[Floats, Floats]:
+    def draw(self, time_s: Floats, top: float, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Times (time,) and positions (2, time) on the path of a recording.
 
         It reads from y = top after a second. Times are up to JITTER_S later than those given, or
         shortly before and after a return to the top.
         """
-        rng = np.random.default_rng(seed)
         pace = float(quantile_draw(self.pace, rng.random(1))[0])
         height = max(self.end - top, _RETURN)
         time_s = time_s + JITTER_S * rng.random(len(time_s))
@@ -237,9 +235,8 @@ class TargetPrior:
         least_jump = round(float(np.quantile(np.concatenate(distances), _LEAST_LEVEL)), 6)
         return cls(interval_s, x, y, gain, gain, are_regular(intervals), least_jump)
 
-    def draw(self, n_samples: int, rate_hz: float, seed: int) -> NDArray[np.float32]:
+    def draw(self, n_samples: int, rate_hz: float, rng: np.random.Generator) -> NDArray[np.float32]:
         """A target (2, time), normalized, that jumps from the first sample on."""
-        rng = np.random.default_rng(seed)
         n_jumps = 1 + int(n_samples / rate_hz / self.interval_s[0])
         # By jumps, so that a longer target begins as a shorter one.
         uniforms = rng.random((n_jumps, 1 + 2 * _CANDIDATES))
@@ -356,10 +353,6 @@ def encode_elapsed(seconds: Tensor, knots_s: Sequence[float] = KNOTS_S) -> Tenso
     return torch.minimum(rising, falling).clamp(0.0, 1.0).nan_to_num(0.0)
 
 
-# Name the streams of random numbers.
-_TARGETS, _BEGINNINGS, _PAGES = 7, 8, 9
-
-
 @dataclass(frozen=True)
 class Course:
     """What a model knows of the course of recordings; all empty for one that knows nothing.
@@ -428,14 +421,17 @@ class Course:
         n_fixated = max(1, round(POSITION_S * rate_hz))
         for k, task in enumerate(tasks):
             if task in self.targets:
-                own = seed_for(seed, _TARGETS, first + k)
-                found["targets"][k] = self.targets[task].draw(n_samples, rate_hz, own)
+                draws = rng(seed, Stream.TARGETS, first + k)
+                found["targets"][k] = self.targets[task].draw(n_samples, rate_hz, draws)
             elif task in self.beginnings:
-                places = self.beginnings[task].draw(seed_for(seed, _BEGINNINGS, first + k))
+                places = self.beginnings[task].draw(rng(seed, Stream.BEGINNING, first + k))
                 begins = [round(seconds * rate_hz) for seconds in TIMES_S[: len(places)]]
                 if task in self.pages:
-                    own, given_s = seed_for(seed, _PAGES, first + k), np.array(waypoints) / rate_hz
-                    time_s, path = self.pages[task].draw(given_s, places[-1][1], own)
+                    draws, given_s = (
+                        rng(seed, Stream.PAGE, first + k),
+                        np.array(waypoints) / rate_hz,
+                    )
+                    time_s, path = self.pages[task].draw(given_s, places[-1][1], draws)
                     begins += np.rint(time_s * rate_hz).astype(int).tolist()
                     places += [(float(x), float(y)) for x, y in path.T]
                 for begin, place in zip(begins, places, strict=True):

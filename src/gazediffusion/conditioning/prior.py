@@ -19,7 +19,7 @@ from torch import Tensor
 from gazediffusion.conditioning.statistics import STATISTICS, measure
 from gazediffusion.data.resolution import recorded_steps
 from gazediffusion.data.windows import Windows, not_overlapping
-from gazediffusion.seeds import categorical_draw, sobol_points
+from gazediffusion.seeds import Stream, categorical_draw, sobol_points
 
 Floats = NDArray[np.float64]
 _LEAST = 1e-3  # of the total variance, in each direction
@@ -137,7 +137,9 @@ class Component:
         )
         weights, means = mixture.weights_, mean + std * mixture.means_
         factors = std[:, None] * np.linalg.cholesky(mixture.covariances_)
-        points = sobol_points(0, 0, _N_QUANTILE_DRAWS, 1 + means.shape[1])
+        points = sobol_points(
+            0, _N_QUANTILE_DRAWS, 1 + means.shape[1], 0, Stream.CONDITION, "quantiles"
+        )
         drawn = _mixture_draw(weights, means, factors, points[:, 0], points[:, 1:])
         real = five_digits(np.quantile(values, ndtr(_NODES), axis=0))
         who = np.full(len(values), -1) if participant is None else participant

@@ -25,7 +25,7 @@ from gazediffusion.data.resolution import recorded_steps
 from gazediffusion.data.windows import Windows, conversions_of
 from gazediffusion.errors import GazeError
 from gazediffusion.screen import Screen
-from gazediffusion.seeds import seed_for
+from gazediffusion.seeds import Stream, rng
 
 if TYPE_CHECKING:
     from gazediffusion.conditioning.conditioning import Conditioning
@@ -117,7 +117,6 @@ def _drift(gaze: Values, n_smooth: int, begin: Numbers, end: Numbers) -> Values:
 
 
 Floats = NDArray[np.float64]
-_FURTHER = 5  # names the stream of random numbers of windows after the first of long gaze
 _EDGE = 1e-6  # uniforms are kept this far from 0 and 1
 
 
@@ -164,9 +163,9 @@ class Style:
         p is the same for every number.
         """
         chosen, known = self._known(prior)
-        words = ((seed, _FURTHER, window), (seed, _FURTHER, window, number))
         of_window, of_number = (
-            np.random.default_rng(seed_for(*one)).normal(size=len(self.mean)) for one in words
+            rng(seed, Stream.STYLE, *place).normal(size=len(self.mean))
+            for place in ((window,), (window, number))
         )
         common = known.mean + of_window @ root_of(known.covariance).T
         return prior.from_normal(chosen, (common + of_number @ root_of(chosen.within).T)[None])[0]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.windows import CLIP, Windows
+from gazediffusion.seeds import Stream, rng
 
 GRIDS_PX = (1.0, 0.1, 0.01)  # that are looked for, the coarsest first
 # A recording is coarse if its values are at least so many grid cells apart.
@@ -33,7 +34,7 @@ def spread_over_grid(
     gaze: NDArray[np.float32], grid: NDArray[np.float32], seed: int
 ) -> NDArray[np.float32]:
     """Gaze (..., 2, time) moved uniformly within its grid cells; `grid` broadcasts against it."""
-    spread = np.random.default_rng(seed).random(gaze.shape, dtype=np.float32) - np.float32(0.5)
+    spread = rng(seed, Stream.RESOLUTION).random(gaze.shape, np.float32) - np.float32(0.5)
     return np.asarray(np.clip(gaze + spread * grid, -CLIP, CLIP), dtype=np.float32)
 
 

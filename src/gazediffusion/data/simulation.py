@@ -28,6 +28,7 @@ from gazediffusion.data.recordings import EVENT_CLASSES, Eye, Recording
 from gazediffusion.data.writers import Labelled, require_format, write_into
 from gazediffusion.errors import GazeError
 from gazediffusion.screen import Screen
+from gazediffusion.seeds import Stream, rng
 from gazediffusion.settings import SimulationConfig
 from gazediffusion.storage import written_whole
 
@@ -473,11 +474,10 @@ def simulate(config: SimulationConfig) -> Iterator[Simulated]:
     if _reach_deg(config.screen).min() < 2.0 * MIN_SACCADE_DEG:
         raise GazeError("the simulator needs a screen of 5 degrees or more, seen from its distance")
     for number in range(config.n_participants):
-        sequence = np.random.SeedSequence(config.seed, spawn_key=(number,))
-        rng = np.random.default_rng(sequence)
-        participant = draw_participant(rng)
+        draws = rng(config.seed, Stream.SIMULATION, number)
+        participant = draw_participant(draws)
         for trial in range(config.n_trials):
-            yield _simulate_trial(config, participant, f"{number + 1:02d}", trial, rng)
+            yield _simulate_trial(config, participant, f"{number + 1:02d}", trial, draws)
 
 
 def write_simulation(

@@ -11,9 +11,8 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-import numpy as np
-
 from gazediffusion.errors import GazeError
+from gazediffusion.seeds import split_generator
 
 _SYNTHETIC = re.compile(r"(.+?)-?synthetic-?\d+")
 
@@ -46,7 +45,7 @@ def split_participants(
         tasks = tuple(sorted({task for name in group for task in tasks_of[name]}))
         strata.setdefault(tasks, []).append(group)
 
-    rng = np.random.default_rng(seed)
+    rng = split_generator(seed)
     validation: set[str] = set()
     quotas = _quotas([len(strata[tasks]) for tasks in sorted(strata)], fraction)
     for tasks, quota in zip(sorted(strata), quotas, strict=True):

@@ -23,15 +23,15 @@ from gazediffusion.data.cleaning import BLINK_MS, clean
 from gazediffusion.data.recordings import Recording, true_segments
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError, suggestion
-from gazediffusion.network.pretrained import LOSSES
 from gazediffusion.screen import Screen
-from gazediffusion.seeds import seed_for
+from gazediffusion.seeds import Stream, rng
 from gazediffusion.settings import CleaningConfig
 from gazediffusion.storage import table_of, written_whole
 
 Floats = NDArray[np.float64]
 
 # Times of a flank, before the first lost sample and from the first that is seen again.
+LOSSES = "losses.json"  # in the folder of a model: `LossModel`
 STEP_MS = 4.0
 BEFORE_MS = np.arange(-100.0, 0.0, STEP_MS)
 AFTER_MS = np.arange(0.0, 152.0, STEP_MS)
@@ -163,7 +163,6 @@ LEVELS = np.concatenate([[0.005], np.arange(1, 40) / 40, [0.995]])
 _SHAPES = np.geomspace(0.05, 20.0, 40)
 _FEWEST = 20  # losses of a class in a task; with fewer, tables of all tasks stand for them
 _WARM_UP_MS = 30_000.0  # before a window, which may begin anywhere in a recording
-_PURPOSE = 4  # names the stream of random numbers that losses are drawn from
 _NORMAL = NormalDist()
 
 
@@ -282,9 +281,11 @@ class LossModel:
         """
         gaze = windows.gaze.copy()
         for k, start in enumerate(windows.starts.tolist()):
-            rng = np.random.default_rng(seed_for(seed, first + k, _PURPOSE))
+            draws = rng(seed, Stream.TRACK_LOSS, first + k)
             window = gaze[:, start : start + windows.length]
-            drawn = self.draw(windows.tasks[windows.task[k]], windows.length, windows.rate_hz, rng)
+            drawn = self.draw(
+                windows.tasks[windows.task[k]], windows.length, windows.rate_hz, draws
+            )
             _add(window, list(drawn), windows.rate_hz, windows.screens[windows.screen_index[k]])
         return replace(windows, gaze=gaze)
 

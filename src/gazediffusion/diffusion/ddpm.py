@@ -19,12 +19,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from gazediffusion.device import sent
 from gazediffusion.errors import GazeError
-from gazediffusion.seeds import seed_for
+from gazediffusion.seeds import DeviceDraws
 
 Denoiser = Callable[[Tensor, Tensor], Tensor]
 Objective = Literal["eps", "x0"]
@@ -144,10 +145,9 @@ class Ddpm:
     weighting: Weighting = "standard"
     gamma: float = 5.0
 
-    def draw(self, n: int, generator: torch.Generator) -> Tensor:
+    def draw(self, n: int, draws: DeviceDraws) -> Tensor:
         """Training steps t (n,), uniform on 1..T."""
-        device = generator.device
-        return torch.randint(1, self.schedule.n_steps + 1, (n,), generator=generator, device=device)
+        return draws.integers(1, self.schedule.n_steps + 1, n)
 
     def stratified(self, n: int) -> Tensor:
         """n stratified steps t, even over 1..T."""
@@ -181,12 +181,12 @@ class WindowNoise:
     """
 
     def __init__(
-        self, seed: int, indices: Sequence[int], shape: tuple[int, int], device: torch.device
+        self,
+        generators: Sequence[np.random.Generator],
+        shape: tuple[int, int],
+        device: torch.device,
     ) -> None:
-        self.shape, self.device = shape, device
-        self.generators = [
-            torch.Generator().manual_seed(seed_for(seed, index)) for index in indices
-        ]
+        self.generators, self.shape, self.device = generators, shape, device
         self.first = self._fresh()
         self._is_new = True
 
@@ -207,10 +207,10 @@ class WindowNoise:
         return sent(self._fresh(), self.device)
 
     def _fresh(self) -> Tensor:
-        noise = torch.empty(len(self.generators), *self.shape)
+        noise = np.empty((len(self.generators), *self.shape), np.float32)
         for row, generator in zip(noise, self.generators, strict=True):
-            torch.randn(self.shape, generator=generator, out=row)
-        return noise
+            generator.standard_normal(dtype=np.float32, out=row)
+        return torch.from_numpy(noise)
 
 
 def ddim_times(n_steps: int, total: int) -> list[int]:

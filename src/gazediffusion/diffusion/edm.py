@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from gazediffusion.errors import GazeError
+from gazediffusion.seeds import DeviceDraws
 
 # (x, level, *condition) to a tensor of x's shape; a condition is a tuple of tensors, or empty.
 Network = Callable[..., Tensor]
@@ -51,9 +52,9 @@ class Edm:
         if not 0 < self.sigma_min < self.sigma_max or not self.sigma_data > 0:
             raise GazeError("noise levels need 0 < sigma_min < sigma_max and sigma_data > 0")
 
-    def draw(self, n: int, generator: torch.Generator) -> Tensor:
+    def draw(self, n: int, draws: DeviceDraws) -> Tensor:
         """Training levels sigma (n,), ln sigma normal."""
-        return self._level(torch.randn(n, generator=generator, device=generator.device))
+        return self._level(draws.normal(n))
 
     def stratified(self, n: int) -> Tensor:
         """n stratified levels, at even quantiles of the training distribution, for validation."""

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -23,7 +24,7 @@ from gazediffusion.diffusion import solvers
 from gazediffusion.diffusion.ddpm import Denoiser, Objective, Schedule
 from gazediffusion.diffusion.solvers import CleanEstimate
 from gazediffusion.errors import GazeError
-from gazediffusion.seeds import seed_for
+from gazediffusion.seeds import Stream, rng
 
 BATCH = 32  # evaluations of the network at a time
 
@@ -128,17 +129,18 @@ def variational_bound(
     """
     if n_times is not None and n_times < 1:
         raise GazeError(f"`n_times` must be 1 or more, not {n_times}")
-    generator = torch.Generator().manual_seed(seed)
+    draws = rng(seed, Stream.LIKELIHOOD, "bound")
     weight = _weights(schedule)
     n_steps = min(n_times or schedule.n_steps, schedule.n_steps - 1)
     probability = probabilities(expected_sizes(schedule), n_steps)
     diffusion, reconstruction = (torch.zeros(len(x0), dtype=torch.float64) for _ in range(2))
     for window, clean in enumerate(x0):
-        drawn = draw_steps(probability, generator)
+        drawn = draw_steps(probability, float(draws.random()))
         times = torch.cat([torch.ones(1, dtype=torch.long), drawn + 2])
         errors = []
         for t in torch.split(times, BATCH):
-            eps = torch.randn(len(t), *clean.shape, generator=generator).to(x0)
+            noise = draws.standard_normal((len(t), *clean.shape), np.float32)
+            eps = torch.from_numpy(noise).to(x0)
             steps, many = t.to(x0.device), clean.expand_as(eps)
             xt = schedule.noisy(many, steps, eps)
             predicted, _ = schedule.both(denoiser(xt, steps), xt, steps, objective)
@@ -182,13 +184,12 @@ def probabilities(sizes: Tensor, n: int) -> Tensor:
         certain |= probability >= 1
 
 
-def draw_steps(probability: Tensor, generator: torch.Generator) -> Tensor:
+def draw_steps(probability: Tensor, start: float) -> Tensor:
     """Indices of steps drawn systematically, each with its own probability (step,).
 
-    Systematic sampling: a random start in [0, 1) and every integer after it are compared with the
+    Systematic sampling: a uniform start in [0, 1) and every integer after it are compared with the
     cumulative probabilities. Steps of probability 1 are always drawn, the others evenly.
     """
-    start = torch.rand((), dtype=torch.float64, generator=generator)
     met = torch.ceil(probability.double().cumsum(0) - start).clamp(min=0)
     return torch.diff(met, prepend=torch.zeros(1)).nonzero().squeeze(1)
 
@@ -222,7 +223,6 @@ def _snr(schedule: Schedule) -> Tensor:
 
 # Ends of the fourth-order Gregory rule; all weights between them are 1 (Fornberg 2021, table 2).
 _ENDS = (3 / 8, 7 / 6, 23 / 24)
-_NOISE, _SIGNS = 11, 12  # name the streams of random numbers
 
 
 @dataclass(frozen=True)
@@ -303,13 +303,12 @@ class Flow:
         return integral - 0.5 * (squared + normalizer)
 
     def _noise(self, draw: int, like: Tensor) -> Tensor:
-        generator = torch.Generator().manual_seed(seed_for(self.seed, _NOISE, draw))
-        return torch.randn(like.shape[1:], generator=generator).to(like)
+        draws = rng(self.seed, Stream.LIKELIHOOD, "noise", draw)
+        return torch.from_numpy(draws.standard_normal(like.shape[1:], np.float32)).to(like)
 
     def _signs(self, draw: int, node: int, like: Tensor) -> Tensor:
-        generator = torch.Generator().manual_seed(seed_for(self.seed, _SIGNS, draw, node))
-        bits = torch.randint(0, 2, like.shape[1:], generator=generator)
-        return (2 * bits - 1).to(like)
+        bits = rng(self.seed, Stream.LIKELIHOOD, "signs", draw, node).integers(0, 2, like.shape[1:])
+        return torch.from_numpy(2 * bits - 1).to(like)
 
 
 def with_trace(
@@ -340,9 +339,6 @@ def gregory_weights(n: int) -> Tensor:
     return weights
 
 
-_DENOISING_NOISE = 13  # names the stream of random numbers
-
-
 @torch.no_grad()
 def denoising_errors(
     denoise: CleanEstimate,
@@ -364,10 +360,8 @@ def denoising_errors(
         weight = (sigma**2 + sigma_data**2) / (sigma * sigma_data) ** 2
         total = torch.zeros_like(x0)
         for draw in range(n_draws):
-            generator = torch.Generator().manual_seed(
-                seed_for(seed, _DENOISING_NOISE, number, draw)
-            )
-            noise = torch.randn(x0.shape[1:], generator=generator).to(x0)
+            draws = rng(seed, Stream.DENOISING, number, draw)
+            noise = torch.from_numpy(draws.standard_normal(x0.shape[1:], np.float32)).to(x0)
             total += (denoise(x0 + sigma * noise, sigma) - x0).square()
             progress(number * n_draws + draw + 1, len(levels) * n_draws)
         parts = torch.split(total * (weight / n_draws), span, dim=-1)

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from gazediffusion.device import has_fast_bf16
 from gazediffusion.network.representations import JOINT_STD
+from gazediffusion.seeds import DeviceDraws, Stream, torch_seeded
 
 N_CHANNELS = 4
 # Windows of the first and of the second set, each (window, channel, time).
@@ -141,8 +142,7 @@ def fit(
     device = training[0].device
     devices = [device] if device.type == "cuda" else []
     flags = torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True)
-    with torch.random.fork_rng(devices=devices), flags:
-        torch.manual_seed(seed)
+    with torch_seeded(seed, Stream.EVALUATION, "network", devices=devices), flags:
         return _fit(training, stopping, length, fitting, seed, on_step)
 
 
@@ -165,19 +165,19 @@ def _fit(
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: _learning_rate(step / fitting.n_steps)
     )
-    generator = torch.Generator(device).manual_seed(seed)
+    draws = DeviceDraws(device, seed, Stream.EVALUATION, "snippets")
     n_half = fitting.batch_size // 2
     labels = torch.arange(2 * n_half, device=device).ge(n_half).float()
     n_crops = n_crops_of(training[0].shape[-1], length)
     averaged = copy.deepcopy(network)
     averages, values = _weights(averaged, network)
-    lengths = _shortened(length, fitting.shortest, fitting.n_steps, generator)
+    lengths = _shortened(length, fitting.shortest, fitting.n_steps, draws)
     lowest, n_worse, best = math.inf, 0, network.state_dict()
     for step in range(1, fitting.n_steps + 1):
         network.train()
         here = lengths[step - 1]
-        batch = torch.cat([drawn_snippets(one, n_half, here, generator) for one in training])
-        batch = augmented(batch, fitting, generator)
+        batch = torch.cat([drawn_snippets(one, n_half, here, draws) for one in training])
+        batch = augmented(batch, fitting, draws)
         optimizer.zero_grad(set_to_none=True)
         with precision(device):
             logits = network(batch)
@@ -221,35 +221,34 @@ def _loss(network: SnippetNetwork, pair: Pair, length: int, n_crops: int) -> flo
     return float((softplus(first).mean() + softplus(-second).mean()) / 2)
 
 
-def drawn_snippets(windows: Tensor, n: int, length: int, generator: torch.Generator) -> Tensor:
+def drawn_snippets(windows: Tensor, n: int, length: int, draws: DeviceDraws) -> Tensor:
     """n snippets (n, channel, length) at random places of random windows."""
-    device = windows.device
-    row = torch.randint(len(windows), (n,), generator=generator, device=device)
+    row = draws.integers(0, len(windows), n)
     n_starts = windows.shape[-1] - length + 1
-    start = torch.randint(n_starts, (n,), generator=generator, device=device)
+    start = draws.integers(0, n_starts, n)
     return windows.unfold(-1, length, 1)[row, :, start]
 
 
-def augmented(snippets: Tensor, fitting: Fitting, generator: torch.Generator) -> Tensor:
+def augmented(snippets: Tensor, fitting: Fitting, draws: DeviceDraws) -> Tensor:
     """Snippets (n, 4, time) mirrored and displaced at random."""
-    shape, device = (len(snippets), 2, 1), snippets.device
+    shape = (len(snippets), 2, 1)
     if fitting.is_mirrored:
-        is_flipped = torch.rand(shape, generator=generator, device=device) < 0.5
+        is_flipped = draws.uniform(*shape) < 0.5
         snippets = snippets * torch.where(is_flipped, -1.0, 1.0).repeat(1, 2, 1)
     if fitting.displacement:
-        offset = torch.randn(shape, generator=generator, device=device)
+        offset = draws.normal(*shape)
         offset = offset * (fitting.displacement * JOINT_STD)
         snippets = snippets + torch.cat([offset, torch.zeros_like(offset)], dim=1)
     return snippets
 
 
-def _shortened(length: int, shortest: float, n: int, generator: torch.Generator) -> list[int]:
+def _shortened(length: int, shortest: float, n: int, draws: DeviceDraws) -> list[int]:
     """n random lengths between `shortest` of a length and all of it, of nine that are possible.
 
     Of few lengths, because a GPU chooses its convolutions anew for each; all at once, because a
     number that is read in each step makes the processor wait for the device.
     """
-    drawn = torch.randint(_N_LENGTHS, (n,), generator=generator, device=generator.device)
+    drawn = draws.integers(0, _N_LENGTHS, n)
     shares = (shortest + (1.0 - shortest) * k / (_N_LENGTHS - 1) for k in drawn.tolist())
     return [max(1, round(length * one)) for one in shares]
 

@@ -22,7 +22,7 @@ from gazediffusion.data.windows import evenly_spaced
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.metrics import Estimate, draw_weights
 from gazediffusion.evaluation.sets import GazeSet, participant_folds, stream
-from gazediffusion.seeds import seed_for
+from gazediffusion.seeds import Stream, derived_seed
 
 if TYPE_CHECKING:
     import torch
@@ -263,7 +263,7 @@ class _Work:
             self._show(f"{name}, {cell}, seed {number + 1} of {self.config.n_seeds}", step)
 
         train, stop, test = encoded
-        key = seed_for(self.seed, number, *cell.encode())
+        key = derived_seed(self.seed, Stream.EVALUATION, "trial", number, cell)
         network = fit(train, stop, length, self.fitting, key, on_step)
         self.n_done += 1
         n_crops = n_crops_of(test[0].shape[-1], length)

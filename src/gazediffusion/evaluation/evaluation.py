@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion import __version__
+from gazediffusion import __version__, seeds
 from gazediffusion.data.windows import Windows, evenly_spaced
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.features import FINE_HZ, PAPER_HZ, ivt_threshold
@@ -85,6 +85,7 @@ from gazediffusion.evaluation.sets import (
 )
 from gazediffusion.evaluation.two_sample import TESTS, FeatureMap, Progress, compute_tests
 from gazediffusion.screen import Screen
+from gazediffusion.seeds import Stream
 from gazediffusion.settings import EvaluationConfig
 
 __all__ = ["Evaluation", "EvaluationConfig", "evaluate", "evaluate_windows", "shown_windows"]
@@ -477,7 +478,7 @@ def _weights(sets: GazeSets, config: EvaluationConfig) -> dict[str, Floats]:
     n = config.n_replicates
     if n == 0:
         return {}
-    rng = np.random.default_rng(config.seed + 1)
+    rng = seeds.rng(config.seed, Stream.EVALUATION, "intervals")
     drawn = {one.name: draw_weights(one.group.max() + 1, n, rng) for one in
              [sets.real, *sets.synthetic]}  # fmt: skip
     for one in filter(None, (sets.train, sets.second_draw)):

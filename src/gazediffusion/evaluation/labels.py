@@ -26,10 +26,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from gazediffusion import seeds
 from gazediffusion.data.recordings import EVENT_CLASSES, label_segments
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.labelling import most_probable_sequence
+from gazediffusion.seeds import Stream
 
 Floats = NDArray[np.float32]
 
@@ -111,9 +113,8 @@ class NetworkDetector:
         x, y = _training_set(sets)
         device = torch.device(device)
         inputs, classes = torch.from_numpy(x).to(device), torch.from_numpy(y).to(device)
-        rng = np.random.default_rng(seed)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        rng = seeds.rng(seed, Stream.EVALUATION, "network")
+        with seeds.torch_seeded(seed, Stream.EVALUATION, "network"):
             network = _Convolutions().to(device)
         optimizer = torch.optim.AdamW(network.parameters(), lr=3e-3, weight_decay=1e-2)
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 6e-3, total_steps=steps)
@@ -154,7 +155,7 @@ class ForestDetector:
 
         x, y = _training_set(sets)
         rows, times = np.nonzero(y)
-        rng = np.random.default_rng(seed)
+        rng = seeds.rng(seed, Stream.EVALUATION, "forest")
         chosen = rng.permutation(len(rows))[:n_samples]
         forest = RandomForestClassifier(
             n_trees, min_samples_leaf=5, max_features="sqrt", n_jobs=-1, random_state=seed

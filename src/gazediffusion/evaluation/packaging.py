@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gazediffusion import __version__
+from gazediffusion import __version__, seeds
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.benchmark import figures_of
@@ -44,6 +44,7 @@ from gazediffusion.evaluation.real_gaze import (
 )
 from gazediffusion.evaluation.result import ALL, plain_values
 from gazediffusion.evaluation.sets import MIN_WINDOWS, GazeSet, GazeSets, arrange, stream
+from gazediffusion.seeds import Stream
 
 MIN_PARTICIPANTS = 3
 # Numbers of windows that floors are kept for, up to those of the training participants.
@@ -212,7 +213,7 @@ def _floors(
 ) -> dict[str, Numbers]:
     """Distances of training to held-out participants, and between halves, at `size` windows."""
     assert sets.training is not None
-    rng = np.random.default_rng([seed, size])
+    rng = seeds.rng(seed, Stream.EVALUATION, "floors", size)
     found: dict[str, list[Numbers]] = {"floor": [], "halves": []}
     for _ in range(min(n_draws, max(1, _DRAWN_WINDOWS // size))):
         train, first, second = (

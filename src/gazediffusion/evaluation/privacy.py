@@ -24,10 +24,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gazediffusion import seeds
 from gazediffusion.data.windows import Windows, evenly_spaced
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.metrics import drawn_windows
-from gazediffusion.seeds import seed_for
+from gazediffusion.seeds import Stream
 
 if TYPE_CHECKING:
     import torch
@@ -158,7 +159,7 @@ def between_participants(
     and gaze of little movement is near to everything. Both the distance and the distance over the
     window's own spread, which corrects for that, each (window,).
     """
-    chosen = np.random.default_rng(seed).permutation(len(training))[:N_CHANCE]
+    chosen = seeds.rng(seed, Stream.EVALUATION, "chance").permutation(len(training))[:N_CHANCE]
     found = nearest(training[chosen], training, rate_hz, (participant[chosen], participant))
     return _both_distances(found, training[chosen])
 
@@ -322,7 +323,7 @@ def membership(
         participant = np.unique(names, return_inverse=True)[1].astype(np.int64)
         sides.append((_losses(run, some, n_levels), participant))
     (members, of_member), (others, of_other) = sides
-    rng = np.random.default_rng(0)
+    rng = seeds.rng(0, Stream.EVALUATION, "groups")
     draws = [
         auc(members[drawn_windows(of_member, rng)], others[drawn_windows(of_other, rng)])
         for _ in range(_REPLICATES)
@@ -376,8 +377,9 @@ def _losses(run: Run, windows: Windows, n_levels: int) -> Floats:
             x0 = config.representation.encode(batches.clean(indices))
             condition = batches.condition(indices)
             for number in range(n_levels):
-                noise = torch.Generator().manual_seed(seed_for(0, number))
-                eps = torch.randn(x0.shape[1:], generator=noise).to(device).expand_as(x0)
+                draws = seeds.rng(0, Stream.EVALUATION, "denoising", number)
+                noise = draws.standard_normal(x0.shape[1:], np.float32)
+                eps = torch.from_numpy(noise).to(device).expand_as(x0)
                 level = levels[number].expand(len(x0))
                 counts = {"counts": padded(torch.ones_like(x0))} if n_labels else {}
                 losses = process.losses(

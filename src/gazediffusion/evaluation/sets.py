@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gazediffusion import seeds
 from gazediffusion.data.resampling import windows_at
 from gazediffusion.data.resolution import spread_over_grid
 from gazediffusion.data.windows import CLIP, Windows
@@ -22,7 +23,7 @@ from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.metrics import synthetic_groups
 from gazediffusion.evaluation.quantities import Measured, Protocol, measure
 from gazediffusion.screen import Screen
-from gazediffusion.seeds import seed_for
+from gazediffusion.seeds import Stream
 
 if TYPE_CHECKING:
     from gazediffusion.evaluation.real_gaze import Like
@@ -273,13 +274,13 @@ def synthetic_sets(
 
 def _second_draw(train: Windows, n: int) -> GazeSet:
     """n windows of the training participants, drawn without replacement, as a synthetic set."""
-    chosen = np.random.default_rng(0).permutation(len(train))[:n]
+    chosen = seeds.rng(0, Stream.EVALUATION, "second draw").permutation(len(train))[:n]
     return GazeSet.of(SECOND_DRAW, train.dequantized(seed=1).select(chosen), True)
 
 
 def stream(seed: int, name: str) -> np.random.Generator:
     """Random numbers that belong to one set."""
-    return np.random.default_rng(seed_for(seed, *name.encode()))
+    return seeds.rng(seed, Stream.EVALUATION, "set", name)
 
 
 def _halves(windows: Windows, rng: np.random.Generator) -> tuple[GazeSet, GazeSet]:

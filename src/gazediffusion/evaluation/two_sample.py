@@ -26,12 +26,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gazediffusion import seeds
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.deep_test import ABOUT, WHAT, DeepConfig, deep_tests
 from gazediffusion.evaluation.features import ivt_statistics, kinematic_features
 from gazediffusion.evaluation.metrics import Distance, density_coverage, drawn_windows, frechet_of
 from gazediffusion.evaluation.privacy import between_participants, memorisation, nearest
 from gazediffusion.evaluation.sets import GazeSet, GazeSets, participant_folds
+from gazediffusion.seeds import Stream
 from gazediffusion.settings import EvaluationConfig
 
 Progress = Callable[[str], None]
@@ -185,7 +187,7 @@ def _fgd(sets: GazeSets, feature_model: FeatureMap | None, progress: Progress) -
     for one in sets.shown:
         progress(f"fgd: features of {one.name} ({len(one.gaze)} windows)")
         features[one.name] = feature_model(one.gaze)
-    rng, real = np.random.default_rng(0), features["real"]
+    rng, real = seeds.rng(0, Stream.EVALUATION, "real draws"), features["real"]
 
     def of(one: GazeSet) -> dict[str, Any]:
         other = features[one.name]
@@ -231,7 +233,7 @@ def c2st_features(
 
     what = "the classifier two-sample test on features"
     _require_windows(what, real, real_groups, synthetic)
-    rng = np.random.default_rng(seed)
+    rng = seeds.rng(seed, Stream.EVALUATION, "folds")
     n = min(len(real), len(synthetic))
     rows, others = (np.sort(rng.choice(len(x), n, replace=False)) for x in (real, synthetic))
     table = np.concatenate([real[rows], synthetic[others]]).astype(np.float64)
@@ -269,7 +271,7 @@ def _tested(
             model = make_pipeline(StandardScaler(), classifier).fit(table[~test], label[~test])
             score = model.decision_function(table[test])
         is_hit[test] = (score > 0) == label[test]
-    rng = np.random.default_rng(0)
+    rng = seeds.rng(0, Stream.EVALUATION, "shuffles")
     draws = _resampled(is_hit[~label], real_groups, rng) + _resampled(is_hit[label], others, rng)
     low, high = np.percentile(draws / 2.0, [2.5, 97.5])
     return C2ST(
@@ -355,7 +357,9 @@ def trtr(
     )
     found = _summary(scores, sum(map(len, trained)) // n_folds, len(real))
     if n_draws:
-        drawn = np.random.default_rng(seed).integers(0, n_folds, (n_draws, n_folds))
+        drawn = seeds.rng(seed, Stream.EVALUATION, "fold draws").integers(
+            0, n_folds, (n_draws, n_folds)
+        )
         found["r2_draws"] = scores[drawn, 0].mean(axis=1).tolist()
     return found
 
@@ -383,7 +387,7 @@ def tstr(
     predicted = _predictions(synthetic, real, seed)
     found = _summary(_scores_of(predicted, real), len(synthetic), len(real))
     if n_draws and real_groups is not None:
-        rng = np.random.default_rng(seed)
+        rng = seeds.rng(seed, Stream.EVALUATION, "regressor")
         drawn = [drawn_windows(np.asarray(real_groups), rng) for _ in range(n_draws)]
         found["r2_draws"] = [_scores_of(predicted[:, k], real[k])[:, 0].mean() for k in drawn]
     return found

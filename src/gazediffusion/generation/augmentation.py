@@ -9,7 +9,6 @@ are not augmented, so that what is trained with the synthetic recordings can be 
 from __future__ import annotations
 
 import math
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -30,7 +29,7 @@ from gazediffusion.generation.labelling import Labeller, Labels, can_label, with
 from gazediffusion.generation.long_gaze import window_starts
 from gazediffusion.generation.sampler import DiffusionGenerator
 from gazediffusion.screen import Floats, Screen
-from gazediffusion.seeds import seed_for
+from gazediffusion.seeds import Stream, derived_seed
 from gazediffusion.settings import Augmenting
 
 if TYPE_CHECKING:
@@ -191,9 +190,6 @@ def _with_own_trials(originals: Sequence[Original]) -> tuple[Original, ...]:
     return tuple(found)
 
 
-_AUGMENTING = 7  # names the stream of random numbers
-
-
 @dataclass(frozen=True, eq=False)
 class Batch:
     """Recordings of one participant and task whose synthetic ones are generated together.
@@ -307,8 +303,8 @@ class Augmenter:
                 style=styles[pair],
                 length=max(one.samples_at(run.rate_hz) for one in originals),
             )
-            words = zlib.crc32(f"{participant}\n{task}".encode())
-            seed = seed_for(self.config.seed, _AUGMENTING, words, n_starts)
+            place = participant, task, n_starts
+            seed = derived_seed(self.config.seed, Stream.AUGMENTATION, *place)
             batches.append(Batch(generator, tuple(originals), seed, self.config.times))
         return batches
 

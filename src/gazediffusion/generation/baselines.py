@@ -27,7 +27,7 @@ from gazediffusion.jobs import Show, nothing
 from gazediffusion.network.pretrained import pretrained_models
 from gazediffusion.plugins import Plugin, find_plugins
 from gazediffusion.screen import Screen
-from gazediffusion.seeds import seed_for
+from gazediffusion.seeds import Stream, rng
 
 # Open choice: the paper says "Gaussian-smoothed" and no more. It decides much: a fixation lives in
 # one cell, and a Gaussian of one cell would leave it there 16 % of the time. A width of 0.3 leaves
@@ -257,7 +257,7 @@ class Baseline:
         """Batches (window, 2, time); `progress` receives how many windows are done."""
         for start in range(first, stop, self.batch_size):
             end = min(start + self.batch_size, stop)
-            streams = [np.random.default_rng(seed_for(seed, k)) for k in range(start, end)]
+            streams = [rng(seed, Stream.BASELINE, k) for k in range(start, end)]
             yield self.process.draw(streams, self.length).astype(np.float32)
             progress(end)
 

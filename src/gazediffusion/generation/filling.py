@@ -8,7 +8,6 @@ back to the recording's own times and pixels. Known samples are not touched.
 from __future__ import annotations
 
 import operator
-import zlib
 from dataclasses import astuple, dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -26,7 +25,7 @@ from gazediffusion.generation.sampler import DiffusionGenerator
 from gazediffusion.generation.scheduling import Progress
 from gazediffusion.network.checkpoint import RunConfig
 from gazediffusion.screen import Floats, Screen
-from gazediffusion.seeds import seed_for
+from gazediffusion.seeds import Stream, derived_seed
 from gazediffusion.settings import CleaningConfig, Filling
 
 MIN_RATE_HZ = 100.0
@@ -221,7 +220,6 @@ def on_model_grid(gaps: Gaps, rate_hz: float, own: Screen) -> NDArray[np.float32
 
 
 Courses = list[NDArray[np.float32]]
-_FILLING = 6  # names the stream of random numbers
 
 
 @dataclass(frozen=True)
@@ -300,8 +298,8 @@ class Filler:
 
     def _seed(self, recording: Recording) -> int:
         """A seed of the recording's own, whatever is filled beside it."""
-        words = "\n".join((recording.participant, recording.task, recording.trial))
-        return seed_for(self.config.seed, _FILLING, zlib.crc32(words.encode()))
+        place = recording.participant, recording.task, recording.trial
+        return derived_seed(self.config.seed, Stream.FILLING, *place)
 
     def _windows(self, gaps: Gaps) -> list[tuple[int, list[int]]]:
         config, time_ms = self.generator.run.config, gaps.cleaned.time_ms

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from gazediffusion.conditioning.course import JITTER_S
 from gazediffusion.errors import GazeError
-from gazediffusion.network.representations import DECAY_S
 
 Floats = NDArray[np.float32]
 OVERLAP_S = 1.5  # of successive windows of long gaze
@@ -123,29 +122,15 @@ def waypoint_samples(n_samples: int, length: int, rate_hz: float) -> list[int]:
     return found
 
 
-def joined(generated: Floats, known: Floats, rate_hz: float) -> Floats:
-    """Generated gaze (window, 2, time) with the known samples in their places.
-
-    Where generated gaze does not meet them exactly, the offset is added to it: between two known
-    samples it goes linearly from one to the other, and beyond the last it decays.
-    """
-    result = generated.copy()
-    time = np.arange(generated.shape[2])
-    for row, given in zip(result.reshape(-1, len(time)), known.reshape(-1, len(time)), strict=True):
-        at = np.flatnonzero(np.isfinite(given))
-        if not len(at):
-            continue
-        beyond = np.maximum(at[0] - time, 0) + np.maximum(time - at[-1], 0)
-        offset = np.interp(time, at, (given - row)[at]) * np.exp(-beyond / (DECAY_S * rate_hz))
-        row += offset.astype(np.float32)
-        row[at] = given[at]
-    return result
+def with_known(generated: Floats, known: Floats) -> Floats:
+    """Generated gaze with the known samples, which it meets to rounding, in their places."""
+    return np.where(np.isfinite(known), known, generated)
 
 
 _SLOW_S = 0.1  # standard deviation of the filter that the noise lies above
 _SHARE = 0.9  # of the difference that is removed: levels of real recordings vary a little
 _MOST = 2.0  # the factor, or its inverse
-_SMOOTHED_S = 0.02  # over which speed is averaged
+_SMOOTHED_S = 0.02  # over which speed is averaged, and after a known sample noise sets in
 _SLOW, _FAST = 4.0, 8.0  # speed in levels: below the first all is noise, above the second none
 
 
@@ -157,7 +142,7 @@ def noise_level(gaze: Floats) -> Floats:
 
 def at_noise_level(gaze: Floats, known: Floats, level: Floats, rate_hz: float) -> Floats:
     """Gaze (window, 2, time) with noise of the level (window, 2, 1) where nothing is known."""
-    from scipy.ndimage import gaussian_filter1d, uniform_filter1d
+    from scipy.ndimage import distance_transform_cdt, gaussian_filter1d, uniform_filter1d
 
     is_free = np.isnan(known[:, :1])
     steps = np.diff(gaze, axis=2, prepend=gaze[..., :1])
@@ -169,5 +154,10 @@ def at_noise_level(gaze: Floats, known: Floats, level: Floats, rate_hz: float) -
     noise = np.cumsum(steps * is_slow * is_free, axis=2)
     noise -= gaussian_filter1d(noise, _SLOW_S * rate_hz, axis=2)
     factor = np.clip((level / np.maximum(own, 1e-9)) ** _SHARE, 1 / _MOST, _MOST)
-    scaled: Floats = (gaze + (factor - 1) * noise).astype(np.float32)
+    # Nothing is added at a known sample, so that gaze still meets it.
+    away = np.stack([distance_transform_cdt(one) for one in is_free[:, 0]])[:, None]
+    away[is_free.all(axis=2)] = size  # nothing is known
+    scaled: Floats = (gaze + (factor - 1) * noise * np.clip(away / size, 0.0, 1.0)).astype(
+        np.float32
+    )
     return scaled

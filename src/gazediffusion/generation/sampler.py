@@ -32,10 +32,10 @@ from gazediffusion.generation.long_gaze import (
     Constraints,
     at_noise_level,
     continued,
-    joined,
     noise_level,
     waypoint_samples,
     window_starts,
+    with_known,
 )
 from gazediffusion.generation.scheduling import (
     Progress,
@@ -51,7 +51,7 @@ from gazediffusion.network.recipes import Recipe
 from gazediffusion.network.representations import Joint
 from gazediffusion.network.unet import UNet
 from gazediffusion.screen import Screen
-from gazediffusion.seeds import seed_for
+from gazediffusion.seeds import Stream, rng
 
 SamplerName = Literal["auto", "ddim", "ancestral", "unipc", "distilled"]
 # The samplers of each process, the default first; edm models with a distilled network take that.
@@ -481,8 +481,7 @@ class DiffusionGenerator:
 
             gaze = self._batch(noise, drawn, known, given, counted)
             if known is not None:
-                whole = joined(gaze.cpu().numpy(), known, self.run.config.rate_hz)
-                gaze = torch.from_numpy(whole)
+                gaze = torch.from_numpy(with_known(gaze.cpu().numpy(), known))
             uniforms = torch.special.ndtr(noise.first[:, :2])
         return fetching(self._quantized(gaze, drawn, uniforms)[..., : self.n_samples])
 
@@ -504,7 +503,7 @@ class DiffusionGenerator:
         here, uniforms = drawn, np.empty_like(gaze)
         for number, start in enumerate(starts):
             if number:
-                noise = self._noise(first, stop, seed_for(seed, _CONTINUED, number))
+                noise = self._noise(first, stop, seed, number)
             elapsed_s = None if is_placed else start / rate_hz
             here = config.conditioning.of_part(drawn, number, elapsed_s, first, seed)
             within = slice(start, start + length)
@@ -520,7 +519,7 @@ class DiffusionGenerator:
             made = self._batch(noise, here, known, others, counted).cpu().numpy()
             if number and known is not None and self.style is None:
                 made = at_noise_level(made, known, noise_level(gaze[..., :length]), rate_hz)
-            gaze[..., within] = made if known is None else joined(made, known, rate_hz)
+            gaze[..., within] = made if known is None else with_known(made, known)
             # At the scale of a resolution gaze no longer depends on its initial noise.
             uniforms[..., within] = torch.special.ndtr(noise.first[:, :2]).cpu().numpy()
         return torch.from_numpy(gaze), torch.from_numpy(uniforms)
@@ -547,10 +546,12 @@ class DiffusionGenerator:
             return gaze
         return quantized(gaze, drawn.steps, drawn.grids, uniforms)
 
-    def _noise(self, first: int, stop: int, seed: int) -> WindowNoise:
+    def _noise(self, first: int, stop: int, seed: int, part: int = 0) -> WindowNoise:
+        """part: the number of the window within long gaze."""
         shape = (self.run.config.recipe.gaze_channels, self.run.config.length)
         device = next(self.run.network.parameters()).device
-        return WindowNoise(seed, range(first, stop), shape, device)
+        generators = [rng(seed, Stream.NOISE, k, part) for k in range(first, stop)]
+        return WindowNoise(generators, shape, device)
 
     def _batch(
         self,

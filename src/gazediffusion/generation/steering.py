@@ -24,7 +24,7 @@ from gazediffusion.errors import GazeError
 from gazediffusion.generation.long_gaze import Constraints
 from gazediffusion.generation.sampler import DiffusionGenerator
 from gazediffusion.screen import Screen
-from gazediffusion.seeds import seed_for
+from gazediffusion.seeds import Stream, rng
 from gazediffusion.settings import MOST_SECONDS, Steering
 
 Floats = NDArray[np.float64]
@@ -143,7 +143,6 @@ def nothing(n: int, seconds: float, rate_hz: float) -> NDArray[np.float32]:
 # Windows whose fixations give the durations that scanpaths leave free.
 _N_WINDOWS = 8
 _MOST_ENTRIES = 1024  # drawn for scanpaths with free durations; further windows repeat them
-_DURATIONS = 6  # names the stream of random numbers that durations are drawn from
 
 
 def as_given(steering: Steering, screen: Screen) -> Steering:
@@ -205,8 +204,8 @@ def _fixations(
         )
     times = []
     for k, one in enumerate(scanpaths):
-        rng = np.random.default_rng(seed_for(seed, _DURATIONS, k))
-        times.append(timed(one, screen, rng.choice(durations, len(one.x))))
+        draws = rng(seed, Stream.FIXATION_DURATIONS, k)
+        times.append(timed(one, screen, draws.choice(durations, len(one.x))))
     return fixations_array(scanpaths, times, rate_hz)
 
 

@@ -20,6 +20,7 @@ from gazediffusion.conditioning.conditioning import Conditioning
 from gazediffusion.errors import GazeError
 from gazediffusion.network.tensors import load_tensors, save_compact, save_tensors, unpacked
 from gazediffusion.network.unet import UNet
+from gazediffusion.seeds import DeviceDraws, Stream
 from gazediffusion.storage import sha256_of
 
 SMALL = 8_000  # weights with fewer elements change freely
@@ -44,7 +45,7 @@ class LowRank:
         self.weights = dict(network.named_parameters())
         self.first = {name: weight.detach().clone() for name, weight in self.weights.items()}
         device = next(network.parameters()).device
-        draws = torch.Generator().manual_seed(seed)
+        draws = DeviceDraws(torch.device("cpu"), seed, Stream.WEIGHTS, "low rank")
         self.tensors: dict[str, Tensor] = {}
         for name, weight in self.weights.items():
             if weight.numel() < SMALL:
@@ -52,7 +53,7 @@ class LowRank:
                 continue
             n_rows, n_columns = weight.flatten(1).shape
             own = min(rank, n_rows, n_columns)
-            columns = torch.randn(own, n_columns, generator=draws) / n_columns**0.5
+            columns = draws.normal(own, n_columns) / n_columns**0.5
             self.tensors[name + ROWS] = torch.zeros(own, n_rows, device=device)
             self.tensors[name + COLUMNS] = columns.to(device)
         if initial:

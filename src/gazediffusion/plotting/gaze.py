@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.cleaning import clean
-from gazediffusion.data.preparing import clean_segments
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.resampling import read_clock
 from gazediffusion.data.windows import Windows
@@ -191,6 +190,8 @@ def normalized_views(
 
     The trial is NaN where it is not valid.
     """
+    from gazediffusion.data.preparing import clean_segments
+
     cleaned = clean(recording, config.cleaning)
     clock = read_clock(cleaned.time_ms, recording.rate_hz)
     found = next(clean_segments(cleaned, clock, config.rate_hz, config.length), None)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 import torch
 
-from gazediffusion import __version__
+from gazediffusion import __version__, seeds
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import choose_device
 from gazediffusion.errors import GazeError, StoppedError, suggestion
@@ -51,6 +51,7 @@ from gazediffusion.reproduction.tables import (
     requirements,
     rows_of,
 )
+from gazediffusion.seeds import Stream
 from gazediffusion.settings import EvaluationConfig
 from gazediffusion.storage import is_remote, read_json, working_copy, write_json, written_whole
 from gazediffusion.training import calibration
@@ -390,7 +391,7 @@ class Builder:
         if name == "real":
             return GazeSet.of(name, position.held_out)
         if name == "train":
-            rng = np.random.default_rng(SUBSAMPLE_SEED)
+            rng = seeds.rng(SUBSAMPLE_SEED, Stream.REPRODUCTION, "training windows")
             return GazeSet.of(name, position.train).cut(self._n_windows(position), rng)
         return GazeSet.of(name, self._set(name), is_synthetic=True)
 
@@ -410,12 +411,12 @@ class Builder:
         if not names:
             return
         real, group = np.load(self.path("features", "real")), self._gaze("real").group
-        rng = np.random.default_rng(SET_SEED)
+        rng = seeds.rng(SET_SEED, Stream.REPRODUCTION, "real draws")
         drawn = [real[drawn_windows(group, rng)] for _ in range(self.plan.n_bootstrap)]
         for name in names:
             self._part(f"Frechet Gaze Distance of {name}")
             other, group = np.load(self.path("features", name)), self._gaze(name).group
-            rng = np.random.default_rng(SET_SEED + 1)
+            rng = seeds.rng(SET_SEED, Stream.REPRODUCTION, "draws")
             draws = [frechet_of(one, other[drawn_windows(group, rng)]) for one in drawn]
             found = {"fgd": frechet_of(real, other), "n": len(other), "draws": draws}
             write_json(self.path("frechet", name), found)

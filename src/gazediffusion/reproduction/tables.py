@@ -45,6 +45,8 @@ from gazediffusion.evaluation.report import NOTHING, as_text
 from gazediffusion.evaluation.sets import arrange
 from gazediffusion.generation.baselines import SMOOTHING_CELLS
 from gazediffusion.reproduction.plan import BASELINES, ETAS, STEPS, Artefacts, Plan, Required
+from gazediffusion.seeds import Stream
+from gazediffusion.seeds import rng as random_stream
 from gazediffusion.settings import EvaluationConfig
 
 FORMAT = "gazediffusion-reproduction"
@@ -389,7 +391,7 @@ class Measure:
         found = np.stack([self.draws[one] for one in sets], axis=1)
         if not np.isfinite(found).all():
             return None
-        chosen = np.random.default_rng(0).integers(0, len(sets), found.shape)
+        chosen = random_stream(0, Stream.REPRODUCTION, "sets").integers(0, len(sets), found.shape)
         return np.asarray(np.take_along_axis(found, chosen, axis=1).mean(axis=1))
 
 
@@ -538,7 +540,9 @@ def loss_of(history: Mapping[str, Any], n_draws: int) -> dict[str, Any]:
     if best is not None and n_draws and len(last) >= 10 and np.isfinite(last).all():
         epoch = np.arange(len(last))
         deviations = last - np.polyval(np.polyfit(epoch, last, 1), epoch)
-        drawn = np.random.default_rng(history["seed"]).choice(deviations, n_draws)
+        drawn = random_stream(history["seed"], Stream.REPRODUCTION, "deviations").choice(
+            deviations, n_draws
+        )
         fields["draws"] = best + drawn
         fields["interval"] = interval_of(fields["draws"])
     return fields
@@ -587,7 +591,7 @@ def other_bins(
         one.name: feature_quantities(kinematic_features(one.gaze, one.rate_hz), one.group)
         for one in shown
     }
-    rng = np.random.default_rng(config.seed + 1)
+    rng = random_stream(config.seed, Stream.REPRODUCTION, "bins")
     weights = {
         one.name: draw_weights(one.group.max() + 1, config.n_replicates, rng) for one in shown
     }

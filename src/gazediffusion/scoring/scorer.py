@@ -30,7 +30,7 @@ from gazediffusion.generation.sampler import default_batch_size
 from gazediffusion.network.checkpoint import Run
 from gazediffusion.network.representations import Joint
 from gazediffusion.screen import Screen
-from gazediffusion.seeds import seed_for
+from gazediffusion.seeds import Stream, rng
 from gazediffusion.settings import Scoring
 
 Floats = NDArray[np.float64]
@@ -39,7 +39,6 @@ Progress = Callable[[float], None]
 # Other conditions under which a window is denoised: what the network is given instead.
 CONTRASTS = ("mirrored_x", "mirrored_y", "no_task")
 _FLIPS = {"mirrored_x": "flip_x", "mirrored_y": "flip_y"}
-_GRID = 14  # names the stream of random numbers
 # A window of the likelihood takes as much memory as so many of the denoising errors.
 _HEAVIER, _FEWEST = 8, 8
 
@@ -286,8 +285,8 @@ class Scorer:
 
         A screen of another size is left for the model's in degrees, where both state their sizes.
         """
-        seed = seed_for(self.config.seed, _GRID)
-        spread = np.random.default_rng(seed).random((2, windows.length), np.float32) - 0.5
+        draws = rng(self.config.seed, Stream.SCORE)
+        spread = draws.random((2, windows.length), np.float32) - 0.5
         gaze = windows.cut() + spread.astype(np.float32) * windows.grid_of_window
         places = list(zip(windows.screen_index.tolist(), tasks, strict=True))
         for index, task in set(places):

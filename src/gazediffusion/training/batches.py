@@ -9,7 +9,7 @@ steerable recipe ends with where errors count (batches.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -24,9 +24,9 @@ from gazediffusion.data.recordings import EVENT_CLASSES
 from gazediffusion.data.windows import CLIP, Windows
 from gazediffusion.network.checkpoint import RunConfig
 from gazediffusion.network.representations import JOINT_STD, Joint
-from gazediffusion.seeds import seed_for
+from gazediffusion.seeds import DeviceDraws, Stream
 
-Uniform = Callable[[Any], Tensor]
+Uniform = Callable[..., Tensor]
 # Share of windows whose samples are given ... and what is given of them.
 SHARES = {
     "nothing": 0.40,
@@ -48,9 +48,9 @@ _BLOCK_S = 0.2  # within which a partly given fixation is given or not
 def known_samples(batch: int, length: int, rate_hz: float, uniform: Uniform) -> Tensor:
     """Which samples are given, (batch, length) bool."""
     edges = torch.tensor(list(SHARES.values())).cumsum(0)
-    draw = uniform((batch, 1))
+    draw = uniform(batch, 1)
     kind = torch.bucketize(draw, edges.to(draw)[:-1])
-    sizes = uniform((batch, 2)) * (_END[1] - _END[0]) + _END[0]
+    sizes = uniform(batch, 2) * (_END[1] - _END[0]) + _END[0]
     place = torch.arange(length, device=draw.device)[None] / length
     is_prefix = place < sizes[:, :1]
     is_suffix = place >= 1 - sizes[:, 1:]
@@ -70,7 +70,7 @@ def known_samples(batch: int, length: int, rate_hz: float, uniform: Uniform) -> 
 
 def gaps(batch: int, length: int, rate_hz: float, uniform: Uniform) -> Tensor:
     """Gaps of log-uniform length at random places, (batch, length) bool."""
-    draws = uniform((batch, _N_GAPS, 3))
+    draws = uniform(batch, _N_GAPS, 3)
     size = _SHORTEST_S * (_LONGEST_S / _SHORTEST_S) ** draws[..., 0]
     centre = draws[..., 1] * (length / rate_hz)
     # Some windows have few gaps, and the first is always there.
@@ -87,17 +87,17 @@ def given_fixations(fixation: Tensor, rate_hz: float, uniform: Uniform) -> Tenso
     All fixations, or those samples of them that fall into random blocks of time, or none.
     """
     batch, _, length = fixation.shape
-    draws = uniform((batch, 3, 1))
+    draws = uniform(batch, 3, 1)
     block = max(1, round(_BLOCK_S * rate_hz))
     n_blocks = -(-length // block)
-    chosen = (uniform((batch, n_blocks)) < draws[:, 2]).repeat_interleave(block, dim=1)[:, :length]
+    chosen = (uniform(batch, n_blocks) < draws[:, 2]).repeat_interleave(block, dim=1)[:, :length]
     is_given = (draws[:, 0] < FIXATION_SHARE) & (chosen | (draws[:, 1] < FIXATIONS_WHOLE))
     return fixation.masked_fill(~is_given[:, None], torch.nan)
 
 
 def given_targets(target: Tensor, uniform: Uniform) -> Tensor:
     """Target positions (batch, 2, time) with those of windows that are not given as NaN."""
-    is_given = uniform((len(target), 1, 1)) < TARGET_SHARE
+    is_given = uniform(len(target), 1, 1) < TARGET_SHARE
     return target.masked_fill(~is_given, torch.nan)
 
 
@@ -146,7 +146,7 @@ class Steering:
         rate_hz = self.representation.rate_hz
         batch, length = index.shape
         classes = self.labels[index].long()
-        is_labelled = (classes > 0) & (draw((batch, 1)) < LABEL_SHARE)
+        is_labelled = (classes > 0) & (draw(batch, 1) < LABEL_SHARE)
         known = known_samples(batch, length, rate_hz, draw)
         # Where nothing would be left to generate, nothing is given.
         known &= ~(known.all(dim=1) & ~is_labelled.any(dim=1))[:, None]
@@ -187,8 +187,6 @@ def _or_nan(targets: NDArray[np.float32] | None, part: Windows) -> NDArray[np.fl
 # Clean windows, noise levels, noise, the tensors of the condition, and where errors count.
 Batch = tuple[Tensor, ...]
 _VALIDATION_BATCH, _CHUNK = 64, 512
-# Names of the streams of random numbers.
-_ORDER, _STEP, _STATISTICS, _MASKS = 1, 2, 3, 4
 
 
 class Batches:
@@ -214,7 +212,6 @@ class Batches:
         self.batch_size = min(recipe.batch_size, len(self.starts))
         # Whole batches only, so that every step has one shape; the order is new at each epoch.
         self.per_epoch = len(self.starts) // self.batch_size
-        self.generator = torch.Generator(device=device)
         self._order = torch.empty(0, dtype=torch.long)
         self._order_epoch = -1
         self._statistics = self._measured(config.rate_hz)
@@ -234,24 +231,24 @@ class Batches:
         """x0 (batch, channels, time), levels (batch,), eps and the condition of step `step`."""
         epoch, place = divmod(step, self.per_epoch)
         if epoch != self._order_epoch:
-            order = torch.Generator().manual_seed(seed_for(self.seed, _ORDER, epoch))
-            self._order = torch.randperm(len(self.starts), generator=order).to(self.device)
+            self._order = self._draws(Stream.ORDER, epoch).permutation(len(self.starts))
             self._order_epoch = epoch
         indices = self._order[place * self.batch_size : (place + 1) * self.batch_size]
-        self.generator.manual_seed(seed_for(self.seed, _STEP, step))
-        gaze, augmentation = self._augmented(self._dequantized(self.clean(indices), indices))
+        draws = self._draws(Stream.TRAINING_STEP, step)
+        clean = self._dequantized(self.clean(indices), indices, draws)
+        gaze, augmentation = self._augmented(clean, draws)
         x0 = self.representation.encode(gaze)
-        level = self.process.draw(len(x0), self.generator)
-        eps = self._normal((len(x0), self.recipe.network.channels, x0.shape[-1]))
+        level = self.process.draw(len(x0), draws)
+        eps = draws.normal(len(x0), self.recipe.network.channels, x0.shape[-1])
         given = (self.task[indices], self._statistics_of(indices), augmentation)
         dropout = self.recipe.condition_dropout
         if self._steering is None:
-            condition = self.conditioning.of_training_windows(*given, dropout, self._uniform)
+            condition = self.conditioning.of_training_windows(*given, dropout, draws.uniform)
             return x0, level, eps, *condition
         flips = augmentation[:, :2]
-        steered = self._steering.steer(x0, eps, self._samples(indices), flips, self._uniform)
+        steered = self._steering.steer(x0, eps, self._samples(indices), flips, draws.uniform)
         condition = self.conditioning.of_training_windows(
-            *given, dropout, self._uniform, steered.is_steered, self.elapsed_s[indices]
+            *given, dropout, draws.uniform, steered.is_steered, self.elapsed_s[indices]
         )
         return steered.x0, level, steered.eps, *condition, steered.sequences, steered.counts
 
@@ -264,9 +261,9 @@ class Batches:
         x0, condition = self.representation.encode(self.clean(indices)), self.condition(indices)
         if self._steering is None:
             return x0, level, eps, *condition
-        self.generator.manual_seed(seed_for(self.seed, _MASKS, int(indices[0])))
+        draws = self._draws(Stream.MASKS, int(indices[0]))
         flips = torch.zeros((len(x0), 2), dtype=torch.bool, device=self.device)
-        steered = self._steering.steer(x0, eps, self._samples(indices), flips, self._uniform)
+        steered = self._steering.steer(x0, eps, self._samples(indices), flips, draws.uniform)
         return steered.x0, level, steered.eps, *condition, steered.sequences, steered.counts
 
     def condition(self, indices: Tensor) -> Condition:
@@ -282,38 +279,35 @@ class Batches:
         """Statistics (window, statistic), measured once: dequantization hardly changes them."""
         if self.conditioning.prior is None:
             return None
-        self.generator.manual_seed(seed_for(self.seed, _STATISTICS))
+        draws = self._draws(Stream.STATISTICS)
         chunks = torch.split(torch.arange(len(self.starts), device=self.device), _CHUNK)
         measured = [
-            self.conditioning.measure(self._dequantized(self.clean(some), some), rate_hz)
+            self.conditioning.measure(self._dequantized(self.clean(some), some, draws), rate_hz)
             for some in chunks
         ]
         return torch.cat([one for one in measured if one is not None])
 
-    def _dequantized(self, gaze: Tensor, indices: Tensor) -> Tensor:
+    def _draws(self, stream: Stream, *place: int) -> DeviceDraws:
+        return DeviceDraws(self.device, self.seed, stream, *place)
+
+    def _dequantized(self, gaze: Tensor, indices: Tensor, draws: DeviceDraws) -> Tensor:
         """Gaze dequantized: uniform over the cells of the tracker's grid, anew at every step."""
-        offset = self._uniform(gaze.shape) - 0.5
+        offset = draws.uniform(*gaze.shape) - 0.5
         return (gaze + offset * self.grid[indices]).clamp(-CLIP, CLIP)
 
-    def _augmented(self, gaze: Tensor) -> tuple[Tensor, Tensor]:
+    def _augmented(self, gaze: Tensor, draws: DeviceDraws) -> tuple[Tensor, Tensor]:
         """Axes flipped and time reversed with the recipe's probabilities; labels (batch, 3)."""
         batch = len(gaze)
         labels = torch.zeros((batch, len(AUGMENTATIONS)), dtype=torch.bool, device=self.device)
         if self.recipe.flip > 0:
-            flips = self._uniform((batch, 2, 1)) < self.recipe.flip
+            flips = draws.uniform(batch, 2, 1) < self.recipe.flip
             gaze = torch.where(flips, -gaze, gaze)
             labels[:, :2] = flips[..., 0]
         if self.recipe.reversal > 0:
-            reversals = self._uniform((batch, 1, 1)) < self.recipe.reversal
+            reversals = draws.uniform(batch, 1, 1) < self.recipe.reversal
             gaze = torch.where(reversals, gaze.flip(-1), gaze)
             labels[:, 2:] = reversals[..., 0]
         return gaze, labels
-
-    def _uniform(self, shape: Any) -> Tensor:
-        return torch.rand(shape, generator=self.generator, device=self.device)
-
-    def _normal(self, shape: Any) -> Tensor:
-        return torch.randn(shape, generator=self.generator, device=self.device)
 
 
 def fixed_validation(
@@ -328,14 +322,14 @@ def fixed_validation(
         return []
     smooth = [part.dequantized(seed=0) for part in parts]
     batches = Batches(smooth, config, seed=0, device=device)
-    order = torch.randperm(n, generator=torch.Generator().manual_seed(0))
+    host = torch.device("cpu")
+    order = DeviceDraws(host, 0, Stream.VALIDATION, "levels").permutation(n)
     level = config.recipe.noise().stratified(n)[order].to(device)
     result: list[Batch] = []
     for first in range(0, n, _VALIDATION_BATCH):
         indices = torch.arange(first, min(first + _VALIDATION_BATCH, n), device=device)
         shape = (len(indices), config.recipe.network.channels, config.length)
-        noise = torch.Generator().manual_seed(seed_for(0, _STEP, first))
-        eps = torch.randn(shape, generator=noise).to(device)
+        eps = DeviceDraws(host, 0, Stream.VALIDATION, first).normal(*shape).to(device)
         result.append(batches.validation(indices, level[indices], eps))
     return result
 

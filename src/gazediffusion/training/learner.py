@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from gazediffusion.device import require_precision
 from gazediffusion.network.recipes import Recipe
 from gazediffusion.network.unet import UNet
+from gazediffusion.seeds import Stream, torch_seeded
 from gazediffusion.training.batches import Batch
 from gazediffusion.training.distributed import Processes
 
@@ -146,8 +147,7 @@ class Learner:
     ) -> None:
         self.recipe, self.device, self.precision = recipe, device, precision
         self.processes = processes
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with torch_seeded(seed, Stream.WEIGHTS):
             network = UNet(recipe.network)
         if weights is not None:
             network.load_state_dict(dict(weights))
