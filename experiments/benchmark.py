@@ -39,7 +39,13 @@ PEERS = {
 }
 PAPER = {"position": "the paper's position recipe", "velocity": "the paper's velocity recipe"}
 FILMS = "films of GazeCom, other participants held out"
-FIGURES = ("ratio", "n_above", "worst_ratio", "precision", "coverage")
+FIGURES = {
+    "ratio": "ratio to the floor",
+    "n_above": "above 1.5 of 31",
+    "worst_ratio": "largest",
+    "precision": "precision",
+    "coverage": "coverage",
+}
 Make = Callable[[], gd.Windows]
 
 
@@ -114,7 +120,7 @@ def main() -> None:
         rows = [gd.BenchmarkRow.load(path) for path in sorted((given.rows / task).glob("*.json"))]
         first = training_row(find_definition(task, rows[0].benchmark_version))
         for row in (first, *sorted(rows, key=lambda one: one.ratio.value or np.inf)):
-            cells = {key: _cell(getattr(row, key)) for key in FIGURES}
+            cells = {title: _cell(getattr(row, key)) for key, title in FIGURES.items()}
             auc = {"AUC, 8 s": _cell(row.deep_auc.get("8 s")), "saw": row.trained_on}
             result.add(task, {"generator": row.name, **cells, **auc})
     result.save()
