@@ -35,6 +35,7 @@ import gazediffusion as gd
 from gazediffusion.evaluation.features import kinematic_features
 from gazediffusion.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE, house_style
 from gazediffusion.scoring.scorer import RawScores, Scorer
+from gazediffusion.settings import Scoring
 from report import Floats, Result, options, over_groups, save_small, tiny_windows
 
 SCORES = (
@@ -400,7 +401,7 @@ def main() -> None:
     if given.tiny:
         files = {"tiny": tiny_windows(model, "movies")}
         given.n, given.likelihoods, given.each = 4, 1, 4
-        planted, config = planted[6:8], replace(config, n_steps=2, n_draws=1)
+        planted, config = planted[6:8], replace(config, n_steps=5, n_draws=1)
     result = Result.of(given, model, n=given.n)
     costly = Scorer(model.run, config, given.batch_size)
     cheap = replace(costly, config=replace(config, has_likelihood=False))
