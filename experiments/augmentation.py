@@ -2,12 +2,9 @@
 
     python experiments/augmentation.py gazecom.safetensors bioeye.safetensors    # an hour, one H200
 
-Three questions, each answered by a classifier that is trained on real windows of few participants,
+Two questions, each answered by a classifier that is trained on real windows of few participants,
 on these and synthetic windows in their style, and on the synthetic windows alone. Tables:
 
-events  Which event is a sample part of? Trained on the hand labels of training participants of the
-        first file, tested on its held-out participants: F1, mean over classes. Synthetic windows
-        have the model's own labels. Only with --labels.
 task    Which task is a window of? Trained on training participants of all files, so many of each
         task, tested on the held-out participants: balanced accuracy over tasks that have 10
         held-out windows or more.
@@ -15,10 +12,11 @@ who     Whose is a window of reading? Trained on session 1, tested on session 2 
         participants: balanced accuracy. Held-out participants, whom the model has not seen; then
         all participants with two sessions, most of whom it was trained on.
 
-Participants are drawn --draws times; of a participant and task there are all real windows (for
-events at most -n) and -n synthetic ones. Windows are described by the paper's nine features and the
-model's summary statistics. Cells: mean and range of 95 % of the draws; difference to real windows
-alone, with a 95 % bootstrap interval of its mean over draws.
+Participants are drawn --draws times; of a participant and task there are all real windows and -n
+synthetic ones, described by the paper's nine features and the model's summary statistics. Cells:
+mean and range of 95 % of the draws; difference to real windows alone, with a 95 % bootstrap
+interval of its mean over draws. Whether synthetic windows help a detector of events:
+experiments/labels.py.
 """
 
 from __future__ import annotations
@@ -32,21 +30,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesClassifier
-from sklearn.metrics import f1_score
 
 import gazediffusion as gd
 from gazediffusion.evaluation.features import kinematic_features
-from report import Floats, Result, in_degrees, options, tiny_windows, with_interval
+from report import Floats, Result, options, tiny_windows, with_interval
 
 Ints = NDArray[np.int64]
 Key = tuple[int, str, str]  # file, participant, task
-Score = Callable[[Ints, Ints], float]
 SETS = ("real", "real + synthetic", "synthetic")
 FEWEST_TESTED = 10  # windows of a task
 FEWEST_WHO = 5  # windows of a participant in each session
 N_TREES = 200
-SAMPLES_EACH = 50  # of a window, for events
-SCALES = (1, 2, 4, 8, 16, 32)  # half widths in samples of the features of events
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,22 +60,16 @@ class Examples:
 Pair = tuple[Examples, Examples]  # real and synthetic examples of one class
 
 
-def trained_and_tested(train: Examples, test: Examples, score: Score, seed: int) -> float:
+def trained_and_tested(train: Examples, test: Examples, seed: int) -> float:
     """The score on the test examples; a single class is what the classifier then always says."""
     known = np.unique(train.classes)
     if len(known) == 1:
-        return score(test.classes, np.full_like(test.classes, known[0]))
+        return accuracy(test.classes, np.full_like(test.classes, known[0]))
     trees = ExtraTreesClassifier(
         N_TREES, min_samples_leaf=2, class_weight="balanced", n_jobs=-1, random_state=seed
     )
     trees.fit(train.features, train.classes)
-    return score(test.classes, trees.predict(test.features))
-
-
-def f1_of_classes(true: Ints, predicted: Ints) -> float:
-    """F1, mean over the classes that are there."""
-    how: dict[str, Any] = {"labels": np.unique(true), "average": "macro", "zero_division": 0}
-    return float(f1_score(true, predicted, **how))
+    return accuracy(test.classes, trees.predict(test.features))
 
 
 def accuracy(true: Ints, predicted: Ints) -> float:
@@ -107,7 +95,6 @@ class Question:
     pairs: dict[Any, Pair]
     chosen: Sequence[Sequence[Sequence[Any]]]
     test: Callable[[Sequence[Any]], Examples]
-    score: Score
     about: dict[str, Any] = field(default_factory=dict)
 
     def ask(self, result: Result, sizes: Sequence[int]) -> None:
@@ -128,14 +115,14 @@ class Question:
         real, made = (Examples.joined([self.pairs[key][k] for key in keys]) for k in (0, 1))
         test = self.test(keys)
         sets = (real, Examples.joined([real, made]), made)
-        return [trained_and_tested(one, test, self.score, seed) for one in sets]
+        return [trained_and_tested(one, test, seed) for one in sets]
 
 
 class Measurement:
     """Windows of all files, synthetic ones in the style of each participant, and their features."""
 
-    def __init__(self, model: gd.Model, files: Sequence[gd.Windows], n: int, labels: bool) -> None:
-        self.model, self.files, self.n, self.labels = model, files, n, labels
+    def __init__(self, model: gd.Model, files: Sequence[gd.Windows], n: int) -> None:
+        self.model, self.files, self.n = model, files, n
         self.generated: dict[tuple[Key, str], gd.Windows] = {}
 
     def real(self, key: Key, session: str = "") -> gd.Windows:
@@ -150,9 +137,8 @@ class Measurement:
     def synthetic(self, key: Key, session: str = "") -> gd.Windows:
         """Windows in the style of those of `real`; generated once."""
         if (key, session) not in self.generated:
-            seed, labels = len(self.generated), self.labels and key[0] == 0
-            like = self.real(key, session)
-            made = self.model.sample(self.n, like=like, task=key[2], seed=seed, labels=labels)
+            seed, like = len(self.generated), self.real(key, session)
+            made = self.model.sample(self.n, like=like, task=key[2], seed=seed)
             self.generated[key, session] = made
         return self.generated[key, session]
 
@@ -200,7 +186,7 @@ def which_task(of: Measurement, most: int, draws: int) -> Question:
     needed = sorted({key for groups in chosen for group in groups for key in group})
     pairs = {key: of.pair(key, tasks.index(key[2])) for key in needed}
     about = {"tasks": ", ".join(tasks), "tested": len(test.classes)}
-    return Question("task", pairs, chosen, lambda keys: test, accuracy, about)
+    return Question("task", pairs, chosen, lambda keys: test, about)
 
 
 def who(of: Measurement, most: int, draws: int, task: str, is_held_out: bool) -> Question:
@@ -225,60 +211,7 @@ def who(of: Measurement, most: int, draws: int, task: str, is_held_out: bool) ->
         return Examples.joined([tests[name] for name in chosen])
 
     about = {"of": "held-out participants" if is_held_out else "all participants"}
-    return Question("who", pairs, chosen, test, accuracy, {**about, "there are": len(names)})
-
-
-def event_features(degrees: Floats, rate_hz: float) -> Floats:
-    """Features of every sample of gaze (window, 2, time) in degrees: (window, time, feature).
-
-    Of each half width: logarithm of the speed between its ends, in deg/s, and how straight the
-    path between them is. At the ends of a window the nearest samples stand for those beyond.
-    """
-    n = degrees.shape[2]
-    step = np.linalg.norm(np.diff(degrees, axis=2, prepend=degrees[:, :, :1]), axis=1)
-    path = np.cumsum(step, axis=1)
-    columns = []
-    for half in SCALES:
-        first = np.maximum(np.arange(n) - half, 0)
-        last = np.minimum(np.arange(n) + half, n - 1)
-        way = np.linalg.norm(degrees[:, :, last] - degrees[:, :, first], axis=1)
-        speed = way / ((last - first) / rate_hz)
-        columns += [np.log(speed + 0.1), way / (path[:, last] - path[:, first] + 1e-6)]
-    return np.stack(columns, axis=2)
-
-
-def event_examples(windows: gd.Windows, n_windows: int, seed: int) -> Examples:
-    """Labelled samples of at most so many windows, SAMPLES_EACH of each."""
-    is_labelled = (windows.cut_labels() > 0).mean(axis=1) > 0.5
-    chosen = windows.select(is_labelled).subsample(n_windows)
-    if not len(chosen):
-        return Examples(np.empty((0, 2 * len(SCALES))), np.empty(0, dtype=np.int64))
-    features = event_features(in_degrees(chosen, chosen.cut()), chosen.rate_hz)
-    at = np.random.default_rng(seed).integers(0, chosen.length, (len(chosen), SAMPLES_EACH))
-    rows = np.arange(len(chosen))[:, None]
-    classes = chosen.cut_labels()[rows, at].ravel().astype(np.int64)
-    return Examples(features[rows, at].reshape(len(classes), -1)[classes > 0], classes[classes > 0])
-
-
-def which_event(of: Measurement, most: int, draws: int) -> Question:
-    """Which event is a sample part of?"""
-    windows, by_name = of.files[0], dict[str, list[Key]]()
-    for key in of.keys(windows.train, 0):
-        if len(event_examples(of.real(key), 1, 0).classes):
-            by_name.setdefault(key[1], []).append(key)
-    names = sorted(by_name)
-    chosen = [[drawn(names, most, draw)] for draw in range(draws)]
-    needed = sorted({name for groups in chosen for name in groups[0]})
-
-    def joined(number: int, name: str, windows_of: Callable[[Key], gd.Windows]) -> Examples:
-        keys = by_name[name]
-        return Examples.joined([event_examples(windows_of(key), of.n, number) for key in keys])
-
-    pairs = {name: (joined(k, name, of.real), joined(k, name, of.synthetic))
-             for k, name in enumerate(needed)}  # fmt: skip
-    test = event_examples(windows.held_out, 400, 0)
-    about = {"tested": len(test.classes)}
-    return Question("events", pairs, chosen, lambda keys: test, f1_of_classes, about)
+    return Question("who", pairs, chosen, test, {**about, "there are": len(names)})
 
 
 def main() -> None:
@@ -289,21 +222,18 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=10, help="of participants")
     parser.add_argument("--participants", type=int, nargs="+", default=[1, 3, 5, 10, 20])
     parser.add_argument("--who-task", default="reading", help="with sessions 1 and 2 in its trials")
-    parser.add_argument("--labels", action="store_true", help="also ask which event a sample is of")
     given = parser.parse_args()
     model = gd.load(given.model, device=given.device)
     files = [gd.Windows.load(path) for path in given.windows]
     if given.tiny:
         global FEWEST_TESTED, FEWEST_WHO, N_TREES
         FEWEST_TESTED, FEWEST_WHO, N_TREES = 2, 1, 5
-        given.n, given.draws, given.participants, given.labels = 1, 1, [2], True
+        given.n, given.draws, given.participants = 1, 1, [2]
         given.who_task = "movies"
-        files = [tiny_windows(model, "movies", labels=True)]
+        files = [tiny_windows(model, "movies")]
     result = Result.of(given, model, n=given.n)
-    of, sizes = Measurement(model, files, given.n, given.labels), sorted(given.participants)
+    of, sizes = Measurement(model, files, given.n), sorted(given.participants)
     most = max(sizes)
-    if given.labels:
-        which_event(of, most, given.draws).ask(result, sizes)
     which_task(of, most, given.draws).ask(result, sizes)
     for is_held_out in (True, False):
         question = who(of, most, given.draws, given.who_task, is_held_out)

@@ -19,15 +19,14 @@ speeds of the file; those beyond count in the end bins. "real, other gaps" is th
 gaze in as many other gaps of the same windows. Draws are rounded to the tracker's step, as `fill`
 rounds them. Intervals: 95 % over participants.
 
-The table `losses` (--recordings) compares blinks and losses drawn for generated gaze with those of
-the held-out participants' recordings, measured alike by `find_losses`.
+The table `losses` (--recordings) compares blinks and losses of generated windows with those that
+`find_losses` finds in the participants' recordings.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -40,6 +39,7 @@ from scipy.interpolate import CubicSpline, PchipInterpolator
 import gazediffusion as gd
 from gazediffusion.conditioning.conditioning import quantize
 from gazediffusion.data.events import smoothed_saccades
+from gazediffusion.data.recordings import true_segments
 from gazediffusion.data.resolution import recorded_steps
 from gazediffusion.data.track_loss import Losses, LossModel, find_losses
 from gazediffusion.evaluation.metrics import js_from_counts
@@ -228,7 +228,8 @@ TASKS = {
     "bioeye": {"reading_text": "reading", "random_dot_saccades": "dots"},
 }
 SAME = {"gazecom": (("R_K1B1", "K1B"),), "bioeye": ()}
-N_WINDOWS, MINUTES = 100, 300
+N_WINDOWS = 300  # generated with losses
+LOSS_MEASURES = ("losses per min", "time lost (%)", "duration (ms)")
 
 
 def observed(folder: Path, model: gd.Model) -> tuple[list[Losses], list[Losses]]:
@@ -250,74 +251,38 @@ def observed(folder: Path, model: gd.Model) -> tuple[list[Losses], list[Losses]]
     return sides
 
 
-def generated(model: gd.Model, table: LossModel, task: str, like: list[Losses]) -> Iterator[Losses]:
-    """Losses of generated recordings of a task, as long as these."""
-    windows = model.sample(N_WINDOWS, task=task)
-    joined, rate_hz = np.concatenate(list(windows.cut()), axis=1), windows.rate_hz
-    n_draws = math.ceil(MINUTES * 60_000 / sum(one.duration_ms for one in like))
-    for number, one in enumerate(like * n_draws):
-        n_samples = round(one.duration_ms * rate_hz / 1000)
-        first = number * windows.length % (joined.shape[1] - n_samples)
-        gaze = joined[None, :, first : first + n_samples]
-        cut = gd.Windows.from_array(gaze, rate_hz, windows.screen, tasks=task)
-        lossy = table.add_to(cut, 0, number)
-        yield find_losses(
-            gd.Recording(
-                participant="synthetic",
-                task=task,
-                trial=str(number),
-                time_ms=np.arange(n_samples, dtype=np.float64) / rate_hz * 1000.0,
-                gaze_px={"cyclopean": lossy.to_numpy("px")[0]},
-                path=Path("windows"),
-                format="windows",
-                screen=windows.screen,
-            )
-        )
-
-
-def loss_measures(recordings: Sequence[Losses]) -> dict[str, float]:
-    """How often gaze is lost, how long, and how far it moves beside a loss."""
-    losses = [loss for one in recordings for loss in one.losses]
-    total_ms = sum(one.duration_ms for one in recordings)
-    durations = [one.duration_ms for one in losses if one.is_whole]
-    seen = [one.seen_before_ms / 1000 for one in losses if math.isfinite(one.seen_before_ms)]
-    flanks = [np.abs(one.flank_deg[1]).max() for one in losses if one.flank_deg is not None]
-    found = {
-        "losses per min": len(losses) / total_ms * 60_000,
-        "time lost (%)": 100 * sum(one.lost_ms for one in recordings) / total_ms,
-        "without losses (%)": 100 * float(np.mean([not one.losses for one in recordings])),
-    }
-    for name, values in {
-        "duration (ms)": durations,
-        "seen between (s)": seen,
-        "flank, vertical (deg)": flanks,
-    }.items():
-        middle, high = np.quantile(values or [math.nan], [0.5, 0.9]).tolist()
-        found |= {name: middle, f"{name}, 90 %": high}
-    return found
+def loss_measures(durations_ms: Sequence[float], lost_ms: float, total_ms: float) -> Floats:
+    """Losses per minute, time lost (%), median duration (ms)."""
+    middle = np.median(durations_ms) if len(durations_ms) else np.nan
+    return np.array([len(durations_ms) / total_ms * 60_000, 100 * lost_ms / total_ms, middle])
 
 
 def loss_table(result: Result, model: gd.Model, sides: tuple[list[Losses], list[Losses]]) -> None:
-    """Three rows for each task: held-out, training, generated."""
-    table = LossModel.load(model.run.path)
-    assert table is not None
-    for task in table.tasks:
+    """Three rows for each task: held-out and training participants, generated windows."""
+    tasks = sorted({one.task for one in sides[0]} & set(model.tasks))
+    for task in tasks:
         training, held_out = ([one for one in side if one.task == task] for side in sides)
-        who = np.array([one.participant for one in held_out])
 
-        def of_rows(rows: Counts, of: list[Losses] = held_out) -> Floats:
-            return np.array(list(loss_measures([of[k] for k in rows]).values()))
+        def of_rows(rows: Counts, of: Sequence[Losses] = held_out) -> Floats:
+            some = [of[k] for k in rows]
+            durations = [loss.duration_ms for one in some for loss in one.losses]
+            lost, total = (sum(getattr(one, name) for one in some)
+                           for name in ("lost_ms", "duration_ms"))  # fmt: skip
+            return loss_measures(durations, lost, total)
 
-        sets = {"training": training, "generated": list(generated(model, table, task, held_out))}
-        names = list(loss_measures(held_out))
-        cells: dict[str, dict[str, Any]] = {
-            "held out": dict(zip(names, over_groups(who, of_rows), strict=True)),
-            **{name: loss_measures(recordings) for name, recordings in sets.items()},
+        windows = model.sample(N_WINDOWS, task=task, seed=result.seeds[0], losses=True)
+        ms = 1000.0 / windows.rate_hz
+        spans = np.concatenate([true_segments(one) for one in windows.is_lost])
+        durations = (ms * np.diff(spans, axis=1).ravel()).tolist()
+        total = ms * windows.is_lost.size
+        sets: dict[str, Any] = {
+            "held out": over_groups(np.array([one.participant for one in held_out]), of_rows),
+            "training": of_rows(np.arange(len(training)), training),
+            "generated": loss_measures(durations, float(sum(durations)), total),
         }
-        for name, recordings in {"held out": held_out, **sets}.items():
-            minutes = sum(one.duration_ms for one in recordings) / 60_000
-            about = {"recordings": len(recordings), "min": round(minutes)}
-            result.add("losses", {"task": task, "set": name, **about, **cells[name]})
+        for name, cells in sets.items():
+            about = {"task": task, "set": name}
+            result.add("losses", about | dict(zip(LOSS_MEASURES, cells, strict=True)))
 
 
 def main() -> None:

@@ -8,22 +8,20 @@ on the held-out ones, who take no part in any training. Tables:
 scores        of the network's labels of held-out gaze against the hand labels; lowest: of the
               participant with the lowest F1
 confusion     share of the samples of a true class by found class
-plausibility  Wasserstein-1 distance (JS of transitions) of events to those of held-out hand labels,
-              over that of the training participants' (ratio)
 agreement     a network trained on hand labels of training participants, scored against held-out
               hand labels and against the labels of generated gaze
 worth         detectors trained on real, synthetic and both, tested on held-out hand labels; mean
               and range over draws of windows, participants and seeds
 
 F1 of samples and of events; an event is found where one of its class overlaps it by more than half
-of their union (Startsev et al. 2019). Intervals: 95 % over participants (plausibility: also over
-generated windows). All detectors are trained for the same number of steps, or on as many samples.
+of their union (Startsev et al. 2019). Intervals: 95 % over participants. All detectors are trained
+for the same number of steps, or on as many samples.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +29,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import gazediffusion as gd
-from gazediffusion.data.recordings import label_segments
 from gazediffusion.evaluation.labels import (
     Detector,
     ForestDetector,
@@ -40,73 +37,15 @@ from gazediffusion.evaluation.labels import (
     match_events,
     match_samples,
 )
-from gazediffusion.evaluation.metrics import js_from_counts, ks_and_wasserstein1
 from gazediffusion.generation.labelling import Labeller
-from report import Floats, Result, options, over_groups, tiny_windows, with_interval
+from report import Floats, Result, options, over_groups, tiny_windows
 
 RELABELLED = "held-out gaze, network's labels"
 SCORES = {"sample F1": match_samples, "event F1": match_events}
-MOVING = ("saccade", "pursuit")  # classes with an amplitude
-TRANSITIONS = "transitions (JS)"
 N_BOOTSTRAP = 200
 N_SAMPLES, N_TREES = 60_000, 50  # of a forest
 Ints = NDArray[np.int64]
 Labels = NDArray[np.uint8]
-
-
-@dataclass(frozen=True, eq=False)
-class Events:
-    """Values of each quantity with the window of each, and transitions.
-
-    values, window: name -> (value,). transitions: (window, class, class), how often an event of the
-    first class is followed by one of the second. Events that the border of a window cuts have no
-    duration and no amplitude; they count in rates and transitions.
-    """
-
-    values: dict[str, NDArray[np.float64]]
-    window: dict[str, Ints]
-    transitions: Floats
-
-    @classmethod
-    def of(cls, windows: gd.Windows) -> Events:
-        """Those of windows with labels."""
-        gaze_deg, labels = windows.to_numpy("deg").astype(np.float64), windows.cut_labels()
-        ms, seconds, names = 1000 / windows.rate_hz, windows.length / windows.rate_hz, quantities()
-        found: dict[str, list[tuple[int, float]]] = {name: [] for name in names}
-        transitions = np.zeros((len(windows), len(gd.EVENT_CLASSES), len(gd.EVENT_CLASSES)))
-        for k, (gaze, own) in enumerate(zip(gaze_deg, labels, strict=True)):
-            events = label_segments(own)
-            for number, name in enumerate(gd.EVENT_CLASSES, start=1):
-                rate = np.count_nonzero(events[:, 2] == number) / seconds
-                found[f"{name} rate (1/s)"].append((k, rate))
-            follows = events[1:, 0] == events[:-1, 1]
-            pair = events[:-1, 2][follows] - 1, events[1:, 2][follows] - 1
-            np.add.at(transitions[k], pair, 1.0)
-            is_whole = (events[:, 0] > 0) & (events[:, 1] < windows.length)
-            for first, stop, number in events[is_whole].tolist():
-                name = gd.EVENT_CLASSES[number - 1]
-                found[f"{name} duration (ms)"].append((k, (stop - first) * ms))
-                if name in MOVING:
-                    way = gaze[:, stop - 1] - gaze[:, first]
-                    found[f"{name} amplitude (deg)"].append((k, float(np.hypot(*way))))
-        values = {name: np.array([value for _, value in rows]) for name, rows in found.items()}
-        window = {name: np.array([k for k, _ in rows], dtype=int) for name, rows in found.items()}
-        return cls(values, window, transitions)
-
-    def drawn(self, name: str, windows: Ints) -> NDArray[np.float64]:
-        """The values of a quantity of drawn windows, or the shares of transitions."""
-        if name == TRANSITIONS:
-            total = self.transitions[windows].sum(axis=0).ravel()
-            return np.asarray(total / max(total.sum(), 1.0))
-        times = np.bincount(windows, minlength=len(self.transitions))
-        return np.repeat(self.values[name], times[self.window[name]])
-
-
-def quantities() -> list[str]:
-    """Names of all quantities but transitions."""
-    durations = [f"{name} duration (ms)" for name in gd.EVENT_CLASSES]
-    amplitudes = [f"{name} amplitude (deg)" for name in MOVING]
-    return [*durations, *amplitudes, *(f"{name} rate (1/s)" for name in gd.EVENT_CLASSES)]
 
 
 def score_tables(result: Result, held_out: gd.Windows, found: Labels) -> None:
@@ -120,7 +59,8 @@ def score_tables(result: Result, held_out: gd.Windows, found: Labels) -> None:
         cells = dict(zip(gd.EVENT_CLASSES, lowest, strict=True))
         result.add("scores", {"score": f"{name}, lowest", **about, **cells})
     for name, row in zip(gd.EVENT_CLASSES, confusion(true, found), strict=True):
-        result.add("confusion", {"true": name, **dict(zip(gd.EVENT_CLASSES, row, strict=True))})
+        cells = dict(zip(gd.EVENT_CLASSES, row, strict=True))
+        result.add("confusion", {"true": name, **cells})
 
 
 def f1_cells(true: Labels, found: Labels, who: Ints, match: Callable[..., Any]) -> dict[str, Any]:
@@ -133,49 +73,6 @@ def f1_cells(true: Labels, found: Labels, who: Ints, match: Callable[..., Any]) 
 
     cells = over_groups(np.arange(n), measure, N_BOOTSTRAP)
     return dict(zip(gd.EVENT_CLASSES, cells, strict=True))
-
-
-def plausibility(
-    result: Result, held_out: gd.Windows, train: gd.Windows, sets: dict[str, gd.Windows]
-) -> None:
-    """Ratios of distances of event statistics to the floor."""
-    every = {"held-out": held_out, "training": train, **sets}
-    found = {name: Events.of(one) for name, one in every.items()}
-    rng = np.random.default_rng(0)
-    draws = [{name: _drawn(one, rng) for name, one in every.items()} for _ in range(N_BOOTSTRAP)]
-    for one in draws:
-        one[RELABELLED] = one["held-out"]  # the same windows
-    whole = {name: np.arange(len(one)) for name, one in every.items()}
-
-    def distance(name: str, which: str, drawn: dict[str, Ints]) -> float:
-        a, b = (found[one].drawn(name, drawn[one]) for one in (which, "held-out"))
-        if name == TRANSITIONS:
-            return float(js_from_counts(a, b)) if a.any() and b.any() else np.nan
-        return ks_and_wasserstein1(a, b)[1] if len(a) and len(b) else np.nan
-
-    def ratio(name: str, which: str, drawn: dict[str, Ints]) -> float:
-        floor = distance(name, "training", drawn)
-        return distance(name, which, drawn) / floor if floor > 0 else np.nan
-
-    for name in (*quantities(), TRANSITIONS):
-        row: dict[str, Any] = {"quantity": name}
-        for which, events in found.items():
-            values = events.values.get(name, np.empty(0))
-            row[f"{which}, median"] = float(np.median(values)) if len(values) else None
-        row["floor"] = distance(name, "training", whole)
-        for which in sets:
-            drawn = np.array([ratio(name, which, one) for one in draws])
-            row[f"{which}, ratio"] = with_interval(ratio(name, which, whole), drawn)
-        result.add("plausibility", row)
-
-
-def _drawn(windows: gd.Windows, rng: np.random.Generator) -> Ints:
-    """Windows of participants drawn with repetition; of synthetic sets windows themselves."""
-    who = windows.participant
-    if len(np.unique(who)) == 1:
-        return rng.integers(0, len(windows), len(windows))
-    of = [np.flatnonzero(who == one) for one in np.unique(who)]
-    return np.concatenate([of[k] for k in rng.integers(0, len(of), len(of))])
 
 
 def agreement(result: Result, detector: Detector, sets: dict[str, gd.Windows]) -> None:
@@ -265,7 +162,6 @@ def main() -> None:
     first = synthetic.select(np.arange(n))
     relabelled = _with_labels(held_out, labels)
     sets = {"generated": first, RELABELLED: relabelled}
-    plausibility(result, held_out, train.subsample(n), sets)
 
     def network(of: Sequence[gd.Windows], seed: int) -> Detector:
         return NetworkDetector.fit(of, seed, steps, device=str(model.device))

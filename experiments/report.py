@@ -33,9 +33,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 import gazediffusion as gd
+from gazediffusion.data.recordings import true_segments
+from gazediffusion.data.scanpaths import Scanpath, Targets
 from gazediffusion.data.windows import conversions_of
 from gazediffusion.generation.long_gaze import Constraints
-from gazediffusion.plotting.style import save_figure
+from gazediffusion.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE, house_style, save_figure
 from gazediffusion.seeds import STREAMS
 
 ROOT = Path(__file__).parents[1]
@@ -195,15 +197,6 @@ def in_degrees(windows: gd.Windows, gaze: Floats) -> Floats:
     return windows.on_screens(gaze.astype(np.float32), to_degrees).astype(np.float64)
 
 
-def save_small(figure: Any, path: Path) -> None:
-    """Write a figure of matplotlib, a PNG file in few colours, small enough for the repository."""
-    save_figure(figure, path)
-    if path.suffix.lower() == ".png":
-        picture = Image.open(path).convert("RGB")
-        picture.quantize(colors=32, dither=Image.Dither.NONE).save(path, optimize=True)
-    print(f"wrote {path}")
-
-
 # Pages.
 
 _MARKED = re.compile(r"<!-- results\.(\S+?)(?: (\S+))? -->(.*?)<!-- end -->", re.DOTALL)
@@ -307,6 +300,185 @@ def stale(folder: Path = RESULTS) -> list[str]:
     return lines
 
 
+# Pictures of documents; all gaze in them is synthetic.
+
+# Fixations of a scanpath: pixels on the screen of movies, and ms.
+SCANPATH = np.array(
+    [[300, 200, 300], [980, 180, 260], [900, 520, 420], [420, 560, 240], [640, 360, 500]]
+)
+# Jumps of a target: ms, and pixels on the screen of dots.
+JUMPS = np.array(
+    [[0, 840, 525], [900, 300, 250], [2100, 1400, 800], [3000, 1300, 240], [4600, 500, 820],
+     [6000, 840, 300], [7000, 1100, 700]]
+)  # fmt: skip
+GAPS_S, N_DRAWS, FRONT_S = ((2.0, 2.2), (4.5, 5.0)), 5, 8
+EVENT_COLOURS = {"saccade": ORANGE, "pursuit": GREEN, "noise": PURPLE}
+BELOW: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.22)}
+
+
+def seconds_of(windows: gd.Windows) -> Floats:
+    """The time of each sample."""
+    return np.arange(windows.length) / windows.rate_hz
+
+
+def draw_xy(axis: Any, windows: gd.Windows, **look: Any) -> None:
+    """x and y of the first window over time, in pixels."""
+    for row, colour, name in zip(windows.to_numpy("px")[0], (BLUE, ORANGE), "xy", strict=True):
+        axis.plot(seconds_of(windows), row, color=colour, label=name, **look)
+    axis.set(xlabel="time (s)", ylabel="position (px)")
+    axis.legend(**BELOW, ncols=2)
+
+
+def front(model: gd.Model, seed: int) -> Any:
+    """Film viewing and reading on their screens, coloured by time; the reading over time."""
+    import matplotlib.pyplot as plt
+    from matplotlib.collections import LineCollection
+
+    figure, axes = plt.subplots(1, 3, figsize=(14, 4), width_ratios=(1.25, 1.05, 1.2))
+    for axis, task, name in zip(
+        axes, ("movies", "reading"), ("film viewing", "reading"), strict=False
+    ):
+        windows = model.sample(1, task=task, seed=seed)
+        points, screen = windows.to_numpy("px")[0].T, windows.screen
+        lines = np.stack([points[:-1], points[1:]], axis=1)
+        path = LineCollection(list(lines), cmap="viridis", linewidths=2)
+        path.set_array(np.linspace(0, FRONT_S, len(lines)))
+        axis.add_collection(path)
+        axis.set(xlim=(0, screen.width_px), ylim=(screen.height_px, 0), aspect="equal")
+        axis.set(xlabel="x (px)", ylabel="y (px)", title=f"{name}, {FRONT_S} s")
+    figure.colorbar(path, ax=axes[1], label="time (s)", shrink=0.8)
+    draw_xy(axes[2], windows, linewidth=2)
+    axes[2].set_title("the same reading over time")
+    return figure
+
+
+def steering(model: gd.Model, seed: int) -> Any:
+    """A scanpath, a jumping target, a minute of gaze."""
+    import matplotlib.pyplot as plt
+
+    movies, dots = (model.screen_of(task) for task in ("movies", "dots"))
+    x, y = movies.to_normalized(SCANPATH[:, :2].T.astype(np.float32))
+    free, ms = np.full(len(SCANPATH), np.nan), SCANPATH[:, 2].astype(float)
+    scanpath = Scanpath("drawn", x, y, free, ms)
+    places = dots.to_normalized(JUMPS[:, 1:].T.astype(np.float32))
+    target = Targets("drawn", JUMPS[:, 0].astype(float), places[0], places[1])
+    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(11, 4), width_ratios=(13, 11, 12))
+    for k, colour in enumerate((BLUE, GREEN, ORANGE)):
+        made = model.sample(1, task="movies", scanpath=[scanpath], seed=seed + k)
+        left.plot(*made.to_numpy("px")[0], color=colour, linewidth=0.8)
+    left.scatter(*SCANPATH[:, :2].T, s=ms / 2, color=GREY, alpha=0.4)
+    for k, (at_x, at_y, _) in enumerate(SCANPATH, start=1):
+        left.annotate(str(k), (at_x, at_y), xytext=(10, 8), textcoords="offset points")
+    left.set(xlim=(0, 1280), ylim=(720, 0), xlabel="x (px)", ylabel="y (px)", aspect="equal")
+    made = model.sample(4, task="dots", targets=[target], seconds=8, seed=seed)
+    for k, gaze in enumerate(made.to_numpy("px")):
+        label = None if k else "gaze, four windows"
+        middle.plot(seconds_of(made), gaze[0], color=BLUE, linewidth=0.7, alpha=0.7, label=label)
+    edges = [*JUMPS[:, 0] / 1000, 8]
+    middle.stairs(JUMPS[:, 1], edges, baseline=None, color=ORANGE, label="target")
+    middle.set(xlabel="time (s)", ylabel="x (px)", ylim=(0, 1680))
+    middle.legend(**BELOW, ncols=2, columnspacing=0.8)
+    draw_xy(right, model.sample(1, task="reading", seconds=60, seed=seed), linewidth=0.6)
+    names = ("a scanpath, three times", "a target", "a minute of reading")
+    for axis, name in zip((left, middle, right), names, strict=True):
+        axis.set_title(name, loc="left")
+    return figure
+
+
+def filling(model: gd.Model, seed: int) -> Any:
+    """One panel for each gap: the gaze that was cut out, and draws given both sides."""
+    import matplotlib.pyplot as plt
+
+    whole = model.sample(1, task="movies", seed=seed)
+    known, seconds = whole.cut().copy(), seconds_of(whole)
+    for first, stop in GAPS_S:
+        known[..., round(first * whole.rate_hz) : round(stop * whole.rate_hz)] = np.nan
+    draws = kept_to(model, "movies", seed + 1, N_DRAWS, known=np.repeat(known, N_DRAWS, axis=0))
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3))
+    for axis, (first, stop) in zip(axes, GAPS_S, strict=True):
+        near = (seconds > first - 0.4) & (seconds < stop + 0.4)
+        inside = (seconds >= first - 0.004) & (seconds <= stop)
+        for k, draw in enumerate(draws.to_numpy("px")):
+            label = None if k else "draws"
+            axis.plot(seconds[inside], draw[0, inside], color=ORANGE, label=label)
+        axis.plot(seconds[near], whole.to_numpy("px")[0, 0, near], color=BLUE, label="cut out")
+        axis.axvspan(first, stop, color=GREY, alpha=0.15)
+        axis.set(xlabel="time (s)", ylabel="x (px)")
+        axis.set_title(f"a gap of {1000 * (stop - first):.0f} ms", loc="left")
+    axes[1].legend(loc="best")
+    return figure
+
+
+def losses(model: gd.Model, seed: int) -> Any:
+    """For each of two tasks, the first window with two losses or more, over the same without."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(2, 2, figsize=(9, 4.6), sharex=True)
+    for column, task in zip(axes.T, ("movies", "reading"), strict=True):
+        lossy, plain = (model.sample(12, task=task, seed=seed, losses=one) for one in (True, False))
+        k = int(np.argmax([len(true_segments(one)) >= 2 for one in lossy.is_lost]))
+        seconds = seconds_of(lossy)
+        for axis, number in zip(column, (0, 1), strict=True):
+            sets = (("without losses", plain, GREY), ("with losses", lossy, BLUE))
+            for label, windows, colour in sets:
+                axis.plot(seconds, windows.to_numpy("deg")[k, number], color=colour, label=label)
+            for first, stop in true_segments(lossy.is_lost[k]).tolist():
+                axis.axvspan(seconds[first], stop / lossy.rate_hz, color=ORANGE, alpha=0.3)
+        column[0].set_title(f"{task}, window {k} of seed {seed}", loc="left")
+        column[1].set_xlabel("time (s)")
+    for axis, name in zip(axes[:, 0], ("x (deg)", "y, down (deg)"), strict=True):
+        axis.set_ylabel(name)
+    axes[1, 0].legend(loc="upper center", bbox_to_anchor=(0.64, 1))
+    return figure
+
+
+def labels(model: gd.Model, seed: int) -> Any:
+    """The window of 48 with most pursuits, its events shaded."""
+    import matplotlib.pyplot as plt
+
+    made = model.sample(48, task="movies", labels=True, seed=seed)
+    classes = made.cut_labels()
+    numbers = {name: gd.EVENT_CLASSES.index(name) + 1 for name in EVENT_COLOURS}
+    k = int(np.argmax([len(true_segments(one == numbers["pursuit"])) for one in classes]))
+    figure, axes = plt.subplots(2, 1, figsize=(9, 3.8), sharex=True)
+    pairs = zip(axes, made.to_numpy("deg")[k], ("x (deg)", "y, down (deg)"), strict=True)
+    for axis, gaze, name in pairs:
+        axis.plot(seconds_of(made), gaze, color=BLUE)
+        axis.set_ylabel(name)
+        for event, colour in EVENT_COLOURS.items():
+            for number, span in enumerate(true_segments(classes[k] == numbers[event]).tolist()):
+                first, stop = np.array(span) / made.rate_hz
+                label = None if number else event
+                axis.axvspan(first, stop, color=colour, alpha=0.35, label=label)
+    axes[0].set_title(f"movies, window {k} of seed {seed}; fixations unshaded", loc="left")
+    axes[1].set_xlabel("time (s)")
+    axes[1].legend(loc="upper center", bbox_to_anchor=(0.5, -0.3), ncols=3)
+    return figure
+
+
+PICTURES = {one.__name__: one for one in (front, steering, filling, losses, labels)}
+
+
+def draw(names: Sequence[str], seed: int) -> None:
+    """Draw pictures into docs/images."""
+    import matplotlib.pyplot as plt
+
+    model = gd.load("default")
+    with house_style():
+        plt.rcParams["font.size"] = 13  # readable at half the size
+        for name in names:
+            save_small(PICTURES[name](model, seed), IMAGES / f"{name}.png")
+
+
+def save_small(figure: Any, path: Path) -> None:
+    """Write a figure of matplotlib, a PNG file in few colours, small enough for the repository."""
+    save_figure(figure, path)
+    n_colours = 192 if path.stem == "front" else 32
+    picture = Image.open(path).convert("RGB")
+    picture.quantize(colors=n_colours, dither=Image.Dither.NONE).save(path, optimize=True)
+    print(f"wrote {path}")
+
+
 def main() -> None:
     """Write or check the pages, print a hash, or draw pictures."""
     parser = argparse.ArgumentParser(
@@ -314,7 +486,12 @@ def main() -> None:
     )
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--hash", metavar="MODEL")
+    parser.add_argument("--pictures", nargs="*", choices=PICTURES)
+    parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
+    if given.pictures is not None:
+        draw(given.pictures or list(PICTURES), given.seed)
+        return
     if given.hash:
         print(weights_hash(gd.load(given.hash, device="cpu")))
         return
