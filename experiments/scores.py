@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from gazediffusion.scoring.calibration import Calibration
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 from scipy.stats import rankdata
@@ -29,7 +28,7 @@ from sklearn.ensemble import IsolationForest
 import gazediffusion as gd
 from gazediffusion.evaluation.features import kinematic_features
 from gazediffusion.generation.baselines import BASELINES
-from gazediffusion.scoring.percentiles import ALL_TASKS
+from gazediffusion.scoring.percentiles import ALL_TASKS, Percentiles
 from gazediffusion.scoring.scorer import RawScores, Scorer
 from gazediffusion.settings import Scoring
 from report import Floats, Result, options, over_groups, tiny_windows
@@ -199,11 +198,11 @@ class Bench:
 
     cheap: Scorer
     costly: Scorer
-    calibration: Calibration
+    percentiles: Percentiles
     forests: dict[str, IsolationForest]
 
     @classmethod
-    def of(cls, cheap: Scorer, costly: Scorer, fitted: Calibration, train: gd.Windows) -> Bench:
+    def of(cls, cheap: Scorer, costly: Scorer, fitted: Percentiles, train: gd.Windows) -> Bench:
         """With an isolation forest for each task of the training participants."""
         forests = {}
         for number in np.unique(train.task):
@@ -221,7 +220,7 @@ class Bench:
         some = np.unique(np.linspace(0, len(windows) - 1, n).astype(int))
         if len(some):
             found[0, some] = -self.costly.scores(windows.select(some)).log_likelihood
-        found[1:4] = raw.denoising_error, self.calibration.distances(raw), self._contrasts(raw)
+        found[1:4] = raw.denoising_error, self.percentiles.distances(raw), self._contrasts(raw)
         features, first = nine_features(windows), next(iter(self.forests))
         tasks = np.array([windows.tasks[k] for k in windows.task])
         for task in np.unique(tasks):  # the first forest stands for a task without one
@@ -231,9 +230,9 @@ class Bench:
 
     def _contrasts(self, raw: RawScores) -> Floats:
         """Minus the lowest contrast in standard deviations of training participants' windows."""
-        n, names = raw.contrasts.shape[1], [self.calibration.group_of(one) for one in raw.tasks]
-        means = np.array([self.calibration.groups[name].mean[-n:] for name in names])
-        spread = np.sqrt(np.diag(self.calibration.covariances[ALL_TASKS])[-n:])
+        n, names = raw.contrasts.shape[1], [self.percentiles.group_of(one) for one in raw.tasks]
+        means = np.array([self.percentiles.groups[name].mean[-n:] for name in names])
+        spread = np.sqrt(np.diag(self.percentiles.covariances[ALL_TASKS])[-n:])
         return np.asarray(-((raw.contrasts - means) / spread).min(axis=1))
 
 
@@ -289,10 +288,10 @@ def main() -> None:
     costly = Scorer(model.run, config, given.batch_size)
     cheap = replace(costly, config=replace(config, has_likelihood=False))
     if given.fit is not None:
-        Calibration.fit(costly, list(files.values()), given.each).save(given.fit)
+        Percentiles.fit(costly, list(files.values()), given.each).save(given.fit)
         print(f"wrote {given.fit}")
         return
-    fitted = Calibration.fit(cheap, list(files.values()), given.each)
+    fitted = Percentiles.fit(cheap, list(files.values()), given.each)
     benches = {name: (Clean.of(whole, given.n), Bench.of(cheap, costly, fitted, whole.train))
                for name, whole in files.items()}  # fmt: skip
     for name, (clean, bench) in benches.items():
