@@ -99,17 +99,14 @@ GOOD_ETA = each("sampling", [f"eta {eta:g}" for eta in ETAS], ks=0.5, js=0.5)
 
 CASES: dict[str, dict[str, Callable[[Tables], None]]] = {
     "size of the network": {
-        IN_PART: each("training", [*SEEDS, "x0-42", "velocity-0", "velocity-1"], parameters=7),
         FAILS: each("training", "position-42", parameters=7),
     },
     "mean JS over nine features": {
         HOLDS: each("features", "mean of nine", js=js(0.019, 0.02)),
-        IN_PART: each("features", "mean of nine", js=js(0.05, 0.03)),
         FAILS: each("features", "mean of nine", js=js(0.05, 0.02)),
     },
     "highest feature-wise JS": {
         HOLDS: each("features", FEATURES, js=js(0.02, 0.02)),
-        IN_PART: each("features", FEATURES, js=js(0.03, 0.02)),
         FAILS: both(
             each("features", FEATURES, js=js(0.01, 0.01)),
             each("features", "x_std", js=js(0.031, 0.01)),
@@ -117,7 +114,6 @@ CASES: dict[str, dict[str, Callable[[Tables], None]]] = {
     },
     "fixation duration": {
         HOLDS: each("events", "fixation_duration_s", above_real=above(-2.4, 0.0)),
-        IN_PART: each("events", "fixation_duration_s", above_real=above(4.0, -5.0)),
         FAILS: each("events", "fixation_duration_s", above_real=above(4.0, 3.0)),
     },
     "fixation count": {
@@ -130,27 +126,20 @@ CASES: dict[str, dict[str, Callable[[Tables], None]]] = {
     },
     "FGD far below the baselines": {
         HOLDS: both(each("fgd", BASELINES, fgd=101.0), each("fgd", "diffusion", fgd=10.0)),
-        IN_PART: both(each("fgd", BASELINES, fgd=99.0), each("fgd", "diffusion", fgd=10.0)),
         FAILS: each("fgd", "positional-markov", fgd=0.0),
     },
     "FGD far below the naive baselines": {
         HOLDS: both(each("fgd", BASELINES, fgd=101.0), each("fgd", "diffusion", fgd=1.0)),
-        IN_PART: both(each("fgd", BASELINES, fgd=50.0), each("fgd", "diffusion", fgd=1.0)),
         FAILS: both(each("fgd", BASELINES, fgd=9.0), each("fgd", "diffusion", fgd=1.0)),
     },
     "training on synthetic windows alone": {
         HOLDS: each("downstream", "tstr / trtr", r2=81.0),
-        IN_PART: each("downstream", "tstr / trtr", r2=79.0),
         FAILS: each("downstream", "tstr / trtr", r2=49.0),
     },
     "augmentation matches real data": {
         HOLDS: both(
             each("downstream", "trtr", r2=with_sd(0.8, 0.0)),
             each("downstream", "aug", r2=0.795),
-        ),
-        IN_PART: both(
-            each("downstream", "trtr", r2=with_sd(0.8, 0.05)),
-            each("downstream", "aug", r2=0.76),
         ),
         FAILS: both(
             each("downstream", "trtr", r2=with_sd(0.8, 0.05)),
@@ -159,12 +148,10 @@ CASES: dict[str, dict[str, Callable[[Tables], None]]] = {
     },
     "velocity model's mean JS": {
         HOLDS: each("velocity", "mean of five", js=js(0.006, 0.007)),
-        IN_PART: each("velocity", "mean of five", js=js(0.009, 0.005)),
         FAILS: each("velocity", "mean of five", js=js(0.011, 0.005)),
     },
     "velocity model's highest JS": {
         HOLDS: each("velocity", VELOCITY, js=js(0.019, 0.02)),
-        IN_PART: each("velocity", VELOCITY, js=js(0.03, 0.016)),
         FAILS: each("velocity", VELOCITY, js=js(0.03, 0.01)),
     },
     "path length worse in velocity space": {
@@ -184,11 +171,6 @@ CASES: dict[str, dict[str, Callable[[Tables], None]]] = {
             each("velocity", "turning_angle", js=js(0.01, 0.01)),
             each("velocity", "path_length", js=js(0.2, 0.05)),
         ),
-        IN_PART: both(
-            each("velocity", VELOCITY, js=js(0.1, 0.05)),
-            each("velocity", "turning_angle", js=js(0.15, 0.05)),
-            each("velocity", "path_length", js=js(0.2, 0.05)),
-        ),
         FAILS: both(
             each("velocity", VELOCITY, js=js(0.1, 0.05)),
             each("velocity", "turning_angle", js=js(0.01, 0.001)),
@@ -197,13 +179,10 @@ CASES: dict[str, dict[str, Callable[[Tables], None]]] = {
     },
     "saccade undercount": {
         HOLDS: each("events", "saccade_count", above_real=-15.0, above_train=-6.0),
-        IN_PART: each("events", "saccade_count", above_real=-15.0, above_train=4.0),
         FAILS: each("events", "saccade_count", above_real=-4.0, above_train=4.0),
     },
     "x-std harder than y-std": {
         HOLDS: each("seeds", SEEDS, **of_axes("std", (0.2, 0.1), (0.1, 0.1))),
-        # Farther by distance in every seed, and nearer to the floor.
-        IN_PART: each("seeds", SEEDS, **of_axes("std", (0.2, 0.1), (0.2, 0.05))),
         FAILS: both(
             each("seeds", SEEDS, **of_axes("std", (0.2, 0.1), (0.1, 0.1))),
             each("seeds", "position-123", **of_axes("std", (0.1, 0.2), (0.1, 0.1))),
@@ -221,10 +200,6 @@ CASES: dict[str, dict[str, Callable[[Tables], None]]] = {
             each("features", FEATURES, ks=0.2, js=0.02),
             each("features", "fixation_ratio", ks=0.1, js=0.03),
         ),
-        IN_PART: both(
-            each("features", FEATURES, ks=0.2, js=0.02),
-            each("features", "fixation_ratio", ks=0.3, js=0.03),
-        ),
         FAILS: both(
             each("features", FEATURES, ks=0.2, js=0.02),
             each("features", "fixation_ratio", ks=0.3, js=0.01),
@@ -235,10 +210,6 @@ CASES: dict[str, dict[str, Callable[[Tables], None]]] = {
             each("features", FEATURES, js=js(0.2, 0.1)),
             each("features", ("y_std", "y_range", "displacement"), js=js(0.1, 0.1)),
         ),
-        IN_PART: both(
-            each("features", FEATURES, js=js(0.2, 0.1)),
-            each("features", ("y_std", "y_range", "x_std"), js=js(0.1, 0.1)),
-        ),
         FAILS: both(
             each("features", FEATURES, js=js(0.2, 0.1)),
             each("features", ("y_std", "x_range", "x_std"), js=js(0.1, 0.1)),
@@ -246,25 +217,15 @@ CASES: dict[str, dict[str, Callable[[Tables], None]]] = {
     },
     "fixation dispersion": {
         HOLDS: each("events", "fixation_dispersion", above_real=46.0, above_train=24.0),
-        IN_PART: each("events", "fixation_dispersion", above_real=46.0, above_train=4.0),
         FAILS: each("events", "fixation_dispersion", above_real=46.0, above_train=-4.0),
     },
     "FGD order at every seed": {
         HOLDS: both(each("fgd", BASELINES, fgd=10.0), each("seeds", SEEDS, fgd=9.0)),
-        IN_PART: both(
-            each("fgd", BASELINES, fgd=10.0),
-            each("seeds", SEEDS, fgd=9.0),
-            each("seeds", "position-123", fgd=11.0),
-        ),
         FAILS: both(each("fgd", BASELINES, fgd=10.0), each("seeds", SEEDS, fgd=11.0)),
     },
     "relative SDs of seeds": {
         HOLDS: both(
             each("features", "mean of eight", ks=with_sd(1.0, 0.09), js=with_sd(1.0, 0.24)),
-            each("fgd", "diffusion", fgd=with_sd(1.0, 0.22)),
-        ),
-        IN_PART: both(
-            each("features", "mean of eight", ks=with_sd(1.0, 0.09), js=with_sd(1.0, 0.01)),
             each("fgd", "diffusion", fgd=with_sd(1.0, 0.22)),
         ),
         FAILS: both(
@@ -274,36 +235,23 @@ CASES: dict[str, dict[str, Callable[[Tables], None]]] = {
     },
     "autocorrelation of speed decays within 50 ms": {
         HOLDS: each("speed", "decay", real=20.0, model=50.0, markov=10.0),
-        IN_PART: each("speed", "decay", real=20.0, model=52.0, markov=10.0),
         FAILS: each("speed", "decay", real=60.0, model=52.0, markov=100.0),
     },
     "high-speed tail": {
         HOLDS: each("speed", "tail", real=0.2, model=0.19, markov=0.14),
-        IN_PART: each("speed", "tail", real=0.2, model=0.15, markov=0.14),
         FAILS: each("speed", "tail", real=0.2, model=0.15, markov=0.19),
     },
     "validation loss does not rank seeds": {
         HOLDS: both(_seeds("loss", (1, 2, 3)), _seeds("js_8", (2, 1, 3)), _seeds("fgd", (3, 2, 1))),
-        IN_PART: both(
-            _seeds("loss", (1, 2, 3)), _seeds("js_8", (1, 2, 3)), _seeds("fgd", (3, 2, 1))
-        ),
         FAILS: both(_seeds("loss", (1, 2, 3)), _seeds("js_8", (1, 2, 3)), _seeds("fgd", (4, 5, 6))),
     },
     "little overfitting": {
         HOLDS: each("training", SEEDS, epoch=375, epochs=500),
-        IN_PART: both(
-            each("training", SEEDS, epoch=100, epochs=500),
-            each("training", "position-42", epoch=400),
-        ),
         FAILS: each("training", SEEDS, epoch=374, epochs=500),
     },
     "better than the kinematic Markov": {
         HOLDS: each(
             "markov", [*EIGHT, "mean of eight"], ks=0.5, js=0.5, ks_model=0.1, js_model=0.1
-        ),
-        IN_PART: both(
-            each("markov", [*EIGHT, "mean of eight"], ks=0.5, js=0.5, ks_model=0.1, js_model=0.1),
-            each("markov", "y_std", js_model=0.6),
         ),
         FAILS: each(
             "markov", [*EIGHT, "mean of eight"], ks=0.5, js=0.1, ks_model=0.1, js_model=0.2
@@ -311,23 +259,15 @@ CASES: dict[str, dict[str, Callable[[Tables], None]]] = {
     },
     "speed and turning angle nearer than the Markov": {
         HOLDS: each("panel", ("speed", "turning_angle"), model=0.1, markov=0.2),
-        IN_PART: both(
-            each("panel", "speed", model=0.1, markov=0.2),
-            each("panel", "turning_angle", model=0.3, markov=0.2),
-        ),
         FAILS: each("panel", ("speed", "turning_angle"), model=0.3, markov=0.2),
     },
     "eps better than x0": {
         HOLDS: both(each("objective", "eps", fgd=1.0), each("objective", "x0", fgd=10.0)),
-        IN_PART: both(each("objective", "eps", fgd=1.0), each("objective", "x0", fgd=9.0)),
         FAILS: both(each("objective", "eps", fgd=1.0), each("objective", "x0", fgd=0.9)),
     },
     "averaged weights better than raw": {
         HOLDS: both(
             each("sampling", "raw", ks=0.2, js=0.2), each("sampling", "ema", ks=0.1, js=0.1)
-        ),
-        IN_PART: both(
-            each("sampling", "raw", ks=0.2, js=0.2), each("sampling", "ema", ks=0.1, js=0.3)
         ),
         FAILS: both(
             each("sampling", "raw", ks=0.2, js=0.2), each("sampling", "ema", ks=0.2, js=0.3)
@@ -335,17 +275,14 @@ CASES: dict[str, dict[str, Callable[[Tables], None]]] = {
     },
     "eta = 0 is best": {
         HOLDS: both(GOOD_ETA, each("sampling", "eta 0", ks=0.4, js=0.4)),
-        IN_PART: both(GOOD_ETA, each("sampling", "eta 0", ks=0.4, js=0.6)),
         FAILS: both(GOOD_ETA, each("sampling", "eta 0.5", ks=0.4, js=0.4)),
     },
     "saturation near 100 steps": {
         HOLDS: _steps(ks=(0.2, 0.1, 0.08), js=(0.2, 0.1, 0.11)),
-        IN_PART: _steps(ks=(0.2, 0.1, 0.05), js=(0.2, 0.1, 0.1)),
         FAILS: _steps(ks=(0.2, 0.1, 0.05), js=(0.1, 0.2, 0.2)),
     },
     "lag-one autocorrelations": {
         HOLDS: each("velocity", TEMPORAL, rho1=js(0.05, 0.001)),
-        IN_PART: each("velocity", TEMPORAL, rho1=js(0.07, 0.04)),
         FAILS: each("velocity", TEMPORAL, rho1=js(0.07, 0.01)),
     },
     "spectra": {
@@ -405,14 +342,6 @@ def test_claims_are_sentences_with_a_rule_and_the_numbers_that_were_read(tables:
             assert tables[one["table"], one["row"], one["column"]].ours == one["ours"]
 
 
-def test_our_sentence_has_our_number(tables: Tables) -> None:
-    doctored = dict(tables)
-    put(doctored, "features", "mean of nine", js=with_sd(0.0321, 0.0045))
-    claim = found(doctored, "mean JS over nine features")
-    assert "0.0321 ± 0.0045" in claim["ours"]
-    assert "0.016 ± 0.004" in claim["claim"]
-
-
 def test_the_ratio_to_the_floor_is_that_of_the_evaluation_not_the_quotient(tables: Tables) -> None:
     doctored = dict(tables)
     put(doctored, "features", "mean of nine", js=(0.05, {"floor": 0.01, "ratio": 1.9}))
@@ -432,13 +361,6 @@ def test_claims_without_their_table_are_left_out(tables: Tables) -> None:
         "fixation ratio: lowest KS, highest JS",
         "y-std, y-range and displacement best",
     }
-
-
-def test_a_seed_without_a_loss_cannot_be_ranked(tables: Tables) -> None:
-    doctored = dict(tables)
-    put(doctored, "seeds", "position-42", loss=None)
-    names = {one["name"] for one in evaluate_claims(doctored)}
-    assert "validation loss does not rank seeds" not in names
 
 
 def _drawn(ratio: float, draws: list[float]) -> Any:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from gazediffusion.plotting.style import house_style
 from gazediffusion.reproduction import figures
 from gazediffusion.reproduction.figures import FIGURES, draw_figures
 from gazediffusion.reproduction.plan import ETAS, PAPER, STEPS, TINY, Artefacts, Plan
-from gazediffusion.reproduction.tables import NUMBERS, PROTOCOL, Comparison
+from gazediffusion.reproduction.tables import NUMBERS, Comparison
 from tests.gaze import as_synthetic, simulated_windows
 from tests.reproduction import made
 from tests.reproduction.made import PLAN
@@ -139,20 +138,6 @@ def test_training_curves_are_the_histories_with_the_best_epoch_marked(
     assert "paper's best: 0.0995" in lines(figure.axes[2])
 
 
-def test_a_run_without_validation_is_still_drawn(artefacts: Artefacts) -> None:
-    one = artefacts.histories[PLAN.reference]
-    bare = {**one, "validation_loss": [None] * 6, "best_validation_loss": None, "best_epoch": None}
-    figure = drawn(figures.training_curves(replace(artefacts, histories={PLAN.reference: bare})))
-    (axes,) = figure.axes
-    assert list(lines(axes)) == ["paper's best: 0.0060"]
-
-
-def test_the_papers_losses_stand_only_beside_its_own_objective(artefacts: Artefacts) -> None:
-    figure = drawn(figures.training_curves(replace(artefacts, plan=TINY)))
-    assert "paper" not in texts(figure)
-    assert "position model, predicting eps" in texts(figure)
-
-
 def test_sampling_ablation_shows_ours_the_floor_and_the_papers(artefacts: Artefacts) -> None:
     results = artefacts.evaluations["sampling"]
     figure = drawn(figures.sampling_ablation(artefacts))
@@ -175,39 +160,6 @@ def test_sampling_ablation_shows_ours_the_floor_and_the_papers(artefacts: Artefa
         assert etas[theirs][1] == [published[f"eta {eta:g}"][kind].mean for eta in ETAS]
 
 
-def test_sampling_ablation_shows_the_intervals_that_there_are(artefacts: Artefacts) -> None:
-    results = json.loads(json.dumps(artefacts.evaluations["sampling"]))
-    (speed,) = (
-        one
-        for one in results["quantities"]
-        if (one["family"], one["name"]) == ("features", "mean_speed")
-    )
-    for cell in speed["distances"]["ks"]["synthetic"].values():
-        cell["interval"] = [cell["value"] / 2, cell["value"] * 3]
-    without = speed["distances"]["ks"]["synthetic"][PLAN.with_steps(25)]
-    without |= {"interval": None, "draws": []}
-    figure = drawn(figures.sampling_ablation(replace(artefacts, evaluations={"sampling": results})))
-    collection: Any = figure.axes[0].collections[0]
-    bars = collection.get_segments()
-    y = lines(figure.axes[0])["this reproduction"][1]
-    for n, bar, value in zip(STEPS, bars, y, strict=True):
-        expected = [] if n == 25 else [value / 2, value * 3]
-        assert [end for _, end in bar] == pytest.approx(expected)
-    assert "bars: 95 % bootstrap intervals over participants" in texts(figure)
-
-
-def test_sampling_ablation_without_some_sets_leaves_their_places_empty(
-    artefacts: Artefacts,
-) -> None:
-    results = json.loads(json.dumps(artefacts.evaluations["sampling"]))
-    for one in results["quantities"]:
-        for cells in one["distances"].values():
-            cells["synthetic"] = {PLAN.reference: cells["synthetic"][PLAN.reference]}
-    figure = drawn(figures.sampling_ablation(replace(artefacts, evaluations={"sampling": results})))
-    _, y = lines(figure.axes[0])["this reproduction"]
-    assert np.isnan(y).tolist() == [n != PLAN.position.sampling_steps for n in STEPS]
-
-
 @pytest.mark.parametrize("plan", [PAPER, TINY], ids=lambda plan: plan.name)
 def test_architecture_says_what_the_network_is(artefacts: Artefacts, plan: Plan) -> None:
     network = plan.position.network
@@ -221,12 +173,6 @@ def test_architecture_says_what_the_network_is(artefacts: Artefacts, plan: Plan)
     assert f"conv {network.kernel}" in said
     assert f"sinusoid {network.embedding}" in said
     assert f"{plan.position.sampling_steps} steps (position)" in said
-
-
-def test_the_papers_parameter_count_is_drawn(artefacts: Artefacts) -> None:
-    assert f"{PROTOCOL['n_parameters']:,} parameters" in texts(
-        drawn(figures.architecture(artefacts))
-    )
 
 
 def test_no_two_texts_of_the_architecture_overlap(artefacts: Artefacts) -> None:
@@ -259,18 +205,6 @@ def test_the_overview_shows_a_simulated_recording_of_45_s_beside_a_generated_win
     assert np.isfinite(simulated).all()
 
 
-def test_paths_have_the_screens_shape_and_as_many_panels_as_windows(artefacts: Artefacts) -> None:
-    figure = drawn(figures.generated_trajectories(artefacts))
-    paths = [axes for axes in figure.axes[:-1] if axes.get_visible()]
-    assert len(paths) == 8
-    assert {axes.get_aspect() for axes in paths} == {720 / 1280}
-    few = {PLAN.reference: artefacts.shown[PLAN.reference][:3]}
-    figure = drawn(figures.generated_trajectories(replace(artefacts, shown=few, about={})))
-    paths = [axes for axes in figure.axes[:-1] if axes.get_visible()]
-    assert len(paths) == 3
-    assert {axes.get_aspect() for axes in paths} == {1.0}
-
-
 def test_feature_marginals_print_the_distances_of_the_reference_run(artefacts: Artefacts) -> None:
     results = artefacts.evaluations["position"]
     said = texts(drawn(figures.feature_marginals(artefacts)))
@@ -284,16 +218,6 @@ def test_feature_marginals_print_the_distances_of_the_reference_run(artefacts: A
         assert f"KS {ks:.3f} (floor {floors[0]:.3f})\nJS {js:.4f} (floor {floors[1]:.4f})" in said
         assert f"mean {one['mean'][PLAN.reference] / one['mean']['real']:.2f} of held-out" in said
     assert f"every other set: n = {results['about']['n_common']:,} windows" in said
-
-
-def test_marginals_are_drawn_in_the_bins_of_their_js(artefacts: Artefacts) -> None:
-    figure = drawn(figures.feature_marginals(artefacts))
-    for name, axes in zip(FEATURES, figure.axes, strict=True):
-        quantity = Comparison(artefacts.evaluations["position"]).quantity("features", name)
-        assert quantity is not None
-        edges = quantity["histogram"]["edges"]
-        patches: list[Any] = list(axes.patches)
-        assert all(patch.get_data().edges.tolist() == edges for patch in patches)
 
 
 def test_the_speed_histogram_reaches_the_saccades_and_says_where_js_ends(
@@ -310,19 +234,6 @@ def test_the_speed_histogram_reaches_the_saccades_and_says_where_js_ends(
         assert angle.get_xlim() == pytest.approx((-np.pi, np.pi))
 
 
-def test_temporal_diagnostics_say_how_slow_the_model_is_and_what_power_it_lacks(
-    artefacts: Artefacts,
-) -> None:
-    curves, first = artefacts.evaluations["velocity"]["curves"], PLAN.velocity_sets[1]
-    other = replace(PLAN, velocity=replace(PLAN.velocity, seeds=PLAN.velocity.seeds[1:]))
-    said = texts(drawn(figures.temporal_diagnostics(replace(artefacts, plan=other))))
-    spectrum = curves["speed_spectrum"]
-    is_high = np.array(spectrum["x"]) > 60
-    high, of_real = (np.array(spectrum["sets"][one])[is_high].sum() for one in (first, "real"))
-    assert f"above 60 Hz: model {high / of_real:.2f} of held-out" in said
-    assert "over the window: model" in said
-
-
 def test_every_axis_has_a_unit(artefacts: Artefacts) -> None:
     without = ("autocorrelation", "epoch", "share of fixational motion\nleft unexplained")
     for name, draw in FIGURES.items():
@@ -332,24 +243,3 @@ def test_every_axis_has_a_unit(artefacts: Artefacts) -> None:
             for label in (axes.get_xlabel(), axes.get_ylabel()):
                 has_unit = "(" in label or "unit" in label or " per " in label
                 assert not label or has_unit or label in without, f"{name}: {label}"
-
-
-def test_no_legend_lies_on_the_traces(artefacts: Artefacts) -> None:
-    for draw in (figures.dataset_overview, figures.training_curves):
-        figure = drawn(draw(artefacts))
-        figure.draw_without_rendering()
-        for axes in figure.axes:
-            if legend := axes.get_legend():
-                inside = axes.patch.get_window_extent().padded(-8)
-                assert not legend.get_window_extent().overlaps(inside)
-
-
-def test_four_metrics_compares_participants_the_model_and_markov(artefacts: Artefacts) -> None:
-    results = artefacts.evaluations["position"]
-    figure = drawn(figures.four_metrics(artefacts))
-    curve = results["curves"]["speed_autocorrelation"]["sets"]
-    shown = lines(figure.axes[1])
-    assert shown["held-out participants"][1] == curve["real"]
-    assert shown["training participants (floor)"][1] == curve["train"]
-    assert shown["kinematic Markov"][1] == curve["kinematic-markov"]
-    assert shown[f"position model, seed {PLAN.reference_seed}"][1] == curve[PLAN.reference]

@@ -31,10 +31,8 @@ from gazediffusion.reproduction.tables import (
     Rows,
     as_published,
     mean_and_sd,
-    over,
-    percent_above,
 )
-from tests.reproduction.made import PLAN, artefacts, features, history
+from tests.reproduction.made import PLAN, artefacts, features
 
 
 @pytest.fixture(scope="module")
@@ -95,16 +93,6 @@ def test_rows_have_one_key_each_and_columns_of_their_table(
         assert set(table["columns"]) - with_numbers <= {"ratio_degrees"}
         assert all(row.label for row in rows.table(name))
         assert "{" not in table["note"]
-
-
-def test_distances_say_how_many_windows_and_which_seeds(made: Artefacts, rows: Rows) -> None:
-    n = made.evaluations["position"]["about"]["n_common"]
-    assert (rows.find("features", "x_std", "js").n, rows.find("markov", "x_std", "js").n) == (n, n)
-    assert rows.find("features", "x_std", "js").seeds == [42, 123, 2024]
-    assert rows.find("event-distances", "saccade_count", "js").seeds == [42]
-    assert rows.find("fgd", "uniform", "fgd").seeds == ()
-    assert rows.find("velocity", "v_x", "js").seeds == [0, 1]
-    assert rows.find("sampling", "raw", "js").seeds == [2024]
 
 
 def test_features_stand_beside_paper_and_floor(made: Artefacts, rows: Rows) -> None:
@@ -213,15 +201,6 @@ def test_fewer_bins_and_the_bias_lower_the_divergence(rows: Rows) -> None:
     assert fewer.label == "24 bins"
 
 
-def test_speed_decays_and_peaks_as_in_the_sets(made: Artefacts, rows: Rows) -> None:
-    curve = made.evaluations["position"]["curves"]["speed_autocorrelation"]
-    real = np.array(curve["sets"]["real"])
-    lag = curve["x"][int(np.argmax(real < np.exp(-1)))]
-    assert rows.number("speed", "decay", "real") == lag
-    means = quantity(made.evaluations["position"], "features", "max_speed")["mean"]
-    assert rows.number("speed", "tail", "markov") == means["kinematic-markov"]
-
-
 def test_white_noise_has_the_distance_of_a_flat_spectrum(made: Artefacts, rows: Rows) -> None:
     real = np.array(made.evaluations["velocity"]["curves"]["speed_spectrum"]["sets"]["real"])
     assert real.sum() == pytest.approx(1.0, rel=1e-3)
@@ -262,18 +241,6 @@ def test_sampling_is_evaluated_as_in_the_paper(made: Artefacts, rows: Rows) -> N
     assert rows.find("sampling", "raw", "js").paper is None
 
 
-def test_objectives_are_named_by_what_they_predict(made: Artefacts, rows: Rows) -> None:
-    assert rows.names("objective", "fgd") == ["eps", "x0"]
-    loss = {run: made.histories[run]["best_validation_loss"] for run in made.histories}
-    assert rows.number("objective", "eps", "loss") == loss["position-42"]
-    assert rows.number("objective", "x0", "loss") == loss["x0-42"]
-    assert rows.find("objective", "x0", "fgd").paper == 16782.0
-    swapped = replace(made, plan=replace(PLAN, position=replace(PLAN.position, objective="x0")))
-    rows = Rows.from_json(make_results(swapped, ["objective"])["rows"])
-    assert rows.number("objective", "x0", "loss") == loss["position-42"]
-    assert rows.find("objective", "eps", "loss").paper == 0.0059
-
-
 def test_downstream_has_folds_seeds_floor_and_share(made: Artefacts, rows: Rows) -> None:
     tests = made.evaluations["position"]["tests"]["tstr"]
     first = tests["synthetic"]["position-42"]
@@ -304,26 +271,6 @@ def test_velocity_has_its_own_seeds_and_the_mean_of_five(made: Artefacts, rows: 
     assert "turning_angle" not in rows.names("velocity", "rho1")
 
 
-def test_the_panel_has_four_metrics(made: Artefacts, rows: Rows) -> None:
-    metrics = ["speed", "autocorrelation", "direction", "turning_angle"]
-    assert rows.names("panel", "model") == metrics
-    scalars = made.evaluations["position"]["scalars"]
-    scalar = next(row for row in scalars if row["name"] == "autocorrelation")
-    markov = rows.number("panel", "autocorrelation", "markov")
-    assert markov == scalar["synthetic"]["kinematic-markov"]["value"]
-    assert rows.find("panel", "autocorrelation", "model").floor == scalar["floor"]
-
-
-def test_seeds_have_one_row_each_and_the_papers(made: Artefacts, rows: Rows) -> None:
-    loss = made.histories["position-123"]["best_validation_loss"]
-    assert rows.number("seeds", "position-123", "loss") == loss
-    means = made.evaluations["position"]["means"]["js_8"]
-    js = rows.number("seeds", "position-123", "js_8")
-    assert js == pytest.approx(means["synthetic"]["position-123"])
-    assert "joint-0" in rows.names("seeds", "js_8")
-    assert rows.of["seeds", "paper, seed 123", "loss"].paper == 0.006147
-
-
 def test_training_says_what_was_not_recorded(made: Artefacts, rows: Rows) -> None:
     assert rows.names("training", "loss") == [*PLAN.runs, "position"]
     assert rows.of["training", "velocity-0", "minutes"].text() == "not recorded"
@@ -336,14 +283,6 @@ def test_training_says_what_was_not_recorded(made: Artefacts, rows: Rows) -> Non
     mean = rows.find("training", "position", "loss")
     assert is_over_seeds(mean, losses)
     assert (mean.paper, mean.paper_sd) == (0.0060, 0.0001)
-
-
-def test_a_run_without_held_out_participants_has_no_loss(made: Artefacts) -> None:
-    run = {**history("position-42"), "best_validation_loss": None}
-    without = replace(made, histories={**made.histories, "position-42": run})
-    rows = Rows.from_json(make_results(without)["rows"])
-    names = rows.names("training", "loss")
-    assert not {"position-42", "position"} & set(names)
 
 
 def test_beyond_has_ratios_classifiers_and_copies(made: Artefacts, rows: Rows) -> None:
@@ -399,15 +338,6 @@ def test_tables_need_what_the_plan_builds(plan: Plan) -> None:
             assert set(names) <= set(built[kind])
 
 
-def test_each_table_is_built_from_its_needs_alone(made: Artefacts) -> None:
-    for name, table in TABLES.items():
-        few = {
-            kind: {key: getattr(made, kind)[key] for key in names}
-            for kind, names in table.required(PLAN).items()
-        }
-        assert name in make_results(replace(made, **few))["tables"]  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize(
     ("value", "text"),
     [
@@ -438,14 +368,6 @@ def test_one_seed_has_no_sd_and_a_lacking_one_no_mean() -> None:
     assert mean_and_sd([]) == (None, None)
 
 
-def test_a_ratio_to_nothing_is_nothing() -> None:
-    assert over(1.0, 0.0) is None
-    assert over(None, 1.0) is None
-    assert over(3.0, 2.0) == 1.5
-    assert percent_above(11.0, 10.0) == pytest.approx(10.0)
-    assert percent_above(None, 10.0) is None
-
-
 def test_a_row_takes_the_papers_number_of_its_key() -> None:
     row = Row("x_std", "js", "x std", 0.02).beside_paper("features")
     assert (row.table, row.paper, row.paper_sd) == ("features", 0.0206, 0.0030)
@@ -466,13 +388,6 @@ def test_parts_of_a_row_are_words() -> None:
     assert Row("a", "b", ours="NVIDIA H200").text() == "NVIDIA H200"
     assert Row("a", "b", note="not recorded").text() == "not recorded"
     assert Row("a", "b").text() == NOTHING
-
-
-def test_rows_survive_json() -> None:
-    row = Row("a", "b", "c", 0.5, 0.1, floor=0.2, n=3, seeds=[1, 2], table="t")
-    plain = json.loads(json.dumps([row.to_json()]))
-    assert "paper" not in plain[0]
-    assert Rows.from_json(plain).find("t", "a", "b") == row
 
 
 def test_rows_are_found_by_key_and_what_was_read_is_kept() -> None:
@@ -538,12 +453,6 @@ def test_the_reduction_against_markov_is_that_of_the_means(kind: str) -> None:
     assert 100 * (1 - model / markov) == pytest.approx(published, abs=0.15)
 
 
-def test_path_length_is_mean_speed_again() -> None:
-    assert NUMBERS["features"]["path_length"] == NUMBERS["features"]["mean_speed"]
-    w1 = 1999 * papers("w1", "mean_speed", "w1")
-    assert papers("w1", "path_length", "w1") == pytest.approx(w1, rel=0.1)
-
-
 @pytest.mark.parametrize("name", EIGHT)
 def test_ks_and_js_of_markov_are_possible_in_nats(name: str) -> None:
     """JS >= ln 2 - H((1 - KS) / 2) for any two distributions with this KS, ln 2 at the most."""
@@ -551,12 +460,6 @@ def test_ks_and_js_of_markov_are_possible_in_nats(name: str) -> None:
     entropy = -p * math.log(p) - (1 - p) * math.log(1 - p)
     assert math.log(2) - entropy <= js + 5e-4
     assert js <= math.log(2)
-
-
-def test_ks_and_js_of_markov_are_not_all_possible_in_bits() -> None:
-    p = (1 - papers("markov", "fixation_ratio", "ks")) / 2
-    js = papers("markov", "fixation_ratio", "js")
-    assert js < 1 + p * math.log2(p) + (1 - p) * math.log2(1 - p)
 
 
 def test_events_are_as_far_from_real_as_the_text_says() -> None:
