@@ -623,11 +623,11 @@ def in_one_batch(
 ) -> list[Floats]:
     """Windows of several generators of one `batch_kind`, computed in one batch.
 
-    asked: generator, seed, and windows first, stop. A CPU computes an equal part in each of its
-    threads, as it does windows one by one. progress: called with the share that is done.
+    asked: generator, seed, and windows first, stop. progress: called with the share that is done.
+    Rounding does not depend on what else is in the batch: a CPU computes an equal part in each of
+    its threads, as it does windows one by one; a GPU fills the batch up to its full size.
     """
-    generator = asked[0][0]
-    is_cpu = next(generator.network.parameters()).device.type == "cpu"
+    generator, seed, _ = asked[0]
 
     def compute(part: Span) -> Floats:
         noise, drawn, n = [], [], 0
@@ -638,12 +638,13 @@ def in_one_batch(
         ahead = (WindowNoise.joined(noise), Draw.joined(drawn))
         return generator._begun(0, (0, n), ahead, lambda done: progress(done / n))()
 
-    spans = list(asked)
-    if is_cpu:
+    ends = np.cumsum([stop - first for _, _, (first, stop) in asked])
+    if next(generator.network.parameters()).device.type == "cpu":
         spans = [(one, seed, each) for one, seed, span in asked for each in spans_of(*span, 1)]
         parts = spans_of(0, len(spans), -(-len(spans) // torch.get_num_threads()))
         gaze = by_threads(parts, compute)
     else:
+        missing = int(-ends[-1] % generator.batch_size)
+        spans = [*asked, *([(generator, seed, (0, missing))] if missing else [])]
         gaze = compute((0, len(spans)))
-    ends = np.cumsum([stop - first for _, _, (first, stop) in asked])
-    return np.split(gaze, ends[:-1])
+    return np.split(gaze, ends)[:-1]

@@ -68,8 +68,8 @@ if TYPE_CHECKING:
 routes = APIRouter()
 # Gaze (window, 2, time), and its labels (window, time) where they are asked for.
 Piece = tuple[NDArray[np.float32], NDArray[np.uint8] | None]
-# Windows of one turn that one request is given, where no other request waits, are as many as the
-# CPU has threads: the first comes soon, and other requests wait briefly.
+# Windows of a batch; of a CPU, one in each of its threads and of each request that waits. Few, so
+# that the first window comes soon and other requests wait briefly.
 BATCH_CPU, BATCH_GPU = 1, 64
 MAX_ROWS = 100_000  # of a table of fixations or jumps
 MAX_LIKE = 2000  # windows of a recording, a second apart
@@ -341,7 +341,7 @@ class _Share:
         from gazediffusion.generation.sampler import in_one_batch
 
         most = max(self.generator.batch_size, torch.get_num_threads())
-        each = -(-most // len(shares))
+        each = max(1, most // len(shares))
         spans = [(one.first, min(one.first + each, one.sampling.config.n)) for one in shares]
         reported = most_done = 0.0
 
