@@ -13,8 +13,8 @@ from gazediffusion.network.unet import UNet
 from gazediffusion.plotting.style import house_style
 from gazediffusion.reproduction import figures
 from gazediffusion.reproduction.figures import FIGURES, draw_figures
-from gazediffusion.reproduction.plan import ETAS, PAPER, STEPS, TINY, Artefacts, Plan
-from gazediffusion.reproduction.tables import NUMBERS, Comparison
+from gazediffusion.reproduction.plan import PAPER, TINY, Artefacts, Plan
+from gazediffusion.reproduction.tables import Comparison
 from tests.gaze import as_synthetic, simulated_windows
 from tests.reproduction import made
 from tests.reproduction.made import PLAN
@@ -24,30 +24,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def history(plan: Plan, name: str, number: int) -> dict[str, Any]:
-    """A run of six epochs, two of them not validated, best at the fifth."""
-    run = plan.runs[name]
-    size = 0.006 + 0.001 * number
-    validation = [9 * size, None, 3 * size, 2 * size, size, None]
-    return {
-        "run": name,
-        "recipe": run.recipe.name,
-        "objective": run.recipe.objective,
-        "seed": run.seed,
-        "epochs": 6,
-        "best_validation_loss": size,
-        "best_epoch": 4,
-        "validation_loss": validation,
-        "training_loss": [10 * size, 6 * size, 4 * size, 3 * size, 2 * size, 2 * size],
-    }
-
-
 @pytest.fixture(scope="module")
 def artefacts() -> Artefacts:
     shown = as_synthetic(simulated_windows(6, 0.6)).cut()[:8, :, :496]
     return replace(
         made.artefacts(),
-        histories={name: history(PLAN, name, n) for n, name in enumerate(PLAN.runs)},
         shown={PLAN.reference: shown},
         about={"rate_hz": 250.0, "screen_px": [1280, 720]},
     )
@@ -90,7 +71,6 @@ def texts(figure: Figure) -> str:
     ("without", "missing"),
     [
         ({"shown": {}}, {"dataset_overview", "architecture", "generated_trajectories"}),
-        ({"histories": {}}, {"training_curves"}),
         (
             {"evaluations": {}},
             {
@@ -98,11 +78,10 @@ def texts(figure: Figure) -> str:
                 "velocity_marginals",
                 "feature_marginals",
                 "temporal_diagnostics",
-                "sampling_ablation",
             },
         ),
     ],
-    ids=["shown", "histories", "evaluations"],
+    ids=["shown", "evaluations"],
 )
 def test_what_was_not_made_costs_its_own_figures_only(
     artefacts: Artefacts, without: Mapping[str, Any], missing: set[str]
@@ -115,49 +94,6 @@ def test_nothing_made_draws_nothing(tmp_path: Path) -> None:
     empty = Artefacts(PAPER, {}, {}, {}, {}, {})
     assert draw_figures(empty, tmp_path) == []
     assert list(tmp_path.iterdir()) == []
-
-
-def test_training_curves_are_the_histories_with_the_best_epoch_marked(
-    artefacts: Artefacts,
-) -> None:
-    figure = drawn(figures.training_curves(artefacts))
-    for axes, names in zip(
-        figure.axes, (PLAN.position_sets, PLAN.velocity_sets, [PLAN.x0]), strict=True
-    ):
-        curves = [xy for label, xy in lines(axes).items() if label.startswith("seed")]
-        marks = [line for line in axes.lines if line.get_marker() == "o"]
-        for name, curve, mark in zip(names, curves, marks, strict=True):
-            one = artefacts.histories[name]
-            known = [(n, v) for n, v in enumerate(one["validation_loss"], 1) if v is not None]
-            assert list(zip(*curve, strict=True)) == known
-            assert np.asarray(mark.get_xydata()).tolist() == [[5.0, one["best_validation_loss"]]]
-        y = [np.asarray(line.get_ydata()).tolist() for line in axes.lines]
-        training = [values for values in y if len(values) == 6]
-        assert training == [artefacts.histories[name]["training_loss"] for name in names]
-    assert lines(figure.axes[0])["paper's best: 0.0060"][1] == [0.006, 0.006]
-    assert "paper's best: 0.0995" in lines(figure.axes[2])
-
-
-def test_sampling_ablation_shows_ours_the_floor_and_the_papers(artefacts: Artefacts) -> None:
-    results = artefacts.evaluations["sampling"]
-    figure = drawn(figures.sampling_ablation(artefacts))
-    (speed,) = (one for one in results["quantities"] if one["name"] == "mean_speed")
-    published = NUMBERS["sampling"]
-    for row, kind in enumerate(("ks", "js")):
-        steps, etas = (lines(axes) for axes in figure.axes[2 * row : 2 * row + 2])
-        cells, means = speed["distances"][kind], results["means"][f"{kind}_8"]
-        x, y = steps["this reproduction"]
-        assert x == list(STEPS)
-        assert y == [cells["synthetic"][PLAN.with_steps(n)]["value"] for n in STEPS]
-        x, y = etas["this reproduction"]
-        assert x == list(ETAS)
-        assert y == pytest.approx([means["synthetic"][PLAN.with_eta(eta)] for eta in ETAS])
-        for found, distance in ((steps, cells), (etas, means)):
-            floor = found["floor: training against held-out participants"][1]
-            assert floor == pytest.approx([distance["floor"]] * 2)
-        theirs = "paper, its recordings"
-        assert steps[theirs][1] == [published[f"steps {n}"][kind].mean for n in STEPS]
-        assert etas[theirs][1] == [published[f"eta {eta:g}"][kind].mean for eta in ETAS]
 
 
 @pytest.mark.parametrize("plan", [PAPER, TINY], ids=lambda plan: plan.name)

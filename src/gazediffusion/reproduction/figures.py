@@ -8,7 +8,7 @@ where the paper shows one, a simulated one takes its place and the figure says s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
@@ -26,12 +26,9 @@ from gazediffusion.plotting import gaze as gaze_plots
 from gazediffusion.plotting import style
 from gazediffusion.plotting.evaluation import Results, SetStyle, numbers
 from gazediffusion.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE
-from gazediffusion.reproduction.plan import ETAS, STEPS, Artefacts, Plan
+from gazediffusion.reproduction.plan import Artefacts, Plan
 from gazediffusion.reproduction.tables import (
-    EIGHT,
     MARKOV,
-    NUMBERS,
-    TEXT,
     Comparison,
     Measure,
     Values,
@@ -43,7 +40,6 @@ from gazediffusion.settings import PrepareConfig, SimulationConfig
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 Floats = NDArray[np.float32]
@@ -59,11 +55,6 @@ _TRIAL_S = 45.0
 _HIGH_HZ = 60.0
 # Points of the speed profile, each ten samples apart, in one mean.
 _SMOOTHED = 5
-_SEED_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, "#56B4E9", "#E69F00")
-_SEED_LINES = ("-", "--", "-.", ":")
-_LOSSES = ("validation_loss", "training_loss")
-# Losses above so many times the lowest are not shown.
-_PLATEAU = 4.0
 
 
 def of_evaluation(name: str) -> Callable[[Callable[[Plan, Comparison], Figure]], Draw]:
@@ -102,15 +93,6 @@ def add_title(figure: Figure, title: str, has_legend: bool = False) -> Figure:
         handles, labels = figure.axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
     return figure
-
-
-def set_plain_ticks(axis: Axis, digits: Sequence[float] = (1.0, 2.0, 5.0)) -> None:
-    """Numbers such as 0.02 on a logarithmic axis instead of powers of ten."""
-    from matplotlib.ticker import LogLocator, NullFormatter
-
-    axis.set_major_locator(LogLocator(subs=digits))
-    axis.set_major_formatter(lambda value, _: f"{value:g}")
-    axis.set_minor_formatter(NullFormatter())
 
 
 def draw_figures(
@@ -293,123 +275,11 @@ def temporal_diagnostics(plan: Plan, compared: Comparison) -> Figure:
     return add_title(figure, "temporal diagnostics of the velocity model", has_legend=True)
 
 
-def training_curves(artefacts: Artefacts) -> Figure | None:
-    """Validation and training loss of every run by epoch, in logarithms."""
-    plan, histories = artefacts.plan, artefacts.histories
-    eps, x0 = TEXT["best_validation_loss"][0], NUMBERS["objective"]["x0"]["loss"].mean
-    is_papers = plan.position.objective == "eps"
-    ablation = f"position model, predicting {'x0' if is_papers else 'eps'}"
-    shown = [
-        (title, found, best)
-        for title, names, best in (
-            ("position model", plan.position_sets, eps if is_papers else None),
-            ("velocity model", plan.velocity_sets, None),
-            (ablation, [plan.x0], x0 if is_papers else None),
-        )
-        if (found := [histories[name] for name in names if name in histories])
-    ]
-    if not shown:
-        return None
-    figure, grid = panels(1, len(shown), 3.5 * len(shown) + 0.5, 4.8)
-    for axes, (title, found, best) in zip(grid.flat, shown, strict=True):
-        for number, history in enumerate(found):
-            _draw_history(history, number, axes)
-        if best is not None:
-            label = f"paper's best: {best:.4f}"
-            axes.axhline(best, color="black", linestyle="--", linewidth=0.9, label=label)
-        recipe = plan.runs[found[0]["run"]].recipe
-        kind = "mean" if recipe.weighting == "standard" else "Min-SNR weighted"
-        loss = f"loss ({kind} squared error of {recipe.objective})"
-        axes.set(yscale="log", xlabel="epoch", ylabel=loss, title=title)
-        _show_plateau(found, best, axes)
-        set_plain_ticks(axes.yaxis, (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0))
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14))
-    return add_title(figure, "validation loss (circle: best epoch), training loss faint")
-
-
-def _show_plateau(histories: Sequence[Results], best: float | None, axes: Axes) -> None:
-    """The first epochs leave the picture: they would squeeze all others into a line."""
-    losses = np.concatenate([numbers(one[key]) for one in histories for key in _LOSSES])
-    lowest = float(np.nanmin([*losses, np.nan if best is None else best]))
-    axes.set_ylim(0.85 * lowest, min(1.1 * float(np.nanmax(losses)), _PLATEAU * lowest))
-
-
-def _draw_history(history: Results, number: int, axes: Axes) -> None:
-    """One run: epochs count from 1; those that were not validated are left out of the line."""
-    colour = _SEED_COLOURS[number % len(_SEED_COLOURS)]
-    training = numbers(history["training_loss"])
-    axes.plot(np.arange(1, len(training) + 1), training, color=colour, alpha=0.3, linewidth=0.7)
-    validation = numbers(history["validation_loss"])
-    is_known = np.isfinite(validation)
-    if not is_known.any():
-        return
-    epoch, validation = np.flatnonzero(is_known) + 1, validation[is_known]
-    best = int(np.argmin(validation))
-    label = f"seed {history['seed']}: {validation[best]:.4f} (epoch {epoch[best]})"
-    line = _SEED_LINES[number % len(_SEED_LINES)]
-    axes.plot(epoch, validation, color=colour, linestyle=line, linewidth=1.1, label=label)
-    axes.plot(epoch[best], validation[best], "o", color=colour, markersize=6, fillstyle="none")
-
-
-@of_evaluation("sampling")
-def sampling_ablation(plan: Plan, compared: Comparison) -> Figure:
-    """KS and JS by DDIM steps (mean speed) and by eta (mean of eight features), and the paper's."""
-    by_steps = {float(n): (plan.with_steps(n), f"steps {n}") for n in STEPS}
-    by_eta = {eta: (plan.with_eta(eta), f"eta {eta:g}") for eta in ETAS}
-    figure, grid = panels(2, 2, 8.6, 6.0, sharex="col")
-    has_intervals = False
-    for row, kind in zip(grid, ("ks", "js"), strict=True):
-        speed = compared.distance("features", "mean_speed", kind)
-        for axes, settings, measure in (
-            (row[0], by_steps, speed),
-            (row[1], by_eta, compared.mean("features", EIGHT, kind)),
-        ):
-            has_intervals |= _draw_ablation(kind, settings, measure, axes)
-        row[0].set(xscale="log", ylabel="JS (nats)" if kind == "js" else "KS (dimensionless)")
-        for axes in row:
-            if kind == "js":
-                axes.set_yscale("log")
-                set_plain_ticks(axes.yaxis)
-            else:
-                axes.set_ylim(bottom=0)
-    for axes, title in zip(grid[0], ("mean speed", "mean of eight features"), strict=True):
-        axes.set_title(title, loc="left")
-    grid[1, 0].set_xlabel("DDIM steps (evaluations of the network)")
-    grid[1, 0].set_xticks(STEPS, [str(steps) for steps in STEPS])
-    grid[1, 0].minorticks_off()
-    grid[1, 1].set(xlabel="$\\eta$ (0: deterministic, 1: DDPM)", xticks=ETAS)
-    title = f"sampling ablations, position model, seed {plan.reference_seed}"
-    bars = "; bars: 95 % bootstrap intervals over participants"
-    return add_title(figure, title + (bars if has_intervals else ""), has_legend=True)
-
-
-def _draw_ablation(
-    kind: str, settings: Mapping[float, tuple[str, str]], measure: Measure, axes: Axes
-) -> bool:
-    """Ours with intervals where there are any, the floor and the paper's; whether there are any.
-
-    settings: x -> (set, row of the paper's table).
-    """
-    x, sets = list(settings), [one for one, _ in settings.values()]
-    ours = numbers(measure.values.get(one) for one in sets)
-    axes.plot(x, ours, "o-", color=BLUE, linewidth=1.3, markersize=4.5, label="this reproduction")
-    ends = [measure.of([one])["interval"] or (None, None) for one in sets]
-    low, high = (numbers(side) for side in zip(*ends, strict=True))
-    if has_intervals := bool(np.isfinite(low + high).any()):
-        axes.errorbar(x, ours, [ours - low, high - ours], fmt="none", ecolor=BLUE, capsize=3)
-    theirs = [NUMBERS["sampling"][row][kind].mean for _, row in settings.values()]
-    axes.plot(x, theirs, "s--", color=ORANGE, markersize=4, label="paper, its recordings")
-    floor = "floor: training against held-out participants"
-    axes.axhline(measure.floor or 0.0, color=GREY, linestyle=":", linewidth=1.3, label=floor)
-    return has_intervals
-
-
 FIGURES: dict[str, Draw] = {
     figure.__name__: figure
     for figure in (
         *(dataset_overview, architecture, generated_trajectories, four_metrics),
         *(velocity_marginals, feature_marginals, temporal_diagnostics),
-        *(training_curves, sampling_ablation),
     )
 }
 
