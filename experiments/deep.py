@@ -16,7 +16,7 @@ from typing import Any
 
 import gazediffusion as gd
 from gazediffusion.evaluation.deep_test import REFERENCES, deep_tests
-from gazediffusion.evaluation.reading import load_set, name_of, split_again
+from gazediffusion.evaluation.reading import load_set, name_of
 from gazediffusion.evaluation.sets import GazeSet, at_rate_of, synthetic_sets
 from gazediffusion.generation.baselines import BASELINES
 from report import Result, options, tiny_windows
@@ -34,7 +34,6 @@ def main() -> None:
     parser = options(__doc__, "deep")
     parser.add_argument("windows", type=Path, nargs="*")
     parser.add_argument("--synthetic", nargs="+", default=["joint"], metavar="NAME=WHAT")
-    parser.add_argument("--split-seed", type=int, help="hold out other participants")
     parser.add_argument("-n", type=int, default=1800, help="windows generated")
     parser.add_argument("--trials", type=int, help="3 on a GPU, 2 otherwise")
     parser.add_argument("--seconds", type=float, nargs="+", default=[0.5, 2.0, 8.0])
@@ -60,10 +59,8 @@ def main() -> None:
     result = Result.of(given, model, n=given.n)
     references = () if given.no_references else REFERENCES
     for name, windows in files.items():
-        if given.split_seed is not None:
-            windows = split_again(windows, given.split_seed)
-        sets = {one: synthetic_of(windows, what, given.n)
-                for one, what in (name_of(word) for word in given.synthetic)}  # fmt: skip
+        named = dict(map(name_of, given.synthetic))
+        sets = {one: synthetic_of(windows, what, given.n) for one, what in named.items()}
         real = GazeSet.of("train", windows.train), GazeSet.of("real", windows.held_out)
         of_name = {one.name: one for one in synthetic_sets(sets, given.seed, None)}
         found: dict[str, Any] = dict(

@@ -1,4 +1,4 @@
-"""Labels of generated gaze: plausible events, agreement with human labels, worth for training.
+"""Labels of the model against hand labels, and what generated labels are worth for training.
 
     python experiments/labels.py gazecom.safetensors [-n 300] [--draws 12]   # 30 minutes, one H200
 
@@ -8,8 +8,6 @@ on the held-out ones, who take no part in any training. Tables:
 scores        of the network's labels of held-out gaze against the hand labels; lowest: of the
               participant with the lowest F1
 confusion     share of the samples of a true class by found class
-agreement     a network trained on hand labels of training participants, scored against held-out
-              hand labels and against the labels of generated gaze
 worth         detectors trained on real, synthetic and both, tested on held-out hand labels; mean
               and range over draws of windows, participants and seeds
 
@@ -21,7 +19,6 @@ for the same number of steps, or on as many samples.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +37,6 @@ from gazediffusion.evaluation.labels import (
 from gazediffusion.generation.labelling import Labeller
 from report import Floats, Result, options, over_groups, tiny_windows
 
-RELABELLED = "held-out gaze, network's labels"
 SCORES = {"sample F1": match_samples, "event F1": match_events}
 N_BOOTSTRAP = 200
 N_SAMPLES, N_TREES = 60_000, 50  # of a forest
@@ -73,17 +69,6 @@ def f1_cells(true: Labels, found: Labels, who: Ints, match: Callable[..., Any]) 
 
     cells = over_groups(np.arange(n), measure, N_BOOTSTRAP)
     return dict(zip(gd.EVENT_CLASSES, cells, strict=True))
-
-
-def agreement(result: Result, detector: Detector, sets: dict[str, gd.Windows]) -> None:
-    """A detector of hand labels against hand labels and against generated ones."""
-    for name, one in sets.items():
-        who = one.participant.astype(np.int64)
-        group = who if len(np.unique(who)) > 1 else np.arange(len(one))
-        labels = detector.labels(one)
-        for score, match in SCORES.items():
-            cells = f1_cells(one.cut_labels(), labels, group, match)
-            result.add("agreement", {"labels": name, "score": score, **cells})
 
 
 def training_sets(
@@ -159,9 +144,6 @@ def main() -> None:
     labels = Labeller(model.run, model.generator().batch_size).labels(held_out.cut())
     synthetic = model.sample(2 * n, task=given.task, seed=given.seed, labels=True)
     score_tables(result, held_out, labels)
-    first = synthetic.select(np.arange(n))
-    relabelled = _with_labels(held_out, labels)
-    sets = {"generated": first, RELABELLED: relabelled}
 
     def network(of: Sequence[gd.Windows], seed: int) -> Detector:
         return NetworkDetector.fit(of, seed, steps, device=str(model.device))
@@ -169,20 +151,9 @@ def main() -> None:
     def forest(of: Sequence[gd.Windows], seed: int) -> Detector:
         return ForestDetector.fit(of, seed, N_SAMPLES, N_TREES)
 
-    by_hand = network([train.subsample(2 * n)], 0)
-    agreement(result, by_hand, {"held-out hand labels": held_out, **sets})
     fits = {"network": network, "forest": forest}
     worth(result, (train, synthetic, held_out), n, given.few, given.draws, fits)
     result.save()
-
-
-def _with_labels(windows: gd.Windows, labels: Labels) -> gd.Windows:
-    """The windows with other labels, as windows of an array of their own."""
-    identity = windows.identity
-    screens = [windows.screens[k] for k in windows.screen_index]
-    names = [[str(one) for one in identity[key]] for key in ("participant", "task")]
-    other = gd.Windows.from_array(windows.cut(), windows.rate_hz, screens, *names, labels=labels)
-    return replace(other, grid_px=windows.grid_px)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@
     python experiments/package.py summary WINDOWS gazecom              # minutes on one core
 
 model        rounded weights and configuration of a run folder or of a packaged model, which is
-             rounded again, into models/pretrained/NAME. Sampling settings are those of the recipe
-             today. The model card (README.md there) is written by hand.
+             rounded again, into network/pretrained/NAME. The model card (README.md there) is
+             written by hand.
 definitions  of the benchmark, one of each task. A version that was published never changes: the
              script refuses to write over a definition; raise VERSION first. Definitions hold
              histograms, mean curves and centres of balls, never rows.
@@ -19,14 +19,12 @@ from __future__ import annotations
 
 import gzip
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import gazediffusion as gd
 from gazediffusion.evaluation.packaging import N_DRAWS, define, summarise
 from gazediffusion.evaluation.real_gaze import SUFFIX, VERSION, definitions_folder, summaries_folder
 from gazediffusion.network.pretrained import WEIGHTS, load_model, pretrained_folder, save_pretrained
-from gazediffusion.network.recipes import Recipe, find_recipe
 from gazediffusion.storage import written_whole
 from report import Result, options
 
@@ -38,28 +36,17 @@ CITATIONS = {"gazecom": GAZECOM, "bioeye": BIOEYE}
 OF_TASK = {"reading": BIOEYE, "movies": GAZECOM, "dots": BIOEYE}
 
 
-def with_present_sampling(recipe: Recipe) -> Recipe:
-    """The recipe a model was trained with, and the sampling of the one of that name now."""
-    today = find_recipe(recipe.name)
-    edm = replace(recipe.edm, sigma_min=today.edm.sigma_min, sigma_max=today.edm.sigma_max)
-    return replace(recipe, edm=edm, sampling_steps=today.sampling_steps)
-
-
 def package_model(result: Result, source: str, name: str, levels: int, folder: Path) -> None:
     """Round a run's weights and write them."""
-    run = load_model(source)
-    run = replace(run, config=replace(run.config, recipe=with_present_sampling(run.config.recipe)))
-    save_pretrained(run, folder / name, levels)
+    save_pretrained(load_model(source), folder / name, levels)
     size = (folder / name / WEIGHTS).stat().st_size / 1e6
     result.add("model", {"model": name, "levels": levels, "MB": size})
 
 
-def package_definitions(
-    result: Result, windows: gd.Windows, folder: Path, n_draws: int, citations: dict[str, str]
-) -> None:
+def package_definitions(result: Result, windows: gd.Windows, folder: Path, n_draws: int) -> None:
     """Write the definition of each task of a windows file."""
-    for task in (one for one in citations if one in windows.tasks):
-        content = define(windows, task, citations[task], n_draws=n_draws)
+    for task in (one for one in OF_TASK if one in windows.tasks):
+        content = define(windows, task, OF_TASK[task], n_draws=n_draws)
         path = folder / f"{task}.json"
         with written_whole(path, overwrite=False) as temporary:
             text = json.dumps(content, separators=(",", ":"), allow_nan=False)
@@ -99,7 +86,7 @@ def main() -> None:
     elif given.what == "definitions":
         folder = given.folder or definitions_folder(VERSION)
         for path in given.given:
-            package_definitions(result, gd.Windows.load(path), folder, given.draws, OF_TASK)
+            package_definitions(result, gd.Windows.load(path), folder, given.draws)
     else:
         path, name = given.given
         folder = given.folder or summaries_folder()

@@ -238,7 +238,7 @@ Curves = dict[str, Floats]
 def recordings_of(windows: gd.Windows) -> tuple[list[Floats], list[str]]:
     """Gaze (2, time) in degrees of each trial, NaN between segments, and its participant."""
     all_elapsed_ms = windows.segment_elapsed_ms
-    assert all_elapsed_ms is not None, "the windows file has no elapsed times: prepare it again"
+    assert all_elapsed_ms is not None
     stops = np.append(windows.segment_starts[1:], windows.gaze.shape[1])
     trials: dict[tuple[str, str], list[int]] = {}
     for k in np.unique(windows.segment_of_window).tolist():
@@ -325,19 +325,13 @@ def mean_curve(found: Sequence[Floats]) -> Floats:
 
 
 def length(
-    result: Result,
-    every: gd.Windows,
-    task: str,
-    model: gd.Model,
-    n: int,
-    seconds: float,
-    tiny: bool,
+    result: Result, every: gd.Windows, task: str, model: gd.Model, n: int, seconds: float
 ) -> None:
     """The rows of curves and of joints of one task."""
     rate_hz, seed = every.rate_hz, result.seeds[0]
     made = model.sample(n, seconds=seconds, task=task, seed=seed)
     gaze = made.to_numpy("deg").astype(np.float64)
-    if not tiny:  # generated windows have no elapsed time
+    if every.segment_elapsed_ms is not None:  # generated windows have none
         (real, names), (train, _) = recordings_of(every.held_out), recordings_of(every.train)
         sets = {"model": with_gaps(gaze, train), "training": train, "real": real}
         found = {name: [curves(one, rate_hz) for one in of] for name, of in sets.items()}
@@ -355,7 +349,7 @@ def length(
             about = {"task": task, "curve": curve, "recordings": len(real)}
             result.add("length", {**about, **dict(cells)})
     for name, places in places_of(model, task, n, gaze.shape[2], seed).items():
-        n_snippets, auc = places_auc(gaze, places, rate_hz, 2 if tiny else 5)
+        n_snippets, auc = places_auc(gaze, places, rate_hz, min(n, 5))
         result.add("joints", {"task": task, "at": name, "snippets": n_snippets, "AUC": auc})
 
 
@@ -466,12 +460,10 @@ def style(
         "six quantities": lambda one: np.log(Movements.of(one).means),
         "summary statistics": statistics,
     }
-    made = [
-        tuple(
-            model.sample(n, like=one, task=task, seed=2 * number + k) for k, one in enumerate(pair)
-        )
-        for number, pair in enumerate(pairs)
-    ]
+    made = []
+    for number, pair in enumerate(pairs):
+        of_pair = zip(pair, (2 * number, 2 * number + 1), strict=True)
+        made.append(tuple(model.sample(n, like=a, task=task, seed=b) for a, b in of_pair))
 
     def of(
         sets: Sequence[tuple[gd.Windows, ...]], measure: Callable[[gd.Windows], Floats]
@@ -554,7 +546,7 @@ def main() -> None:
             if "targets" in given.only and every.targets is not None:
                 targets(result, every, task, model, given.n)
             if "length" in given.only:
-                length(result, every, task, model, given.n, given.seconds, given.tiny)
+                length(result, every, task, model, given.n, given.seconds)
             if "style" in given.only:
                 style(result, every, task, model, given.like, given.tiny)
     result.save()

@@ -30,7 +30,7 @@ TABLES = {
     "deep": {"auc"},
     "filling": {"tiny"},
     "joint": {"headline"},
-    "labels": {"scores", "confusion", "agreement", "worth"},
+    "labels": {"scores", "confusion", "worth"},
     "package": {"model"},
     "scores": {"auc"},
     "steering": {"scanpaths", "targets", "joints", "style", "identification"},
