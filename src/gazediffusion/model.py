@@ -10,28 +10,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 import torch
 
-from gazediffusion.conditioning.style import style_of
-from gazediffusion.data.recordings import Recording
-from gazediffusion.data.track_loss import LossModel
-from gazediffusion.data.windows import Windows
-from gazediffusion.data.writers.sets import format_of
 from gazediffusion.device import choose_device
-from gazediffusion.diffusion.likelihood import Bound
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.augmentation import Augmenter
-from gazediffusion.generation.filling import Filler, filled
-from gazediffusion.generation.labelling import Labeller
-from gazediffusion.generation.recording_sets import RecordingLabeller
-from gazediffusion.generation.sampler import DiffusionGenerator
-from gazediffusion.generation.sets import Progress, Sampling, SetConfig, write_set
-from gazediffusion.generation.steering import as_given, steered
-from gazediffusion.generation.style_choice import n_candidates
 from gazediffusion.jobs import Show, never, nothing
-from gazediffusion.network.checkpoint import RunConfig, WeightsName
+from gazediffusion.network.checkpoint import WeightsName
 from gazediffusion.network.hub import Shared
 from gazediffusion.network.pretrained import load_model, pretrained_folder
-from gazediffusion.network.recipes import Recipe
-from gazediffusion.network.unet import n_parameters
 from gazediffusion.options import Options, grouped, stated
 from gazediffusion.screen import Screen
 from gazediffusion.settings import (
@@ -45,16 +29,22 @@ from gazediffusion.settings import (
     Sampled,
     Steering,
 )
-from gazediffusion.storage import require_free, require_writable, upload_changes, working_copy
-from gazediffusion.training import calibration
-from gazediffusion.training.distributed import is_first, wait_for_all
-from gazediffusion.training.settings import TrainingSettings
-from gazediffusion.training.training import Epoch, held_out_bound
-from gazediffusion.training.training import train as train_run
 
 if TYPE_CHECKING:
     from gazediffusion.data.reading import Recordings
+    from gazediffusion.data.recordings import Recording
+    from gazediffusion.data.windows import Windows
+    from gazediffusion.diffusion.likelihood import Bound
+    from gazediffusion.generation.augmentation import Augmenter
     from gazediffusion.generation.dataset import Parts
+    from gazediffusion.generation.filling import Filler
+    from gazediffusion.generation.recording_sets import RecordingLabeller
+    from gazediffusion.generation.sampler import DiffusionGenerator
+    from gazediffusion.generation.sets import Progress, Sampling
+    from gazediffusion.network.checkpoint import RunConfig
+    from gazediffusion.network.recipes import Recipe
+    from gazediffusion.training.settings import TrainingSettings
+    from gazediffusion.training.training import Epoch
 
 
 def load(
@@ -95,6 +85,10 @@ def train(
     >>> gd.train(windows, "run", "position-tiny", epochs=1)
     Model(position-tiny: 0.4 M parameters, 250 Hz, tasks: none)
     """
+    from gazediffusion.storage import upload_changes, working_copy
+    from gazediffusion.training.distributed import is_first, wait_for_all
+    from gazediffusion.training.training import train as train_run
+
     run = None if initial is None else initial.run
     show = settings.pop("on_epoch", lambda epoch: None)
     with working_copy(folder, is_first()) as local:
@@ -120,6 +114,8 @@ class Model(Shared):
     """
 
     def __repr__(self) -> str:
+        from gazediffusion.network.unet import n_parameters
+
         config = self.config
         tasks = ", ".join(self.tasks) or "none"
         millions = n_parameters(config.recipe.network) / 1e6
@@ -178,6 +174,11 @@ class Model(Shared):
         self, n: int = 1, seed: int = 0, *options: Options, **given: Any
     ) -> DiffusionGenerator:
         """The generator of n windows of a seed with these settings; see `sample`."""
+        from gazediffusion.conditioning.style import style_of
+        from gazediffusion.generation.sampler import DiffusionGenerator
+        from gazediffusion.generation.steering import steered
+        from gazediffusion.generation.style_choice import n_candidates
+
         how, steering = grouped(options, given, Generating, Steering)
         rate_hz, length = self.config.rate_hz, self.config.length
         style, task, is_steered = None, how.task, bool(stated(steering))
@@ -234,6 +235,11 @@ class Model(Shared):
         >>> [sampling.windows(piece) for piece in sampling.pieces()][0]
         Windows(2 of 8 s at 250 Hz, participants: 1, tasks: reading)
         """
+        from gazediffusion.data.track_loss import LossModel
+        from gazediffusion.generation.labelling import Labeller
+        from gazediffusion.generation.sets import Sampling, SetConfig
+        from gazediffusion.generation.steering import as_given
+
         how, steering, finishing = grouped(options, given, Generating, Steering, Finishing)
         screen = finishing.given_screen()
         if stated(steering):
@@ -277,6 +283,10 @@ class Model(Shared):
         with its card in it. parts: write a large set as a folder of Parquet files, by this process
         or by a cluster.
         """
+        from gazediffusion.data.writers.sets import format_of
+        from gazediffusion.generation.sets import write_set
+        from gazediffusion.storage import require_free, require_writable
+
         path = Path(path)
         is_windows_file = format is None and path.suffix == ".safetensors"
         format = "parquet" if is_windows_file else format_of(path, format)
@@ -312,12 +322,16 @@ class Model(Shared):
         `Recording.is_filled` marks the filled samples, all others are as recorded. progress: called
         with the number of windows generated.
         """
+        from gazediffusion.generation.filling import filled
+
         filler = self.filler(*options, **given)
         gaps = filler.gaps(recording)
         return [filled(recording, gaps.marks, course) for course in filler.courses(gaps, progress)]
 
     def filler(self, *options: Options, **given: Any) -> Filler:
         """What fills gaps with these settings; a model that is not steerable is refused."""
+        from gazediffusion.generation.filling import Filler
+
         filling, sampled = grouped(options, given, Filling, Sampled)
         # Closer in long gaps than the distilled network.
         is_distilled = self.run.distilled is not None and sampled.quality == "default"
@@ -326,6 +340,8 @@ class Model(Shared):
 
     def augmenter(self, *options: Options, **given: Any) -> Augmenter:
         """What generates recordings in the style of participants with these settings."""
+        from gazediffusion.generation.augmentation import Augmenter
+
         augmenting, sampled = grouped(options, given, Augmenting, Sampled)
         return Augmenter(self.generator(**vars(sampled)), augmenting)
 
@@ -345,6 +361,9 @@ class Model(Shared):
 
     def labeller(self, *options: Options, **given: Any) -> RecordingLabeller:
         """What labels recordings with these settings; a model without labels is refused."""
+        from gazediffusion.generation.labelling import Labeller
+        from gazediffusion.generation.recording_sets import RecordingLabeller
+
         labelling, computing = grouped(options, given, Labelling, Computing)
         made = self.generator(**vars(computing))
         labeller = Labeller(self.run, made.batch_size, made.bf16)
@@ -374,25 +393,31 @@ class Model(Shared):
         Without bias for any number of windows and of steps drawn for each (`n_times`; None takes
         all). `progress(done, total)` counts evaluations of the network.
         """
+        from gazediffusion.training.training import held_out_bound
+
         return held_out_bound(self.run, windows, n_windows, n_times, progress=progress)
 
     def calibrate(
         self,
         n: int | None = None,
-        rounds: int = calibration.ROUNDS,
+        rounds: int | None = None,
         progress: Show = nothing,
         should_stop: Callable[[], bool] = never,
         say: Callable[[str], None] = lambda line: None,
     ) -> Model:
         """Calibrate the conditioning by n windows of each task and round, and reload the model.
 
-        n: None is 1,024 on a GPU, 128 elsewhere. Packaged models are calibrated already.
+        n: None is 1,024 on a GPU, 128 elsewhere. rounds: None is four. Packaged models are
+        calibrated already.
         """
+        from gazediffusion.storage import upload_changes
+        from gazediffusion.training.calibration import ROUNDS, calibrate
+
         device = self.device
         if self.run.path.parent == pretrained_folder():
             raise GazeError("a packaged model is calibrated already", path=self.run.path)
         try:
-            calibration.calibrate(self.run.path, device, n, rounds, progress, should_stop, say)
+            calibrate(self.run.path, device, n, rounds or ROUNDS, progress, should_stop, say)
         finally:
             upload_changes(self.run.path)
         return load(self.run.path, self.run.weights, str(device))
@@ -400,6 +425,8 @@ class Model(Shared):
 
 def _recorded(path: Path, screen: Screen | None) -> Windows | Recordings:
     """A windows file, or recordings; screen: where a file states none."""
+    from gazediffusion.data.windows import Windows
+
     if path.suffix == ".safetensors":
         return Windows.load(path)
     from gazediffusion.data.reading import read

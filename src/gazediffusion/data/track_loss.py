@@ -31,7 +31,6 @@ from gazediffusion.storage import table_of, written_whole
 Floats = NDArray[np.float64]
 
 # Times of a flank, before the first lost sample and from the first that is seen again.
-LOSSES = "losses.json"  # in the folder of a model: `LossModel`
 STEP_MS = 4.0
 BEFORE_MS = np.arange(-100.0, 0.0, STEP_MS)
 AFTER_MS = np.arange(0.0, 152.0, STEP_MS)
@@ -336,7 +335,7 @@ class LossModel:
     @classmethod
     def load(cls, folder: Path) -> LossModel:
         """The model of losses in the folder of a model."""
-        path = folder / LOSSES
+        path = folder / "losses.json"
         if not path.is_file():
             raise GazeError(
                 f"`losses` cannot be added: the model {folder.name} has no table of losses",

@@ -13,7 +13,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gazediffusion.data.track_loss import LOSSES
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.screen import Screen
 from gazediffusion.settings import MOST_SECONDS
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from gazediffusion.network.checkpoint import Run, RunConfig, WeightsName
 
 WEIGHTS = "weights.safetensors"
+LOSSES = "losses.json"  # in the folder of a model: `data.track_loss.LossModel`
 SCORES = "scores.json"  # in the folder of a model: `scoring.percentiles.Percentiles`
 HUB_PREFIX = "hf:"  # before the name of a repository of the Hugging Face hub
 DEFAULT = "joint"  # the model taken where none is named
