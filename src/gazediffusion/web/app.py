@@ -7,7 +7,6 @@ servers.
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import socket
@@ -15,7 +14,6 @@ import threading
 import webbrowser
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from html import escape
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -40,7 +38,7 @@ from gazediffusion.web.settings import Settings
 from gazediffusion.web.state import Playground
 from gazediffusion.web.worker import TooLargeError
 
-STATIC = Path(__file__).parent / "static"
+STATIC, TEMPLATES = (Path(__file__).parent / name for name in ("static", "templates"))
 _ABOUT = """Synthetic gaze over HTTP. Positions are in normalized units: x and y in [-1, 1], origin
 at the centre of the screen, y down. Every window carries its task and its screen. Every failure is
 `{"error": "one line"}`, with fields in backticks. With a token, send
@@ -219,62 +217,11 @@ def _fields(schema: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 def docs_page(schema: dict[str, Any]) -> str:
     """The OpenAPI description as one plain page."""
-    parts = [_operation(schema, path, method, one) for path, method, one in _operations(schema)]
-    info = schema["info"]
-    about = escape(info["description"]).replace("`", "")
-    return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{info["title"]} API'
-        f'</title><meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{_STYLE}</style></head><body><h1>{info['title']} {info['version']}: HTTP API</h1>"
-        f'<p>{about}</p><p>Machine-readable: <a href="openapi.json">openapi.json</a>.</p>'
-        f"{''.join(parts)}</body></html>"
-    )
+    from jinja2 import Environment, FileSystemLoader
+    from markupsafe import Markup
 
-
-def _operations(schema: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
-    return [
-        (path, method, one)
-        for path, methods in schema["paths"].items()
-        for method, one in methods.items()
-    ]
-
-
-def _operation(schema: dict[str, Any], path: str, method: str, one: dict[str, Any]) -> str:
-    inputs = {field["name"]: field for field in one.get("parameters", [])}
-    for body in one.get("requestBody", {}).get("content", {}).values():
-        title = (body["schema"].get("$ref") or body["schema"]["allOf"][0]["$ref"]).split("/")[-1]
-        described = schema["components"]["schemas"][title]
-        inputs |= described["properties"]
-        for example in described.get("examples", []):
-            one = {**one, "example": json.dumps(example)}
-    listed = "".join(
-        f"<dt><code>{escape(name)}</code></dt><dd>{escape(_words(field))}</dd>"
-        for name, field in inputs.items()
-    )
-    responses = "".join(
-        f"<dt>{status}</dt><dd>{escape(response['description'])}</dd>"
-        for status, response in one["responses"].items()
-    )
-    example = f"<pre>{escape(one['example'])}</pre>" if "example" in one else ""
-    return (
-        f"<h2><code>{method.upper()} {escape(path)}</code></h2><p>{escape(one['summary'])}. "
-        f"{escape(one['description'])}</p>"
-        + (f"<h3>Fields</h3><dl>{listed}</dl>{example}" if listed else "")
-        + f"<h3>Responses</h3><dl>{responses}</dl>"
-    )
-
-
-def _words(field: dict[str, Any]) -> str:
-    """A field: its description, its possible values and its default."""
-    inner = field.get("schema", field)
-    words = [str(field.get("description") or inner.get("description") or inner.get("title", ""))]
-    if "enum" in inner:
-        words.append("one of " + ", ".join(str(value) for value in inner["enum"] if value))
-    if "maximum" in inner:
-        words.append(f"{inner.get('minimum', 0)} to {inner['maximum']:g}")
-    if inner.get("default") is not None:
-        words.append(f"default {inner['default']}")
-    return "; ".join(words)
+    environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True)
+    return environment.get_template("docs.html").render(schema, style=Markup(_STYLE))
 
 
 def listen(settings: Settings) -> socket.socket:
