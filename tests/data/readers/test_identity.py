@@ -13,7 +13,8 @@ from gazediffusion.data.readers.options import (
     BY_PATTERN,
     Identity,
     identities_by_folder,
-    identity_of,
+    ReadOptions,
+    identify,
 )
 from gazediffusion.errors import GazeError
 
@@ -33,18 +34,18 @@ from gazediffusion.errors import GazeError
     ],
 )
 def test_participants_and_tasks_are_found_in_file_names(path: str, expected: Identity) -> None:
-    assert identity_of(Path(path)) == expected
+    assert identify(Path(path), ReadOptions()) == expected
 
 
 def test_a_pattern_finds_participant_task_and_trial() -> None:
     pattern = r"(?P<task>\w+)/p(?P<participant>\d+)-(?P<trial>\d)"
     expected = Identity("12", "dots", "3", BY_PATTERN)
-    assert identity_of(Path("dots/p12-3.csv"), pattern) == expected
+    assert identify(Path("dots/p12-3.csv"), ReadOptions(participant_pattern=pattern)) == expected
 
 
 def test_a_pattern_that_matches_nothing_names_the_file() -> None:
     with pytest.raises(GazeError, match=r"a\.csv: `participant_pattern` .* does not match"):
-        identity_of(Path("a.csv"), r"p(\d+)")
+        identify(Path("a.csv"), ReadOptions(participant_pattern=r"p(\d+)"))
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,7 @@ def test_files_of_one_name_are_separated_by_their_folders(
 ) -> None:
     given = [Path("study") / path for path in paths]
     by_folder = identities_by_folder(given)
-    found = [identity_of(path, None, by_folder) for path in given]
+    found = [identify(path, ReadOptions(by_folder=by_folder)) for path in given]
     assert [one.participant for one in found] == participants
     assert [one.trial for one in found] == trials
     assert {one.source for one in found} == {BY_FOLDER}
@@ -73,7 +74,7 @@ def test_files_of_one_name_are_separated_by_their_folders(
 
 def test_names_of_participants_are_stronger_than_folders_of_tasks() -> None:
     paths = [Path(f"extracted_{task}/participant_01.txt") for task in ("waldo", "pixel")]
-    found = [identity_of(path, None, identities_by_folder(paths)) for path in paths]
+    found = [identify(path, ReadOptions(by_folder=identities_by_folder(paths))) for path in paths]
     assert found == [Identity("01", "waldo"), Identity("01", "pixel")]
 
 

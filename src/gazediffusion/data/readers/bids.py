@@ -38,10 +38,8 @@ from gazediffusion.storage import unpacked
 NAME = "bids"
 
 _ENDING = "_physio.tsv.gz"
-_EVENTS_ENDING = "_physioevents.tsv.gz"
 _EVENT_COLUMNS = ["onset", "duration", "trial_type", "blink", "message"]
-_TIME = "timestamp"
-_EVENT = "event"
+_TIME, _EVENT, _AXES = "timestamp", "event", ("x_coordinate", "y_coordinate")
 
 
 def matches(path: Path, head: bytes, options: ReadOptions) -> bool:
@@ -106,27 +104,24 @@ def _one_eye(path: Path) -> tuple[Table, Columns, float | None]:
         start_s = start_s if isinstance(start_s, int | float) else 0.0
         table = table.with_columns((pl.int_range(pl.len()) / rate_hz + start_s).alias(_TIME))
         fields = {**fields, _TIME: {"Units": "s"}}
-    axes = ("x_coordinate", "y_coordinate")
-    missing = {_TIME, *axes} - set(table.names)
-    if missing:
+    if missing := {_TIME, *_AXES} - set(table.names):
         raise GazeError(f"the sidecar's Columns lack {', '.join(sorted(missing))}", path=path)
     clock = _unit(fields, _TIME, path, tuple(MS_PER))
-    units = [_unit(fields, axis, path, ("px", "deg", "norm")) or "px" for axis in axes]
+    units = [_unit(fields, axis, path, ("px", "deg", "norm")) or "px" for axis in _AXES]
     if units[0] != units[1]:
         raise GazeError(f"x is in {units[0]} but y in {units[1]}", path=path)
-    samples = table.numbers([_TIME, *axes]).rename({axis: f"{axis}_{eye}" for axis in axes})
-    blinks = _blinks(path, samples[_TIME].cast(pl.Float64).to_numpy(), clock)
-    label = f"blink_{eye}"
+    samples = table.numbers([_TIME, *_AXES]).rename({axis: f"{axis}_{eye}" for axis in _AXES})
+    blinks, labels = _marks(path, samples[_TIME].cast(pl.Float64).to_numpy(), clock)
+    blink = f"blink_{eye}"
     if blinks is not None:
-        samples = samples.with_columns(pl.Series(label, blinks))
-    labels = _labels(path, samples[_TIME].cast(pl.Float64).to_numpy(), clock)
+        samples = samples.with_columns(pl.Series(blink, blinks))
     if labels is not None:
         samples = samples.with_columns(event_names(labels).alias(_EVENT))
-    x, y = (Column(f"{axis}_{eye}", units[0]) for axis in axes)
+    x, y = (Column(f"{axis}_{eye}", units[0]) for axis in _AXES)
     columns = Columns(
         time=Column(_TIME, clock),
         gaze={eye: (x, y)},
-        blink={eye: label} if blinks is not None else {},
+        blink={eye: blink} if blinks is not None else {},
         label=[_EVENT] if labels is not None else [],
     )
     return replace(table, frame=samples.lazy()), columns, rate_hz and float(rate_hz)
@@ -134,55 +129,43 @@ def _one_eye(path: Path) -> tuple[Table, Columns, float | None]:
 
 def _headerless(path: Path, names: object) -> Table:
     """A compressed table without a header, whose columns the sidecar names."""
-    if (
-        not isinstance(names, list)
-        or not names
-        or not all(isinstance(name, str) for name in names)
-        or len(set(names)) < len(names)
-    ):
+    listed = names if isinstance(names, list) else []
+    is_text = all(isinstance(name, str) for name in listed)
+    if not listed or not is_text or len(set(listed)) < len(listed):
         raise GazeError("the sidecar's Columns is no list of different names", path=path)
-    return open_table(path, names, separator="\t")
+    return open_table(path, listed, separator="\t")
 
 
-def _blinks(path: Path, times: NDArray[np.float64], clock: str | None) -> NDArray[np.bool_] | None:
-    """Which samples (time,) lie in the tracker's blinks; None where no events are given."""
-    events_path = path.with_name(path.name.removesuffix(_ENDING) + _EVENTS_ENDING)
+def _marks(
+    path: Path, times: NDArray[np.float64], clock: str | None
+) -> tuple[NDArray[np.bool_] | None, NDArray[np.uint8] | None]:
+    """Which samples (time,) lie in blinks, and their event classes; None where no events tell.
+
+    Onsets and durations are on the samples' clock, unless the units of both are stated.
+    """
+    events_path = path.with_name(path.name.removesuffix(_ENDING) + "_physioevents.tsv.gz")
     if not events_path.is_file():
-        return None
+        return None, None
     fields = _inherited(events_path, "physioevents")
     events = _headerless(events_path, fields.get("Columns", _EVENT_COLUMNS))
-    if not {"onset", "duration"}.issubset(events.names):
-        return None
+    names, span = set(events.names), ["onset", "duration"]
+    if not names.issuperset(span):
+        return None, None
     is_blink = np.zeros(events.collect([pl.len()]).item(), dtype=bool)
-    for name in {"trial_type", "type", "event"}.intersection(events.names):
+    for name in names & {"trial_type", "type", "event"}:
         words = events.collect([name]).to_series().str.to_lowercase()
         is_blink |= words.str.contains("blink", literal=True).fill_null(False).to_numpy()
-    if "blink" in events.names:
+    if "blink" in names:
         is_blink |= events.flags("blink")
-    spans = events.numbers(["onset", "duration"]).filter(pl.Series(is_blink)).drop_nulls()
-    inside = np.zeros(len(times), dtype=bool)
-    for onset, duration in (spans.to_numpy() * _scales(fields, events_path, clock)).tolist():
-        inside |= (times >= onset) & (times <= onset + duration)
-    return inside
-
-
-def _scales(fields: Mapping[str, Any], path: Path, clock: str | None) -> list[float]:
-    """Factors of onset and duration to the samples' unit, which is theirs unless both are given."""
-    units = [_unit(fields, name, path, tuple(MS_PER)) for name in ("onset", "duration")]
-    return [MS_PER[unit] / MS_PER[clock] if unit and clock else 1.0 for unit in units]
-
-
-def _labels(path: Path, times: NDArray[np.float64], clock: str | None) -> NDArray[np.uint8] | None:
-    """The event class of each sample (time,); None where events are no labels of samples."""
-    events_path = path.with_name(path.name.removesuffix(_ENDING) + _EVENTS_ENDING)
-    fields = _inherited(events_path, "physioevents") if events_path.is_file() else {}
-    if fields.get(SAMPLE_LABELS) is not True:
-        return None
-    events = _headerless(events_path, fields.get("Columns", _EVENT_COLUMNS))
-    if not {"onset", "duration", "trial_type"}.issubset(events.names):
-        return None
+    units = [_unit(fields, name, events_path, tuple(MS_PER)) for name in span]
+    scales = [MS_PER[unit] / MS_PER[clock] if unit and clock else 1.0 for unit in units]
+    spans = events.numbers(span).to_numpy() * scales
+    blinks = np.zeros(len(times), dtype=bool)
+    for onset, duration in spans[is_blink].tolist():
+        blinks |= (times >= onset) & (times <= onset + duration)
+    if fields.get(SAMPLE_LABELS) is not True or "trial_type" not in names:
+        return blinks, None
     kinds = event_classes(events.collect(["trial_type"]).to_series())
-    spans = events.numbers(["onset", "duration"]).to_numpy() * _scales(fields, events_path, clock)
     labels = np.zeros(len(times), dtype=np.uint8)
     # Onsets are rounded; an event ends before the first sample of the next.
     early = 0.25 * float(np.median(np.diff(times))) if len(times) > 1 else 0.0
@@ -190,7 +173,7 @@ def _labels(path: Path, times: NDArray[np.float64], clock: str | None) -> NDArra
         if 0 < kind <= len(EVENT_CLASSES):
             first, stop = np.searchsorted(times, [onset - early, onset + duration - early])
             labels[first:stop] = kind
-    return labels
+    return blinks, labels
 
 
 def _unit(fields: Mapping[str, Any], name: str, path: Path, known: tuple[str, ...]) -> str | None:

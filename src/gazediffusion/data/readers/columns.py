@@ -1,13 +1,15 @@
-"""Names of columns: the quantity that a column holds, and the unit that its name states.
+"""Columns: which word of ours a name stands for, the unit it states, and labels of events.
 
 `x_px`, `gaze x [px]`, `LeftX`, `Time [s]` and `subject_id` are all understood; what is not is
-named by the user's `columns`, which overrides everything.
+named by the user's `columns`, which overrides everything. Events are fixation, saccade, pursuit or
+noise, in words or as F, S, P, B, N; a name such as `event` may also be that of a trigger or a
+message, so the content decides whether a column holds labels.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,7 +41,6 @@ _UNITS = _by_form(
 )
 _GAZE_UNITS: tuple[Unit, ...] = ("px", "deg", "norm")
 _MOST_NAMES = 200
-
 _SIDED = {
     form: f"{word}_{side}"
     for word in ("x", "y", "blink")
@@ -61,16 +62,14 @@ _IDENTITY = _by_form(
 TRIAL_WORDS = ("session", "run", "block", "stimulus", "recording", "trial")
 # What a name may hold beside the word that counts, and the words that count then.
 Vocabulary = tuple[tuple[str, Mapping[str, str]], ...]
+_BESIDE_POINT = "gaze|position|pos|points?|coordinates?|coords?"
 _BESIDE_IDENTITY = r"(?:id|name|number|nr|no|num|index|idx|code)$"
 _VOCABULARY: Vocabulary = (
     (
-        r"gaze|position|pos|points?|coordinates?|coords?|eye|por|^is|^in|flag$",
+        rf"{_BESIDE_POINT}|eye|por|^is|^in|flag$",
         {"x": "x", "y": "y", "blink": "blink", "blinkid": "blink"} | _SIDED,
     ),
-    (
-        r"gaze|recording|sample|device|eye|tracker",
-        dict.fromkeys(("t", "time", "timestamp", "ts"), "t"),
-    ),
+    ("gaze|recording|sample|device|eye|tracker", _by_form(t="t time timestamp ts")),
     (
         r"hand|final|manual|expert|sample|type|class|\d$",
         _by_form(label="label labels labeller labeler event events eventlabel eventlabels"),
@@ -79,12 +78,9 @@ _VOCABULARY: Vocabulary = (
 )
 # Of tables whose rows are no samples but fixations, or places to which a target jumps.
 POSITIONS: Vocabulary = (
+    (rf"^current|fixation|fix|target|mean|{_BESIDE_POINT}", {"x": "x", "y": "y"}),
     (
-        r"^current|fixation|fix|target|mean|gaze|position|pos|points?|coordinates?|coords?",
-        {"x": "x", "y": "y"},
-    ),
-    (
-        r"^current|fixation|fix|target|jump",
+        "^current|fixation|fix|target|jump",
         _by_form(
             onset="t time timestamp onset onsettime start starttime tstart", duration="duration dur"
         ),
@@ -110,17 +106,20 @@ class Column:
     unit: str | None = None
 
 
+Pair = tuple[Column, Column]
+
+
 @dataclass(frozen=True)
 class Columns:
     """Which columns hold what; times without a unit are measured by their step.
 
     time: None where samples are evenly spaced and no column holds their times.
     origin: of the gaze, where the format or the names state it.
-    label: columns that may hold event labels; their content decides.
+    label: columns that may hold event labels; their content tells.
     """
 
     time: Column | None
-    gaze: Mapping[Eye, tuple[Column, Column]]
+    gaze: Mapping[Eye, Pair]
     participant: str | None = None
     task: str | None = None
     trial: Sequence[str] = ()
@@ -134,16 +133,28 @@ class Columns:
         return next(x.unit for x, _ in self.gaze.values())
 
     @property
+    def axes(self) -> list[str]:
+        """Names of the columns of gaze, x before y of each eye."""
+        return [column.name for pair in self.gaze.values() for column in pair]
+
+    @property
     def numeric(self) -> list[str]:
         """Names of the columns that must hold numbers, each once."""
-        pairs = [column.name for pair in self.gaze.values() for column in pair]
-        return list(dict.fromkeys([*([self.time.name] if self.time else []), *pairs]))
+        return list(dict.fromkeys([*([self.time.name] if self.time else []), *self.axes]))
 
     @property
     def identity(self) -> list[str]:
-        """Names of the columns that distinguish recordings, each once."""
+        """Names of the columns that tell recordings apart, each once."""
         names = (self.participant, self.task, *self.trial)
         return list(dict.fromkeys(name for name in names if name is not None))
+
+
+def gaze_among(
+    names: Sequence[str], known: Iterable[tuple[Eye, str]], unit: Unit
+) -> dict[Eye, Pair]:
+    """The pairs that a table has of the known ones; a name has `{}` in the place of X and Y."""
+    pairs = ((eye, name.format("X"), name.format("Y")) for eye, name in known)
+    return {eye: (Column(x, unit), Column(y, unit)) for eye, x, y in pairs if {x, y} <= {*names}}
 
 
 def find_columns(names: Sequence[str], options: ReadOptions, path: Path) -> Columns:
@@ -162,13 +173,8 @@ def find_columns(names: Sequence[str], options: ReadOptions, path: Path) -> Colu
         known = tuple(MS_PER) if word == "t" else _GAZE_UNITS
         unit = meaning(name)[1]
         found[word] = [Column(name, unit if unit in known else None)]
-    eyes: dict[Eye, str] = {"left": "_left", "right": "_right"}
-    if {"x", "y"} & options.columns.keys():
-        eyes = {}
-    pairs: dict[Eye, tuple[Column, Column] | None] = {
-        eye: pair_of(found[f"x{ending}"], found[f"y{ending}"], options.unit)
-        for eye, ending in eyes.items()
-    }
+    sides: tuple[Eye, ...] = () if {"x", "y"} & options.columns.keys() else ("left", "right")
+    pairs = {eye: pair_of(found[f"x_{eye}"], found[f"y_{eye}"], options.unit) for eye in sides}
     # The mean of both eyes jumps when one is lost, so it is read only where it is all there is.
     if not any(pairs.values()):
         pairs = {"cyclopean": pair_of(found["x"], found["y"], options.unit)}
@@ -181,13 +187,13 @@ def find_columns(names: Sequence[str], options: ReadOptions, path: Path) -> Colu
             remedy += "; for evenly spaced samples give `source_rate_hz`"
         raise GazeError(f"no {lacking} among {listed(names)}", path=path, remedy=remedy)
 
-    def first(word: str) -> str | None:
-        return next((column.name for column in found.get(word, [])), None)
+    def first(*words: str) -> str | None:
+        return next((one.name for word in words for one in found.get(word, [])), None)
 
-    blinks = {eye: first(f"blink_{eye}") or first("blink") for eye in gaze}
+    blinks = {eye: first(f"blink_{eye}", "blink") for eye in gaze}
     trials = [name for name in map(first, TRIAL_WORDS) if name is not None]
-    stated = {unit for pair in gaze.values() for unit in [pair[0].unit]}
-    is_up = stated == {"norm"} and all("pos" in words_in(x.name) for x, _ in gaze.values())
+    is_up = {x.unit for x, _ in gaze.values()} == {"norm"}
+    is_up = is_up and all("pos" in words_in(x.name) for x, _ in gaze.values())
     return Columns(
         time=times[0] if times else None,
         gaze=gaze,
@@ -199,6 +205,13 @@ def find_columns(names: Sequence[str], options: ReadOptions, path: Path) -> Colu
         origin="bottom-left" if is_up else None,
         label=[column.name for column in found["label"]],
     )
+
+
+def require_known_words(options: ReadOptions) -> None:
+    """Refuse words in `columns` that mean nothing here."""
+    for word in options.columns:
+        if word not in WORDS:
+            raise GazeError(f"`columns` knows no {word!r}", remedy=suggestion(word, WORDS))
 
 
 def listed(names: Sequence[str]) -> str:
@@ -218,7 +231,7 @@ def _named(given: str, names: Sequence[str], path: Path) -> str:
 
 
 def meaning(name: str, vocabulary: Vocabulary = _VOCABULARY) -> tuple[str | None, str | None]:
-    """Our word for a column and the unit that its name states, None where it states neither."""
+    """Our word for a column and the unit that its name states, None where it tells neither."""
     unit = unit_in(name)
     joined = "".join(word for word in words_in(name) if word not in _UNITS)
     if _EYE_IN_SPACE.fullmatch(joined):
@@ -235,46 +248,39 @@ def unit_in(text: str) -> str | None:
     return next((_UNITS[word] for word in reversed(words_in(text)) if word in _UNITS), None)
 
 
-def require_known_words(options: ReadOptions) -> None:
-    """Refuse words in `columns` that mean nothing here."""
-    for word in options.columns:
-        if word not in WORDS:
-            raise GazeError(f"`columns` knows no {word!r}", remedy=suggestion(word, WORDS))
-
-
 def words_in(name: str) -> list[str]:
     """The lower-case words in a name: `Gaze point left X [px]`, `LeftX`, `x_px`."""
     return re.findall(r"[a-zµμ]+|\d+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
 
 
-def pair_of(
-    xs: Sequence[Column], ys: Sequence[Column], preferred: Unit | None
-) -> tuple[Column, Column] | None:
-    """The first x and y in the same unit; the requested one first, then pixels.
+def pair_of(xs: Sequence[Column], ys: Sequence[Column], preferred: Unit | None) -> Pair | None:
+    """The first x and y in the same unit; the one asked for first, then pixels.
 
     A column without a unit may be in any, and is taken to be in pixels where none is given.
     """
     for unit in (preferred or "px", *_GAZE_UNITS):
         for units in ((unit,), (unit, None)) if unit in (preferred, "px") else ((unit,),):
-            x = next((column for column in xs if column.unit in units), None)
-            y = next((column for column in ys if column.unit in units), None)
+            x, y = (next((one for one in of if one.unit in units), None) for of in (xs, ys))
             if x is not None and y is not None:
                 return x, y
     return None
 
 
-_FORMS = {
-    "fixation": "f fix fixation fixations",
-    "saccade": "s sac sacc saccade saccades",
-    "pursuit": "p sp pursuit smooth_pursuit smoothpursuit",
-    "noise": "b n blink blinks noise noise_blink blink/noise",
-}
 MISSING = ["", ".", "-", "nan", "na", "n/a", "null", "none"]
-_NO_LABEL = [*MISSING, "unassigned", "unlabelled", "unlabeled", "unclassified", "undefined"]
-_CLASS = {
-    form: EVENT_CLASSES.index(word) + 1 for word, forms in _FORMS.items() for form in forms.split()
-} | dict.fromkeys([*_NO_LABEL, "unknown", "other"], 0)
 _OTHER = 255  # a cell that is no label
+_CLASS = {
+    form: number
+    for number, forms in enumerate(
+        (
+            "unassigned unlabelled unlabeled unclassified undefined unknown other",
+            "f fix fixation fixations",
+            "s sac sacc saccade saccades",
+            "p sp pursuit smooth_pursuit smoothpursuit",
+            "b n blink blinks noise noise_blink blink/noise",
+        )
+    )
+    for form in forms.split()
+} | dict.fromkeys(MISSING, 0)
 
 
 def event_classes(series: pl.Series) -> NDArray[np.uint8]:

@@ -27,7 +27,7 @@ from gazediffusion.data.readers.options import (
     recording_facts,
     sidecar_screens,
 )
-from gazediffusion.data.readers.tables import to_lines, to_numbers
+from gazediffusion.data.readers.tables import read_text, to_lines, to_numbers
 from gazediffusion.data.recordings import (
     EVENT_CLASSES,
     LABEL_MESSAGE,
@@ -37,7 +37,6 @@ from gazediffusion.data.recordings import (
 )
 from gazediffusion.errors import GazeError
 from gazediffusion.screen import Screen
-from gazediffusion.storage import decode_text, read_bytes
 
 if TYPE_CHECKING:
     import polars as pl
@@ -128,9 +127,13 @@ class _Block:
     labels: list[tuple[int, float, float]] = field(default_factory=list)
 
     def note(self, line: _Line) -> None:
-        """Take in one line; those with unknown keywords say nothing."""
+        """Take in one line; those with unknown keywords, and other messages, say nothing."""
         words = line.words
-        if words[0] == "SAMPLES":
+        if words[0] == "MSG":
+            if len(words) == 6 and words[2] == LABEL_MESSAGE and words[3] in EVENT_CLASSES:
+                number = EVENT_CLASSES.index(words[3]) + 1
+                self.labels.append((number, line.number_at(4), line.number_at(5)))
+        elif words[0] == "SAMPLES":
             if "GAZE" not in words:
                 problem = f"the samples are {' '.join(words[1:2]) or 'nothing'}, not GAZE in pixels"
                 raise line.error(problem, f"{_CONVERT_AGAIN} and choose gaze samples")
@@ -150,35 +153,30 @@ class _Block:
             if words[0] == "EBLINK":
                 self.blinks.append((eye, self.open_blinks.pop(eye), line.number_at(3)))
 
-    def note_message(self, line: _Line) -> None:
-        """Take in the label of an event, where a message states one."""
-        is_label = len(line.words) == 6 and line.words[2] == LABEL_MESSAGE
-        if is_label and line.words[3] in EVENT_CLASSES:
-            number = EVENT_CLASSES.index(line.words[3]) + 1
-            self.labels.append((number, line.number_at(4), line.number_at(5)))
-
     def event_classes(self, time_ms: NDArray[np.float64]) -> NDArray[np.uint8] | None:
-        """The labels (time,), ends included; None where no message states any."""
-        if not self.labels:
-            return None
+        """The labels (time,); None where no message states any."""
         classes = np.zeros(len(time_ms), dtype=np.uint8)
         for number, start, stop in self.labels:
-            first = np.searchsorted(time_ms, start, side="left")
-            classes[first : np.searchsorted(time_ms, stop, side="right")] = number
-        return classes
+            classes[_between(time_ms, start, stop)] = number
+        return classes if self.labels else None
 
     def is_blink(self, time_ms: NDArray[np.float64]) -> dict[Eye, NDArray[np.bool_]]:
-        """The tracker's blinks (time,) per eye, ends included; empty if it recorded no events."""
+        """The tracker's blinks (time,) per eye; empty if it recorded no events."""
         unfinished = [(eye, start, math.inf) for eye, start in self.open_blinks.items()]
         blinks = self.blinks + unfinished
         if not self.has_events and not blinks:
             return {}
-        labels = {eye: np.zeros(len(time_ms), dtype=np.bool_) for eye in self.eyes}
+        found = {eye: np.zeros(len(time_ms), dtype=np.bool_) for eye in self.eyes}
         for eye, start, stop in blinks:
-            if eye in labels:
-                first = np.searchsorted(time_ms, start, side="left")
-                labels[eye][first : np.searchsorted(time_ms, stop, side="right")] = True
-        return labels
+            if eye in found:
+                found[eye][_between(time_ms, start, stop)] = True
+        return found
+
+
+def _between(time_ms: NDArray[np.float64], start: float, stop: float) -> slice:
+    """The samples from a time to another, ends included."""
+    first = np.searchsorted(time_ms, start, side="left")
+    return slice(int(first), int(np.searchsorted(time_ms, stop, side="right")))
 
 
 def matches(path: Path, head: bytes, options: ReadOptions) -> bool:
@@ -193,7 +191,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
     """One recording for each START ... END block that has samples."""
     import polars as pl
 
-    lines = to_lines(decode_text(read_bytes(path), path))
+    lines = to_lines(read_text(path))
     is_sample = pl.col("line").str.contains(r"^\d")
     samples = lines.filter(is_sample)
     blocks = _blocks(lines.filter(~is_sample).iter_rows(), path)
@@ -280,15 +278,12 @@ def _blocks(lines: Iterator[tuple[int, str]], path: Path) -> list[_Block]:
         if keyword in ("START", "END") and block is not None:
             block.end_line = number
             block = None
-        if keyword == "START":
-            block = _Block(line, line.eyes(), has_events="EVENTS" in line.words)
-            block.calibration_error_deg = errors
-            blocks.append(block)
-        elif keyword == "MSG":
+        if keyword == "MSG":
             corner_px, screen = line.display() or (corner_px, screen)
             errors = line.calibrated(errors)
-            if block is not None:
-                block.note_message(line)
+        if keyword == "START":
+            block = _Block(line, line.eyes(), "EVENTS" in line.words, calibration_error_deg=errors)
+            blocks.append(block)
         elif block is not None:
             block.note(line)
         if block is not None:

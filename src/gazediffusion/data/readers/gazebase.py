@@ -16,7 +16,7 @@ import polars as pl
 from gazediffusion.data.readers.columns import Column, Columns
 from gazediffusion.data.readers.options import ReadOptions
 from gazediffusion.data.readers.samples import recordings
-from gazediffusion.data.readers.tables import header_of, open_table
+from gazediffusion.data.readers.tables import has_columns, open_table
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
 from gazediffusion.screen import Screen
@@ -30,12 +30,8 @@ _SCREEN = Screen(1680, 1050, 47.4, 29.7, 55.0)
 
 def matches(path: Path, head: bytes, options: ReadOptions) -> bool:
     """Whether the header is that of GazeBase."""
-    if path.suffix.lower() != ".csv":
-        return False
-    try:
-        return _NAMES.issubset(header_of(head, path))
-    except GazeError:
-        return False
+    is_csv = path.suffix.lower() == ".csv"
+    return is_csv and has_columns(lambda names, _: _NAMES.issubset(names), head, path)
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
@@ -43,8 +39,7 @@ def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
     table = open_table(path)
     if lacking := sorted(_NAMES.difference(table.names)):
         raise GazeError(f"the columns lack {', '.join(lacking)}", path=path)
-    table = table.with_columns(table.numbers(["val"]).to_series())
-    table = table.seen_where(pl.col("val") == 0, ("x", "y"))
+    table = table.with_numbers("val").seen_where(pl.col("val") == 0, ("x", "y"))
     columns = Columns(
         time=Column("n", "ms"),
         gaze={"left": (Column("x", "deg"), Column("y", "deg"))},

@@ -14,16 +14,15 @@ from pathlib import Path
 
 import polars as pl
 
-from gazediffusion.data.readers.columns import Column, Columns
+from gazediffusion.data.readers.columns import Column, Columns, gaze_among
 from gazediffusion.data.readers.options import ReadOptions
 from gazediffusion.data.readers.samples import recordings
-from gazediffusion.data.readers.tables import Table, header_of, open_table
+from gazediffusion.data.readers.tables import TEXT_ENDINGS, has_columns, open_table
 from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.errors import GazeError
 
 NAME = "gazepoint"
 
-_ENDINGS = {".csv", ".tsv", ".txt"}
 _TIME = re.compile(r"TIME ?(?:\(.*\))?", re.IGNORECASE)
 _POINTS: dict[Eye, str] = {"cyclopean": "BPOG", "left": "LPOG", "right": "RPOG"}
 _PASS = "pass"
@@ -31,13 +30,9 @@ _PASS = "pass"
 
 def matches(path: Path, head: bytes, options: ReadOptions) -> bool:
     """Whether the header has a point of gaze; the lists of fixations have the same names."""
-    if path.suffix.lower() not in _ENDINGS or "fixation" in path.name.lower():
-        return False
-    try:
-        names = header_of(head, path)
-    except GazeError:
-        return False
-    return any(f"{point}X" in names for point in ("FPOG", *_POINTS.values()))
+    known = {f"{point}X" for point in ("FPOG", *_POINTS.values())}
+    is_text = path.suffix.lower() in TEXT_ENDINGS and "fixation" not in path.name.lower()
+    return is_text and has_columns(lambda names, _: known & {*names}, head, path)
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
@@ -47,22 +42,18 @@ def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
     for eye, pair in columns.gaze.items():
         validity = f"{_POINTS[eye]}V"
         if validity in table.names:
-            table = _with_numbers(table, validity)
+            table = table.with_numbers(validity)
             table = table.seen_where(pl.col(validity) == 1, (one.name for one in pair))
     clock = columns.numeric[0]
-    table = _with_numbers(table, clock)
     restarts = pl.col(clock).diff().fill_null(0) < 0
-    table = table.with_columns(restarts.cum_sum().alias(_PASS))
+    table = table.with_numbers(clock).with_columns(restarts.cum_sum().alias(_PASS))
     return recordings(table, columns, options, None, NAME)
 
 
 def _find_columns(names: Sequence[str], path: Path) -> Columns:
     clock = next((name for name in names if _TIME.fullmatch(name)), None)
-    gaze: dict[Eye, tuple[Column, Column]] = {
-        eye: (Column(f"{point}X", "norm"), Column(f"{point}Y", "norm"))
-        for eye, point in _POINTS.items()
-        if {f"{point}X", f"{point}Y"}.issubset(names)
-    }
+    points = ((eye, f"{point}{{}}") for eye, point in _POINTS.items())
+    gaze = gaze_among(names, points, "norm")
     if "cyclopean" in gaze:
         gaze = {"cyclopean": gaze["cyclopean"]}
     if clock is None or not gaze:
@@ -71,15 +62,10 @@ def _find_columns(names: Sequence[str], path: Path) -> Columns:
             path=path,
             remedy="export them (all_gaze.csv); FPOGX is averaged over fixations",
         )
-    medium = [name for name in ("MEDIA_ID",) if name in names]
     return Columns(
         time=Column(clock, "s"),
         gaze=gaze,
-        trial=[*medium, _PASS],
+        trial=["MEDIA_ID", _PASS] if "MEDIA_ID" in names else [_PASS],
         blink=dict.fromkeys(gaze, "BKID") if "BKID" in names else {},
         origin="top-left",
     )
-
-
-def _with_numbers(table: Table, name: str) -> Table:
-    return table.with_columns(table.numbers([name]).to_series())

@@ -1,4 +1,8 @@
-"""What is known about a file apart from its samples: by the user, its path and JSON sidecars."""
+"""What is known about a file apart from its samples: by the user, its path and files beside it.
+
+A path tells who was recorded, in which task and trial. A JSON sidecar, the card in a Parquet file
+and the `experiment.yaml` that pymovements saves beside samples tell the screen.
+"""
 
 from __future__ import annotations
 
@@ -10,25 +14,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from gazediffusion.data.recordings import UNKNOWN_TASK, Fact
 from gazediffusion.errors import GazeError, shown
 from gazediffusion.screen import Origin, Screen, Unit
 from gazediffusion.storage import decode_text, read_bytes, read_parquet_header, unpacked
 
+# Where something known about a recording comes from.
 BY_NAME, BY_FOLDER, BY_BIDS, BY_PATTERN = "file name", "folder", "BIDS name", "given pattern"
-
-
-@dataclass(frozen=True)
-class Identity:
-    """Who was recorded and in which task, as far as a file's path states it."""
-
-    participant: str
-    task: str = UNKNOWN_TASK
-    trial: str = "0"
-    source: str = BY_NAME
-
+ASSUMED, GIVEN, STATED = "assumed", "given", "stated by the file"
 
 # `participant_01`, `P01_reading`, `sub-3_trial2`: a word for a participant and a number.
 _WITH_WORD = re.compile(
@@ -46,20 +41,104 @@ _TASK_FOLDER = re.compile(r"^extracted[_-](?P<task>\w+)$", re.IGNORECASE)
 _NO_TASK = re.compile(
     "trial|run|ses(sion)?|block|gaze|eyes?|data|raw|samples|recording|export", re.IGNORECASE
 )
+# Where pymovements says that pixels are counted from; elsewhere it is the top left.
+ORIGINS: dict[str | None, Origin] = {
+    "center": "center",
+    "lower left": "bottom-left",
+    "bottom left": "bottom-left",
+}
 
 
-def identity_of(
-    path: Path, pattern: str | None = None, by_folder: Mapping[Path, Identity] | None = None
-) -> Identity:
-    """Participant, task and trial from a path.
+@dataclass(frozen=True)
+class Identity:
+    """Who was recorded and in which task, as far as a file's path tells."""
 
-    pattern: a regular expression of the user. by_folder: of `identities_by_folder`. In this order:
-    the pattern; BIDS entities (`sub-01_task-reading_run-2`); a word for a participant in
-    the file name; the folder, where it names a participant or files of one name stand in several;
-    else the file name.
+    participant: str
+    task: str = UNKNOWN_TASK
+    trial: str = "0"
+    source: str = BY_NAME
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What the user says of files.
+
+    columns: our word (x, y, t, participant, task, trial, blink, label, ...) -> column name.
+    participant_pattern: a regular expression searched in each path, with a group named
+        `participant` (or one plain group) and, optionally, groups named `task` and `trial`.
+    screen: of files that do not state one. A file that states another is an error, unless
+        `override_screen` says that `screen` is right.
+    unit, origin: of the gaze; None takes what the column names state.
+    source_rate_hz: of tables without a time column.
+    by_folder: who was recorded in files whose folder tells it (`identities_by_folder`).
+    fallback_screen: used where neither `screen` nor the file names one, and where the file states
+        its pixels alone.
     """
-    if pattern is not None:
-        return _by_pattern(pattern, path)
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    participant_pattern: str | None = None
+    screen: Screen | None = None
+    data_dir: Path | None = None
+    fallback_screen: Screen | None = None
+    override_screen: bool = False
+    unit: Unit | None = None
+    origin: Origin | None = None
+    source_rate_hz: float | None = None
+    by_folder: Mapping[Path, Identity] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, kind in (("unit", Unit), ("origin", Origin)):
+            value, known = getattr(self, name), get_args(kind)
+            if value is not None and value not in known:
+                raise GazeError(f"`{name}` must be one of {', '.join(known)}, not {value!r}")
+        rate, pattern = self.source_rate_hz, self.participant_pattern
+        if rate is not None and not (math.isfinite(rate) and rate > 0):
+            raise GazeError(f"`source_rate_hz` must be a positive number of Hz, not {rate}")
+        try:
+            n_groups = 1 if pattern is None else re.compile(pattern).groups
+        except re.error as error:
+            raise GazeError(f"`participant_pattern` is no regular expression ({error})") from error
+        if n_groups == 0:
+            raise GazeError(
+                f"`participant_pattern` {pattern!r} has no group",
+                remedy="mark the participant with brackets, as in 'sub(\\d+)'",
+            )
+
+    def screen_of(
+        self, path: Path, stated: Screen | None, assumed: Screen | None = None
+    ) -> tuple[Screen | None, str]:
+        """The screen of a recording, and where it comes from.
+
+        What the file states, completed by what the user gives; then what the user gives, the
+        fallback, or what the format assumes.
+        """
+        given, fallback = self.screen, self.fallback_screen
+        if stated is None or (given is not None and self.override_screen):
+            found = given or fallback or assumed
+            return found, GIVEN if found is not None and found is given else ASSUMED
+        if given is None:
+            is_enough = fallback is None or stated.has_degrees or not stated.has_pixels_of(fallback)
+            return (stated if is_enough else fallback), STATED
+        if not stated.agrees_with(given):
+            raise GazeError(
+                f"the file states a screen of {stated.in_words()}, and `screen` is "
+                f"{given.in_words()}",
+                path=path,
+                remedy="leave `screen` out, or give `override_screen` if the file is wrong",
+            )
+        completed = stated.completed_by(given)
+        return completed, STATED if completed == stated else f"{STATED}, size {GIVEN}"
+
+
+def identify(path: Path, options: ReadOptions) -> Identity:
+    """Participant, task and trial as far as a file's path tells.
+
+    In this order: the user's pattern; BIDS entities (`sub-01_task-reading_run-2`); a word for a
+    participant in the file name; the folder, where it names a participant or files of one name
+    stand in several; else the file name.
+    """
+    if options.participant_pattern is not None:
+        return _by_pattern(options.participant_pattern, path)
     entities = dict(re.findall(r"(?:^|_)([a-z]+)-([A-Za-z0-9]+)", path.name))
     if "sub" in entities:
         trial = "-".join(entities[key] for key in ("ses", "run") if key in entities)
@@ -68,19 +147,16 @@ def identity_of(
     folder = _TASK_FOLDER.match(path.parent.name)
     task = folder["task"] if folder else UNKNOWN_TASK
     stem = _OF_EXPORT.sub("", unpacked(path).stem)
-    match = _GAZEBASE.match(stem)
-    if match is not None:
+    if match := _GAZEBASE.match(stem):
         return Identity(match["participant"], match["task"], f"{match['round']}-{match['session']}")
-    match = _WITH_WORD.match(stem)
-    if match is not None:
-        first, *others = re.split("[_-]", match["rest"] or "") or [""]
+    if match := _WITH_WORD.match(stem):
+        first, *others = re.split("[_-]", match["rest"] or "")
         is_task = first.isalpha() and not _NO_TASK.fullmatch(first)
         trial = "-".join(others if is_task else filter(None, [first, *others]))
         return Identity(match["participant"], first if is_task else task, trial or "0")
-    if by_folder is not None and path in by_folder:
-        return replace(by_folder[path], task=task)
-    match = _AFTER_TASK.match(stem)
-    if match is not None:
+    if path in options.by_folder:
+        return replace(options.by_folder[path], task=task)
+    if match := _AFTER_TASK.match(stem):
         return Identity(match["participant"], match["task"])
     return Identity(stem, task)
 
@@ -99,7 +175,7 @@ def _by_pattern(pattern: str, path: Path) -> Identity:
 
 
 def identities_by_folder(paths: Sequence[Path]) -> dict[Path, Identity]:
-    """Who was recorded, for files whose folder states it: `p1/gaze.csv` and `p2/gaze.csv`.
+    """Who was recorded, for files whose folder tells it: `p1/gaze.csv` and `p2/gaze.csv`.
 
     A folder named like a participant is one, if it holds the file or is not the folder of all. Of
     files of one name, the first folder in which their paths differ is the participant, and the
@@ -117,11 +193,10 @@ def identities_by_folder(paths: Sequence[Path]) -> dict[Path, Identity]:
             known = [k for k in {*of_all, len(folders) - 1} if 0 <= k < len(folders)]
             named = [k for k in sorted(known) if _WITH_WORD.match(folders[k])]
             differing = [k for k in of_name if k < len(folders)]
-            depth = next(iter([*named[-1:], *differing]), None)
-            if depth is not None:
-                below = [folders[k] for k in differing if k > depth]
+            if depths := [*named[-1:], *differing]:
+                below = [folders[k] for k in differing if k > depths[0]]
                 trial = "-".join([*below, unpacked(path).stem])
-                found[path] = Identity(folders[depth], trial=trial, source=BY_FOLDER)
+                found[path] = Identity(folders[depths[0]], trial=trial, source=BY_FOLDER)
     return found
 
 
@@ -131,101 +206,15 @@ def _differing(paths: Sequence[Path]) -> list[int]:
     return [k for k, level in enumerate(levels) if len(set(level)) > 1]
 
 
-# Where something known about a recording comes from.
-ASSUMED, GIVEN, STATED = "assumed", "given", "stated by the file"
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """What the user says of files.
-
-    columns: our word (x, y, t, participant, task, trial, blink, label, ...) -> column name.
-    participant_pattern: a regular expression searched in each path, with a group named
-        `participant` (or one plain group) and, optionally, groups named `task` and `trial`.
-    screen: of files that do not state one. A file that states another is an error, unless
-        `override_screen` says that `screen` is right.
-    unit, origin: of the gaze; None takes what the column names state.
-    source_rate_hz: of tables without a time column.
-    by_folder: who was recorded in files whose folder states it (`identities_by_folder`).
-    fallback_screen: used where neither `screen` nor the file names one, and where the file states
-        its pixels alone.
-    """
-
-    columns: Mapping[str, str] = field(default_factory=dict)
-    participant_pattern: str | None = None
-    screen: Screen | None = None
-    data_dir: Path | None = None
-    fallback_screen: Screen | None = None
-    override_screen: bool = False
-    unit: Unit | None = None
-    origin: Origin | None = None
-    source_rate_hz: float | None = None
-    by_folder: Mapping[Path, Identity] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for name, value, known in (
-            ("unit", self.unit, get_args(Unit)),
-            ("origin", self.origin, get_args(Origin)),
-        ):
-            if value is not None and value not in known:
-                raise GazeError(f"`{name}` must be one of {', '.join(known)}, not {value!r}")
-        rate = self.source_rate_hz
-        if rate is not None and not (math.isfinite(rate) and rate > 0):
-            raise GazeError(f"`source_rate_hz` must be a positive number of Hz, not {rate}")
-        if self.participant_pattern is None:
-            return
-        try:
-            pattern = re.compile(self.participant_pattern)
-        except re.error as error:
-            raise GazeError(f"`participant_pattern` is no regular expression ({error})") from error
-        if pattern.groups == 0:
-            raise GazeError(
-                f"`participant_pattern` {self.participant_pattern!r} has no group",
-                remedy="mark the participant with brackets, as in 'sub(\\d+)'",
-            )
-
-    def screen_of(
-        self, path: Path, stated: Screen | None, assumed: Screen | None = None
-    ) -> tuple[Screen | None, str]:
-        """The screen of a recording, and where it comes from.
-
-        What the file states, completed by what the user gives; then what the user gives, the
-        fallback, or what the format assumes.
-        """
-        given = self.screen
-        if stated is None or (given is not None and self.override_screen):
-            found = given or self.fallback_screen or assumed
-            return found, GIVEN if found is not None and found is given else ASSUMED
-        if given is None:
-            fallback = self.fallback_screen
-            is_enough = fallback is None or stated.has_degrees or not stated.has_pixels_of(fallback)
-            return (stated if is_enough else fallback), STATED
-        if not stated.agrees_with(given):
-            raise GazeError(
-                f"the file states a screen of {stated.in_words()}, and `screen` is "
-                f"{given.in_words()}",
-                path=path,
-                remedy="leave `screen` out, or give `override_screen` if the file is wrong",
-            )
-        completed = stated.completed_by(given)
-        return completed, STATED if completed == stated else f"{STATED}, size {GIVEN}"
-
-
-def identify(path: Path, options: ReadOptions) -> Identity:
-    """Participant, task and trial as far as a file's path states it."""
-    return identity_of(path, options.participant_pattern, options.by_folder)
-
-
 def recording_facts(
     identity: Identity, screen: Screen | None, screen_source: str, **gaze: Fact
 ) -> dict[str, Fact]:
     """What was found out about a recording, and where."""
-    shown = Fact("unknown", "") if screen is None else Fact(screen.in_words(), screen_source)
     return {
         "participant": Fact(identity.participant, identity.source),
         "unit": Fact("px", STATED),
         "origin": Fact("top-left", STATED),
-        "screen": shown,
+        "screen": Fact(screen.in_words(), screen_source) if screen else Fact("unknown", ""),
         **gaze,
     }
 
@@ -233,18 +222,18 @@ def recording_facts(
 def read_sidecar(path: Path) -> dict[str, Any]:
     """A JSON file that must hold an object."""
     try:
-        fields = json.loads(decode_text(read_bytes(path), path))
+        found = json.loads(decode_text(read_bytes(path), path))
     except (ValueError, RecursionError) as error:
         raise GazeError(f"this is no JSON ({error})", path=path) from error
-    if not isinstance(fields, dict):
+    if not isinstance(found, dict):
         raise GazeError("the JSON holds no object of fields", path=path)
-    return fields
+    return found
 
 
-def presented_on(fields: Mapping[str, Any]) -> Screen | None:
+def presented_on(stated: Mapping[str, Any]) -> Screen | None:
     """The screen in a sidecar's `StimulusPresentation`, or at its top level."""
-    presentation = fields.get("StimulusPresentation")
-    return Screen.from_bids(presentation if isinstance(presentation, dict) else fields)
+    presentation = stated.get("StimulusPresentation")
+    return Screen.from_bids(presentation if isinstance(presentation, dict) else stated)
 
 
 def sidecar_screens(path: Path) -> Screen | dict[str, Screen] | None:
@@ -253,17 +242,13 @@ def sidecar_screens(path: Path) -> Screen | dict[str, Screen] | None:
     A Parquet file without one may contain a card that states them.
     """
     sidecar = unpacked(path).with_suffix(".json")
-    if not sidecar.is_file():
-        return _screens_inside(path)
-    fields = read_sidecar(sidecar)
-    by_task = fields.get("Screens")
-    if not isinstance(by_task, dict):
-        return presented_on(fields)
-    screens = {task: Screen.from_bids(one) for task, one in by_task.items()}
-    return {task: screen for task, screen in screens.items() if screen is not None}
-
-
-def _screens_inside(path: Path) -> Screen | dict[str, Screen] | None:
+    if sidecar.is_file():
+        stated = read_sidecar(sidecar)
+        by_task = stated.get("Screens")
+        if not isinstance(by_task, dict):
+            return presented_on(stated)
+        screens = {task: Screen.from_bids(one) for task, one in by_task.items()}
+        return {task: screen for task, screen in screens.items() if screen is not None}
     card = read_parquet_header(path) if path.suffix.lower() == ".parquet" else None
     try:
         if card is not None and "screens" in card:
@@ -273,15 +258,7 @@ def _screens_inside(path: Path) -> Screen | dict[str, Screen] | None:
         return None
 
 
-ORIGINS: dict[str | None, Origin] = {
-    "center": "center",
-    "lower left": "bottom-left",
-    "bottom left": "bottom-left",
-}
-
-
-@dataclass(frozen=True)
-class Experiment:
+class Experiment(NamedTuple):
     """Screen, origin of its pixels and rate in Hz, each None where it is not stated."""
 
     screen: Screen | None = None

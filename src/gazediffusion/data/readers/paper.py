@@ -19,11 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.readers.options import ReadOptions, identify, recording_facts
-from gazediffusion.data.readers.tables import blocks_of, to_lines, to_numbers
+from gazediffusion.data.readers.tables import (
+    TEXT_ENDINGS,
+    blocks_of,
+    read_text,
+    to_lines,
+    to_numbers,
+)
 from gazediffusion.data.recordings import Eye, Recording, require_forward_time, split_at_jumps
 from gazediffusion.errors import GazeError
 from gazediffusion.screen import Screen
-from gazediffusion.storage import decode_text, read_bytes
 
 NAME = "columns"
 
@@ -39,14 +44,13 @@ _EXPECTED = (
 # The files do not state their screen; this one is inferred from the gaze they hold.
 _SCREEN = Screen(1920, 1080)
 
-_ENDINGS = {".txt", ".dat", ".csv", ".tsv"}
 _CELL = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|\.|nan", re.IGNORECASE)
 _N_LINES_TO_LOOK_AT = 5
 
 
 def matches(path: Path, head: bytes, options: ReadOptions) -> bool:
     """Whether the file holds 7 or 10 columns of bare numbers, upright or transposed."""
-    if path.suffix.lower() not in _ENDINGS or b"\x00" in head:
+    if path.suffix.lower() not in {*TEXT_ENDINGS, ".dat"} or b"\x00" in head:
         return False
     lines = head.removeprefix(b"\xef\xbb\xbf").splitlines()
     rows = [line.split() for line in lines if _is_data(line)]
@@ -86,7 +90,7 @@ def _parse(path: Path) -> tuple[NDArray[np.float64], Callable[[int, int], str]]:
     """All values (column, sample), and where in the file a (sample, column) stands."""
     import polars as pl
 
-    lines = to_lines(decode_text(read_bytes(path), path))
+    lines = to_lines(read_text(path))
     lines = lines.filter(~pl.col("line").str.starts_with("MSG"))
     if lines.is_empty():
         raise GazeError("there are no samples in this file", path=path)

@@ -18,7 +18,7 @@ import polars as pl
 from gazediffusion.data.readers.columns import Column, Columns
 from gazediffusion.data.readers.options import ReadOptions
 from gazediffusion.data.readers.samples import recordings
-from gazediffusion.data.readers.tables import header_of, open_table
+from gazediffusion.data.readers.tables import has_columns, open_table
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
 from gazediffusion.screen import Origin, Screen, Unit
@@ -42,13 +42,7 @@ class _Layout:
     proof: str | None = None
 
     @property
-    def clock(self) -> str:
-        """The unit of the times."""
-        return "ns" if self.time.endswith("[ns]") else "s"
-
-    @property
     def axes(self) -> tuple[str, str]:
-        """The columns of x and y."""
         return self.gaze.format("x"), self.gaze.format("y")
 
     def fits(self, names: Collection[str]) -> bool:
@@ -81,12 +75,8 @@ _MIN_CONFIDENCE = 0.6
 
 def matches(path: Path, head: bytes, options: ReadOptions) -> bool:
     """Whether the header is that of a gaze export; its fixations, blinks and IMU have others."""
-    if path.suffix.lower() != ".csv":
-        return False
-    try:
-        return _layout_of(header_of(head, path)) is not None
-    except GazeError:
-        return False
+    is_csv = path.suffix.lower() == ".csv"
+    return is_csv and has_columns(lambda names, _: _layout_of(names), head, path)
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
@@ -102,21 +92,21 @@ def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
         )
     is_seen = pl.lit(True)
     if layout.detected is not None:
-        is_seen = is_seen & _lower(layout.detected).is_in(["true", "1", "1.0"])
+        is_seen = is_seen & _cell(layout.detected).is_in(["true", "1", "1.0"])
     if "worn" in names:
-        is_seen = is_seen & ~_lower("worn").fill_null("").is_in(["0", "0.0", "false"])
+        is_seen = is_seen & ~_cell("worn").is_in(["0", "0.0", "false"])
     if "confidence" in names:
-        table = table.with_columns(table.numbers(["confidence"]).to_series())
+        table = table.with_numbers("confidence")
         is_seen = is_seen & (pl.col("confidence") >= _MIN_CONFIDENCE)
     x, y = layout.axes
-    table = table.seen_where(is_seen, (x, y))
     columns = Columns(
-        time=Column(layout.time, layout.clock),
+        time=Column(layout.time, "ns" if layout.time.endswith("[ns]") else "s"),
         gaze={"cyclopean": (Column(x, layout.unit), Column(y, layout.unit))},
         trial=[name for name in ("recording id", "section id") if name in names],
         blink={"cyclopean": "blink id"} if "blink id" in names else {},
         origin=layout.origin,
     )
+    table = table.seen_where(is_seen, (x, y))
     return recordings(table, columns, options, None, NAME, assumed=layout.camera)
 
 
@@ -124,5 +114,5 @@ def _layout_of(names: Collection[str]) -> _Layout | None:
     return next((one for one in _LAYOUTS if one.fits(names)), None)
 
 
-def _lower(name: str) -> pl.Expr:
-    return pl.col(name).str.strip_chars().str.to_lowercase()
+def _cell(name: str) -> pl.Expr:
+    return pl.col(name).str.strip_chars().str.to_lowercase().fill_null("")

@@ -1,11 +1,13 @@
-"""Rows of samples to recordings, once the columns are known.
+"""Rows of samples to recordings, once the columns are known; and the reader of long tables.
 
-Rows that agree in participant, task and trial are one recording. The readers of long tables, Tobii,
-Pupil Labs, BIDS and pymovements find their columns in their own way and share what is here.
+Rows that agree in participant, task and trial are one recording. The readers of Tobii, Pupil Labs,
+BIDS and others find their columns in their own way and share what is here. Tables of any other
+origin, text with or without a header, Parquet or Arrow, have columns that their names tell.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -34,20 +36,57 @@ from gazediffusion.data.readers.options import (
     saved_experiment,
     sidecar_screens,
 )
-from gazediffusion.data.readers.tables import (
-    TABLE_ERRORS,
-    Table,
-    header_of,
-    naming_damage,
-    open_table,
-)
+from gazediffusion.data.readers.tables import TABLE_ERRORS, Table, naming_damage
 from gazediffusion.data.recordings import UNKNOWN_TASK, Fact, Recording, require_forward_time
 from gazediffusion.errors import GazeError
 from gazediffusion.screen import Floats, Origin, Screen, Unit, top_left_pixels
 
+NAME = "table"
+
 Rows = range | NDArray[np.int64]
-_PART = 1 << 20  # rows converted at a time, for memory
 Values = dict[str, NDArray[np.floating[Any]]]
+_PART = 1 << 20  # rows converted at a time, for memory
+
+
+def is_table(path: Path) -> bool:
+    """Whether the ending is a table's."""
+    return path.suffix.lower() in {*tables.TEXT_ENDINGS, ".dat", *tables.ARROW_ENDINGS}
+
+
+def matches(path: Path, head: bytes, options: ReadOptions) -> bool:
+    """Whether the table's columns are known; a Parquet or Arrow file that cannot be opened is
+    claimed, so that its damage is reported and not passed over.
+    """
+    require_known_words(options)
+    if not is_table(path):
+        return False
+    try:
+        if path.suffix.lower() in tables.ARROW_ENDINGS:
+            names = tables.scan(path).collect_schema().names()
+        else:
+            names = tables.header_of(head, path, _is_by_position(options))
+        find_columns(names, options, path)
+    except TABLE_ERRORS:
+        return True
+    except GazeError:
+        return False
+    return True
+
+
+def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
+    """The recordings of one table."""
+    table = tables.open_table(path, by_position=_is_by_position(options))
+    columns = find_columns(table.names, options, path)
+    saved = saved_experiment(path)
+    if columns.unit != "deg":
+        columns = replace(columns, origin=columns.origin or saved.origin)
+    screens = sidecar_screens(path) or saved.screen
+    return recordings(table, columns, options, screens, NAME, saved.rate_hz)
+
+
+def _is_by_position(options: ReadOptions) -> bool:
+    """Whether a column is given by its position, as of a table without a header."""
+    return any(given.isdecimal() for given in options.columns.values())
 
 
 def recordings(
@@ -95,7 +134,10 @@ def recordings(
                     gaze_px[eye][:, part] = _to_pixels(gaze, unit, origin, screen, path)
             if rows is groups[-1][1]:
                 values.clear()  # a file may be one long recording
-            own_labels, label_facts = _labels_of(labels, rows)
+            at = index_of(rows)
+            # The first column that labels any of the rows.
+            label = next((name for name, classes in labels.items() if classes[at].any()), None)
+            own_facts = {"labels": Fact(f"column {label}", "column names")} if label else {}
             yield Recording(
                 participant=named.participant,
                 task=named.task,
@@ -106,9 +148,9 @@ def recordings(
                 format=format,
                 screen=screen,
                 rate_hz=rate_hz,
-                is_blink={eye: flags[name][index_of(rows)] for eye, name in columns.blink.items()},
-                facts=recording_facts(named, screen, source, **facts, **label_facts),
-                labels=own_labels,
+                is_blink={eye: flags[name][at] for eye, name in columns.blink.items()},
+                facts=recording_facts(named, screen, source, **facts, **own_facts),
+                labels=labels[label][at] if label else None,
             )
 
 
@@ -119,27 +161,18 @@ def _gaze_facts(columns: Columns, options: ReadOptions) -> tuple[Unit, Origin, d
     # An origin that the names state goes with the unit that they state.
     implied = columns.origin if unit == (stated or "px") else None
     origin: Origin = options.origin or implied or ("center" if unit == "deg" else "top-left")
-    used = ", ".join(f"{axis.name}" for pair in columns.gaze.values() for axis in pair)
     time = columns.time.name if columns.time else "none"
-    return (
-        unit,
-        origin,
-        {
-            "columns": Fact(f"{used}; time {time}", GIVEN if options.columns else "column names"),
-            "unit": Fact(unit, GIVEN if options.unit else STATED if stated else ASSUMED),
-            "origin": Fact(origin, GIVEN if options.origin else STATED if implied else ASSUMED),
-        },
-    )
 
+    def source(given: object, found: object) -> str:
+        return GIVEN if given else STATED if found else ASSUMED
 
-def _labels_of(
-    labels: Mapping[str, NDArray[np.uint8]], rows: Rows
-) -> tuple[NDArray[np.uint8] | None, dict[str, Fact]]:
-    """The event classes of a recording's rows, of the first column that labels any of them."""
-    for name, classes in labels.items():
-        if (own := classes[index_of(rows)]).any():
-            return own, {"labels": Fact(f"column {name}", "column names")}
-    return None, {}
+    used = f"{', '.join(columns.axes)}; time {time}"
+    facts = {
+        "columns": Fact(used, GIVEN if options.columns else "column names"),
+        "unit": Fact(unit, source(options.unit, stated)),
+        "origin": Fact(origin, source(options.origin, implied)),
+    }
+    return unit, origin, facts
 
 
 def _clock(
@@ -151,8 +184,18 @@ def _clock(
         return lambda rows: np.arange(len(rows), dtype=np.float64) * np.float64(step_ms)
     if time.unit is not None:
         ms = MS_PER[time.unit]
-    else:
-        ms = _ms_by_step(_floats(values, time, longest), time, path)
+    else:  # the unit in which the median step is 0.4 to 50 ms (20-2500 Hz)
+        with np.errstate(over="ignore"):
+            times = _floats(values, time, longest)
+            steps = np.diff(times[np.isfinite(times)])
+        step = float(np.median(steps[steps > 0])) if (steps > 0).any() else 0.0
+        ms = next((ms for ms in MS_PER.values() if 0.4 <= step * ms <= 50), math.nan)
+        if math.isnan(ms):
+            raise GazeError(
+                f"column {time.name!r} does not tell its unit (its median step is {step:.6g})",
+                path=path,
+                remedy="name it t_s, t_ms, t_us or t_ns",
+            )
 
     def times_ms(rows: Rows) -> NDArray[np.float64]:
         with np.errstate(over="ignore"):
@@ -166,19 +209,13 @@ def _identity(
 ) -> Identity:
     """Who and what: by the user's pattern, else by the columns, else by the file's name."""
     by_name = identify(path, options)
-    trial = "-".join(cells[name] for name in columns.trial if cells[name])
-    who = cells.get(columns.participant)
-    by_column = Identity(
-        participant=who or by_name.participant,
-        task=cells.get(columns.task) or by_name.task,
-        trial=trial or by_name.trial,
-        source=f"column {columns.participant!r}" if who else by_name.source,
-    )
-    if options.participant_pattern is None:
-        return by_column
-    is_task_named = by_name.task != UNKNOWN_TASK
-    task = by_name.task if is_task_named else by_column.task
-    return replace(by_column, participant=by_name.participant, task=task, source=by_name.source)
+    who, task = cells.get(columns.participant), cells.get(columns.task) or by_name.task
+    trial = "-".join(cells[name] for name in columns.trial if cells[name]) or by_name.trial
+    if options.participant_pattern is not None:
+        task = by_name.task if by_name.task != UNKNOWN_TASK else task
+        return Identity(by_name.participant, task, trial, by_name.source)
+    source = f"column {columns.participant!r}" if who else by_name.source
+    return Identity(who or by_name.participant, task, trial, source)
 
 
 def grouped(stretches: pl.DataFrame) -> list[tuple[dict[str | None, str], Rows]]:
@@ -219,21 +256,6 @@ def _floats(values: Values, column: Column, rows: Rows) -> NDArray[np.float64]:
     return values[column.name][index_of(rows)].astype(np.float64, copy=False)
 
 
-def _ms_by_step(times: NDArray[np.float64], column: Column, path: Path) -> float:
-    """Milliseconds per unit of time, for which the median step is 0.4 to 50 ms (20-2500 Hz)."""
-    with np.errstate(over="ignore"):
-        steps = np.diff(times[np.isfinite(times)])
-    step = float(np.median(steps[steps > 0])) if (steps > 0).any() else 0.0
-    for ms in MS_PER.values():
-        if 0.4 <= step * ms <= 50:
-            return ms
-    raise GazeError(
-        f"column {column.name!r} does not tell its unit (its median step is {step:.6g})",
-        path=path,
-        remedy="name it t_s, t_ms, t_us or t_ns",
-    )
-
-
 def _to_pixels(
     gaze: Floats, unit: Unit, origin: Origin, screen: Screen | None, path: Path
 ) -> NDArray[np.float32]:
@@ -245,47 +267,3 @@ def _to_pixels(
         raise GazeError(str(error), path=path) from error
     gaze_px[:, ~np.isfinite(gaze_px).all(axis=0)] = np.nan
     return gaze_px
-
-
-NAME = "table"
-
-
-def is_table(path: Path) -> bool:
-    """Whether the ending is a table's."""
-    return path.suffix.lower() in {".csv", ".tsv", ".txt", ".dat", *tables.ENDINGS}
-
-
-def matches(path: Path, head: bytes, options: ReadOptions) -> bool:
-    """Whether the table's columns are known; a Parquet or Arrow file that cannot be opened is
-    claimed, so that its damage is reported and not passed over.
-    """
-    require_known_words(options)
-    if not is_table(path):
-        return False
-    try:
-        if path.suffix.lower() in tables.ENDINGS:
-            names = tables.scan(path).collect_schema().names()
-        else:
-            names = header_of(head, path, _is_by_position(options))
-        find_columns(names, options, path)
-    except TABLE_ERRORS:
-        return True
-    except GazeError:
-        return False
-    return True
-
-
-def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
-    """The recordings of one table: rows of equal participant, task and trial are one."""
-    table = open_table(path, by_position=_is_by_position(options))
-    columns = find_columns(table.names, options, path)
-    saved = saved_experiment(path)
-    if columns.unit != "deg":
-        columns = replace(columns, origin=columns.origin or saved.origin)
-    screens = sidecar_screens(path) or saved.screen
-    return recordings(table, columns, options, screens, NAME, saved.rate_hz)
-
-
-def _is_by_position(options: ReadOptions) -> bool:
-    """Whether a column is given by its position, as of a table without a header."""
-    return any(given.isdecimal() for given in options.columns.values())

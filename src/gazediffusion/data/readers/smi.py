@@ -14,69 +14,64 @@ from pathlib import Path
 
 import polars as pl
 
-from gazediffusion.data.readers.columns import Column, Columns
+from gazediffusion.data.readers.columns import Column, Columns, gaze_among
 from gazediffusion.data.readers.options import ReadOptions
 from gazediffusion.data.readers.samples import recordings
-from gazediffusion.data.readers.tables import Table, parse_text
-from gazediffusion.data.readers.tobii import names_in, numbers_stated, read_head, read_text, stated
+from gazediffusion.data.readers.tables import (
+    TEXT_ENDINGS,
+    blanked,
+    has_columns,
+    numbers_in,
+    parse_text,
+    read_text,
+    stated,
+)
 from gazediffusion.data.recordings import Eye, Recording
 from gazediffusion.errors import GazeError
 from gazediffusion.screen import Screen
 
 NAME = "smi"
 
-_ENDINGS = {".txt", ".tsv", ".csv"}
 _NO_SAMPLES = re.compile(r"^(?:#.*|[^\t\n]*\tMSG\t.*)$", re.MULTILINE)
 _CLOCKS = {"Time": "us", "RecordingTime [ms]": "ms"}
-_EYES: dict[Eye, tuple[str, ...]] = {
-    "left": ("L POR", "Point of Regard Left"),
-    "right": ("R POR", "Point of Regard Right"),
-    "cyclopean": ("B POR", "Point of Regard Binocular"),
-}
+_POINTS: tuple[tuple[Eye, str], ...] = (
+    ("left", "L POR {} [px]"),
+    ("left", "Point of Regard Left {} [px]"),
+    ("right", "R POR {} [px]"),
+    ("right", "Point of Regard Right {} [px]"),
+    ("cyclopean", "B POR {} [px]"),
+    ("cyclopean", "Point of Regard Binocular {} [px]"),
+)
 _SUBJECT = "## Subject"
 
 
 def matches(path: Path, head: bytes, options: ReadOptions) -> bool:
     """Whether the header below the comment lines has SMI's clock and a point of regard."""
-    if path.suffix.lower() not in _ENDINGS:
-        return False
-    try:
-        _find_columns(names_in(_NO_SAMPLES.sub("", read_head(head, path)), path), path)
-    except GazeError:
-        return False
-    return True
+    is_text = path.suffix.lower() in TEXT_ENDINGS
+    return is_text and has_columns(_find_columns, head, path, _NO_SAMPLES)
 
 
 def read(path: Path, options: ReadOptions) -> Iterator[Recording]:
     """The trials of one export."""
     text = read_text(path)
-    table = parse_text(_NO_SAMPLES.sub("", text), path)
+    table = parse_text(blanked(_NO_SAMPLES, text), path)
     columns = _find_columns(table.names, path)
     for name in {"Category Right", "Category Left"}.intersection(table.names):
         # BeGaze puts such a row between two stimuli.
         table = table.where(pl.col(name).fill_null("") != "Separator")
     if columns.participant == _SUBJECT:
-        subject = stated(text, "Subject")
-        table = table.with_columns(pl.lit(subject).alias(_SUBJECT))
-    rate = numbers_stated(text, "Sample Rate", 1)
-    return recordings(
-        _without_zeros(table, columns),
-        columns,
-        options,
-        _screen(text),
-        NAME,
-        rate[0] if rate else None,
-    )
+        table = table.with_columns(pl.lit(stated(text, "Subject")).alias(_SUBJECT))
+    for x, y in columns.gaze.values():
+        is_zero = [pl.col(one.name).cast(pl.Float64, strict=False) == 0 for one in (x, y)]
+        is_seen = ~(is_zero[0].fill_null(False) & is_zero[1].fill_null(False))
+        table = table.seen_where(is_seen, (x.name, y.name))
+    rate = numbers_in(stated(text, "Sample Rate"), 1)
+    return recordings(table, columns, options, _screen(text), NAME, rate[0] if rate else None)
 
 
 def _find_columns(names: Sequence[str], path: Path) -> Columns:
     clock = next((name for name in _CLOCKS if name in names), None)
-    gaze = {
-        eye: (Column(f"{start} X [px]", "px"), Column(f"{start} Y [px]", "px"))
-        for eye, starts in _EYES.items()
-        for start in starts
-        if {f"{start} X [px]", f"{start} Y [px]"}.issubset(names)
-    }
+    gaze = gaze_among(names, _POINTS, "px")
     if len(gaze) > 1:
         gaze.pop("cyclopean", None)
     if clock is None or not gaze:
@@ -94,26 +89,13 @@ def _find_columns(names: Sequence[str], path: Path) -> Columns:
     )
 
 
-def _without_zeros(table: Table, columns: Columns) -> Table:
-    """Blank the gaze of an eye at 0, 0, by which SMI writes that it was lost."""
-    for pair in columns.gaze.values():
-        zeros = [pl.col(one.name).cast(pl.Float64, strict=False).fill_null(1) == 0 for one in pair]
-        table = table.seen_where(~(zeros[0] & zeros[1]), (one.name for one in pair))
-    return table
-
-
 def _screen(text: str) -> Screen | None:
     """The calibrated area with its size and distance, as far as the comment lines state them."""
-    size_px = numbers_stated(text, "Calibration Area", 2)
+    size_px = numbers_in(stated(text, "Calibration Area"), 2)
     if size_px is None:
         return None
-    size_mm = numbers_stated(text, "Stimulus Dimension [mm]", 2)
-    distance_mm = numbers_stated(text, "Head Distance [mm]", 1)
-    width_cm, height_cm = (one / 10 for one in size_mm) if size_mm else (None, None)
-    return Screen(
-        round(size_px[0]),
-        round(size_px[1]),
-        width_cm,
-        height_cm,
-        distance_mm[0] / 10 if distance_mm else None,
-    )
+    size_mm = numbers_in(stated(text, "Stimulus Dimension [mm]"), 2) or []
+    distance_mm = numbers_in(stated(text, "Head Distance [mm]"), 1) or []
+    width_cm, height_cm = [one / 10 for one in size_mm] or (None, None)
+    distance_cm = next((one / 10 for one in distance_mm), None)
+    return Screen(round(size_px[0]), round(size_px[1]), width_cm, height_cm, distance_cm)
