@@ -12,9 +12,9 @@ from gazediffusion.data.readers.options import (
     BY_FOLDER,
     BY_PATTERN,
     Identity,
-    identities_by_folder,
     ReadOptions,
     identify,
+    identities_by_folder,
 )
 from gazediffusion.errors import GazeError
 
