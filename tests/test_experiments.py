@@ -64,8 +64,11 @@ def windows_of(gaze: Any) -> gd.Windows:
     return gd.Windows.from_array(np.asarray(gaze, np.float32), 250, SCREEN)
 
 
-def test_pages_have_the_numbers_of_results_that_are_not_stale() -> None:
+def test_results_were_measured_with_the_packaged_weights_and_present_streams() -> None:
     assert report.stale() == []
+
+
+def test_pages_have_the_numbers_of_the_results() -> None:
     for page in report.pages():
         text = page.read_text(encoding="utf-8")
         assert report.rendered(text) == text, f"{page}: python experiments/report.py"
