@@ -38,12 +38,9 @@ from gazediffusion.evaluation.two_sample import Progress
 from gazediffusion.storage import read_json, written_whole
 
 Floats = NDArray[np.float64]
-
 N_REPLICATES = 500
-
 # The draw of windows and of replicates; a part of every definition, never chosen.
 _SEED = 0
-
 # The deep test of version 1, the same on every device. Of 300 windows 165 are trained on; so many
 # of real participants are compared in the floor.
 DEEP = DeepConfig(
@@ -53,15 +50,10 @@ DEEP = DeepConfig(
     n_steps=400,
     batch_size=128,
 )
-
 ROW_FORMAT = "gazediffusion-benchmark"
-
 TRAINING = "real, training participants"
-
 NOTHING = "\u2013"
-
 _DIGITS = 5
-
 # What of a `DeepConfig` decides the figures of the deep test.
 DEEP_SETTINGS = (
     "seconds",
@@ -72,7 +64,6 @@ DEEP_SETTINGS = (
     "batch_size",
     "widths",
 )
-
 # Title and figure of each column of a table.
 COLUMNS = {
     "ratio to the floor": "ratio",

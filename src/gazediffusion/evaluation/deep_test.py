@@ -34,7 +34,6 @@ Bools = NDArray[np.bool_]
 Sides = tuple[GazeSet, GazeSet]
 Results = dict[str, Any]
 Progress = Callable[[str], None]
-
 WHAT = "the deep two-sample test"
 ABOUT = (
     "AUC of a residual network that tells synthetic from real snippets, trained on training "

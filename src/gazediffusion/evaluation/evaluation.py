@@ -89,17 +89,12 @@ from gazediffusion.seeds import Stream
 from gazediffusion.settings import EvaluationConfig
 
 __all__ = ["Evaluation", "EvaluationConfig", "evaluate", "evaluate_windows", "shown_windows"]
-
 Gaze = Windows | NDArray[np.floating[Any]]
-
 FEW_WINDOWS = 100
 NEEDS_RECORDINGS = "needs recordings, not a summary of them; give `real`"
-
 # Total variation distance between the shares of tasks, from 0 to 1, above which they differ much.
 MAX_TASK_DIFFERENCE = 0.2
-
 Floats = NDArray[np.float64]
-
 _PACKAGES = ("numpy", "scipy", "torch", "scikit-learn")
 
 

@@ -29,33 +29,20 @@ from gazediffusion.errors import GazeError
 from gazediffusion.screen import Screen
 
 Floats = NDArray[np.float64]
-
 Ints = NDArray[np.int64]
-
 Gaze = NDArray[np.floating[Any]]
-
 PAPER_HZ = 250.0
-
 IVT_THRESHOLD = 0.02  # normalized units per sample at 250 Hz; paper, "Evaluation protocols"
-
 LOG_SPEED_FLOOR = 1e-3  # normalized units per second; a fortieth of 0.1 px per sample at 250 Hz
-
 _CHUNK = 64  # windows worked on at once: 2 MB of float64 for 2,000 samples stay in the cache
-
 FIXATION_DEG_S = 20.0  # pymovements' default for I-VT
-
 DEGREE_FIXATION_MS = 100.0  # pymovements' default for I-VT
-
 MIN_SACCADE_MS = 6.0  # Engbert & Kliegl 2003: three samples at 500 Hz
-
 NOISE_FACTOR = 6.0  # Engbert & Kliegl 2003: the threshold in multiples of the noise
-
 # Below this rate five samples outlast a saccade: velocity is taken over three of them, and no
 # microsaccade can be separated from noise.
 FINE_HZ = 200.0
-
 MICROSACCADE_DEG = 1.0  # Engbert & Kliegl 2003: smaller saccades are microsaccades
-
 _MIN_NOISE_DEG_S = 1e-10  # below this pymovements refuses to set a threshold
 
 

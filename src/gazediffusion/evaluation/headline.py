@@ -35,7 +35,6 @@ from gazediffusion.evaluation.sets import GazeSet
 
 Floats = NDArray[np.float64]
 Results = Mapping[str, Any]
-
 FAMILIES = ("features", "events", "directions", "velocity")
 LIMIT = 1.5
 SLOPE_WINDOWS = 2000

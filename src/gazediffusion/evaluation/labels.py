@@ -34,27 +34,16 @@ from gazediffusion.generation.labelling import most_probable_sequence
 from gazediffusion.seeds import Stream
 
 Floats = NDArray[np.float32]
-
 Labels = NDArray[np.uint8]
-
 SCALES_MS = (8.0, 16.0, 32.0, 64.0, 128.0)  # of speed and direction
-
 SPREADS_MS = (64.0, 128.0, 256.0)  # of dispersion and straightness
-
 N_FEATURES = 4 * len(SCALES_MS) + 2 * len(SPREADS_MS)
-
 _LEAST = 1e-3  # probability
-
 _CHUNK = 64  # windows at a time
-
 _CROP = 500  # samples of a window that the network is trained on at a time
-
 _kept: WeakKeyDictionary[Windows, Floats] = WeakKeyDictionary()
-
 Doubles = NDArray[np.float64]
-
 N_CLASSES = len(EVENT_CLASSES)
-
 MIN_IOU = 0.5
 
 

@@ -22,30 +22,19 @@ from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.quantities import HEAVY_TAILED, Quantity
 
 Floats = NDArray[np.float64]
-
 Counts = NDArray[np.integer[Any]] | Floats
-
 JS_BINS = 50  # for features; 100 for quantities pooled over samples
-
 _PERCENTILES = (0.5, 99.5)
-
 _CHUNK = 1024
-
 DISTANCES = ("js", "ks", "w1")
-
 BINS = {"window": 50, "pooled": 100}
-
 # Of a set that has no value of a quantity, for example no fixation.
 FARTHEST = {"js": math.log(2), "ks": 1.0, "w1": math.inf}
-
 # Percentiles, KS and W1 of millions of numbers are computed from so many of them, evenly chosen;
 # the error of KS is then below 0.005.
 MAX_SORTED = 100_000
-
 _FINE_BINS = 256
-
 _TAIL_BINS = 50
-
 # Synthetic windows have no participants; blocks of them stand in.
 _SYNTHETIC_BLOCKS = 64
 

@@ -36,29 +36,17 @@ if TYPE_CHECKING:
     from gazediffusion.network.checkpoint import Run
 
 Floats = NDArray[np.float64]
-
 Gaze = NDArray[np.floating[Any]]
-
 THINNED_HZ = 25.0
-
 MAX_SHIFT_S = 1.0
-
 _MAX_SHIFT = 24  # blocks; with a last block from the search to the sample, 1 s
-
 MIN_WINDOWS = 50
-
 QUANTILES = (0.001, 0.01, 0.05, 0.5)
-
 COPY_QUANTILE = 0.01
-
 N_PAIRS = 5
-
 N_CHANCE = 1000  # training windows compared with those of other training participants
-
 _CHUNK_PAIRS = 2**20  # distances held at once: 4 MB stay in the cache
-
 _BATCH = 32
-
 _REPLICATES = 400
 
 

@@ -35,30 +35,20 @@ if TYPE_CHECKING:
     from gazediffusion.evaluation.sets import GazeSet
 
 Floats = NDArray[np.float64]
-
 Ints = NDArray[np.int64]
-
 Level = Literal["window", "pooled"]
-
 Protocol = Literal["position", "velocity"]
-
 # Sample-level quantities are pooled from at most this many windows, evenly spaced: eight million
 # numbers suffice for a histogram, and memory stays bounded.
 MAX_POOLED_WINDOWS = 4096
-
 AUTOCORRELATION_MS = 400.0
-
 # Of the main sequence: fewest saccades of a fit, most points that are kept.
 MIN_SACCADES, _MAX_POINTS = 20, 500
-
 TEMPORAL = ("v_x", "v_y", "speed", "log_speed")
-
 # Saccades reach far beyond the bins of JS, so a picture needs further bins.
 HEAVY_TAILED = ("v_x", "v_y", "speed")
-
 # The family of the numbers that plug-ins compute; it does not count in the headline.
 PLUGINS = "plug-ins"
-
 # name -> (title, unit), by family
 FEATURES = {
     "mean_speed": ("mean speed", "normalized units per sample"),
@@ -71,7 +61,6 @@ FEATURES = {
     "displacement": ("displacement", "normalized units"),
     "fixation_ratio": ("fixation ratio", ""),
 }
-
 EVENTS = {
     "fixation_duration_s": ("fixation duration", "s"),
     "fixation_dispersion": ("fixation dispersion", "normalized units"),
@@ -81,13 +70,11 @@ EVENTS = {
     "saccade_duration_s": ("saccade duration", "s"),
     "saccade_count": ("saccades per window", ""),
 }
-
 DIRECTIONS = {
     "speed": ("speed", "normalized units per sample"),
     "direction": ("movement direction", "rad"),
     "turning_angle": ("turning angle", "rad"),
 }
-
 VELOCITY = {
     "v_x": ("horizontal velocity", "normalized units per second"),
     "v_y": ("vertical velocity", "normalized units per second"),
@@ -95,14 +82,12 @@ VELOCITY = {
     "log_speed": ("log speed", "ln normalized units per second"),
     "turning_angle": ("signed turning angle", "rad"),
 }
-
 DEGREES = {
     "fixation_duration_s": ("fixation duration (20 deg/s)", "s"),
     "saccade_amplitude_deg": ("saccade amplitude", "deg"),
     "saccade_peak_deg_s": ("saccade peak velocity", "deg/s"),
     "microsaccades_per_s": ("microsaccades per second", "1/s"),
 }
-
 # name -> title of each temporal distance: mean absolute difference of two sets' mean curves
 SCALARS = {
     f"{kind}_{name}": title.format(name.replace("_", " "))

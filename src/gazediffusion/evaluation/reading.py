@@ -61,21 +61,15 @@ if TYPE_CHECKING:
     from gazediffusion.network.checkpoint import Run
 
 MIN_PARTICIPANTS = 3
-
 Side = Literal["real", "reference", "synthetic"]
-
 SECONDS, RATE_HZ = 8.0, 250.0
-
 # Unsteady trackers have odd mean rates, another in every recording: these are rounded down to this.
 _RATE_STEP_HZ = 5.0
-
 # Removes nothing but missing samples.
 _AS_IT_IS = CleaningConfig(
     blink_before_ms=0.0, blink_after_ms=0.0, frozen_ms=1e12, max_speed_deg_s=1e12
 )
-
 OnRecording = Callable[[Recording], None]
-
 MAX_GENERATED = 2500
 
 

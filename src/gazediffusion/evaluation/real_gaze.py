@@ -43,7 +43,6 @@ from gazediffusion.storage import decode_text, read_bytes, read_json
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Numbers = dict[str, dict[str, float]]
-
 SUMMARY_FORMAT = "gazediffusion-real-summary"
 DEFINITION_FORMAT = "gazediffusion-benchmark-definition"
 DEFAULT, VERSION = "gazecom", 1

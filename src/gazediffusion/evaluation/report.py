@@ -32,7 +32,6 @@ Results = Mapping[str, Any]
 Parts = Mapping[str, Results]
 Figures = Mapping[str, Sequence[Path]]
 Cell = str | float | Estimate | None
-
 TIMES, NOTHING = "\u00d7", "\u2013"
 TITLE = "Evaluation of synthetic gaze"
 PAIRWISE = "Distances between mean curves"

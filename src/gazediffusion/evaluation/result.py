@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 Results = dict[str, Any]
-
 FORMAT = "gazediffusion-evaluation"
 ALL = "all tasks"
 

@@ -30,10 +30,8 @@ if TYPE_CHECKING:
 
 # The fewest windows of a set: with fewer, chance decides every distance.
 MIN_WINDOWS = 25
-
 # More windows than this change no number that is reported, and would not fit into memory.
 MAX_WINDOWS = 10_000
-
 # The reference without fault: a second draw of the training participants' windows.
 SECOND_DRAW = "real, second draw"
 

@@ -19,7 +19,7 @@ TSTR near TRTR is good; an AUG above TRTR means that synthetic windows help.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,15 +37,11 @@ from gazediffusion.seeds import Stream
 from gazediffusion.settings import EvaluationConfig
 
 Progress = Callable[[str], None]
-
 FeatureMap = Callable[[NDArray[np.float32]], NDArray[np.floating[Any]]]
-
 # What a test finds of one set, the training participants' (the floor) or a synthetic one.
 Found = Callable[[GazeSet], dict[str, Any]]
-
 # Each takes the root of a 512 x 512 matrix, so fewer than for histograms.
 _FRECHET_REPLICATES = 40
-
 TESTS = {
     "coverage": "Precision and density: whether synthetic windows lie among real ones, on the "
     "nine features. Recall and coverage: whether all real windows are reached. Higher is "
@@ -62,25 +58,13 @@ TESTS = {
     "fgd": "Frechet Gaze Distance between bottleneck features of a position network; lower "
     "is better. Floor: training against held-out participants.",
 }
-
 Floats = NDArray[np.floating[Any]]
-
 Ints = NDArray[np.integer[Any]]
-
 Groups = Ints | None
-
-MIN_PARTICIPANTS, MIN_WINDOWS, N_FOLDS = 3, 50, 5
-
-Doubles = NDArray[np.float64]
-
 MIN_PARTICIPANTS, MIN_WINDOWS, N_FOLDS, N_SEEDS = 3, 50, 5, 3
-
-_HIDDEN_UNITS = 32
-
+_HIDDEN_UNITS, _MAX_ITERATIONS = 32, 200
 # The best of 0.1, 0.3, 1, 3, 10 and 30 by TRTR of 791 windows of gazecom's training participants.
 _WEIGHT_DECAY = 10.0
-
-_MAX_ITERATIONS = 200
 
 
 def compute_tests(
@@ -118,21 +102,17 @@ def compute_tests(
 
 def _coverage(sets: GazeSets) -> Found:
     features = {name: one.features for name, one in sets.measured.items()}
-
-    def of(one: GazeSet) -> dict[str, float]:
-        found = vars(density_coverage(features["real"], features[one.name]))
-        return {key: float(value) for key, value in found.items()}
-
-    return of
+    return lambda one: {
+        key: float(value)
+        for key, value in vars(density_coverage(features["real"], features[one.name])).items()
+    }
 
 
 def _c2st(sets: GazeSets, seed: int) -> Found:
-    group = sets.real.group
-
     def of(one: GazeSet) -> dict[str, Any]:
         groups = one.group if one is sets.train else None
         real, other = (sets.measured[name].features for name in ("real", one.name))
-        found = c2st_features(real, group, other, seed, groups)
+        found = c2st_features(real, sets.real.group, other, seed, groups)
         return {"features_accuracy": found.accuracy, "features_interval": list(found.interval)}
 
     return of
@@ -154,7 +134,7 @@ def _memorisation(sets: GazeSets) -> Found:
         raise GazeError("memorisation needs the training windows", remedy="give `reference`")
     training, real, rate_hz = sets.training.gaze, sets.real.gaze, sets.real.rate_hz
     by_chance = nearest(real, training, rate_hz)
-    between: dict[str, NDArray[np.float64]] = {}
+    between = {}
     if sets.training.group.max() > 0:
         between = between_participants(training, sets.training.group, rate_hz)
     return lambda one: memorisation(one.gaze, training, real, rate_hz, by_chance, between)
@@ -170,7 +150,7 @@ def _tstr(sets: GazeSets, config: EvaluationConfig) -> Found:
         scores = {
             "tstr": tstr(real, other, seed, group, n_draws),
             "trtr": on_real,
-            "aug": aug(real, group, other, seed, n_draws),
+            "aug": trtr(real, group, seed, other, n_draws),
         }
         return {f"{way}_{key}": v for way, cells in scores.items() for key, v in cells.items()}
 
@@ -230,43 +210,24 @@ def c2st_features(
     label in both means the same participant.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
-
-    what = "the classifier two-sample test on features"
-    _require_windows(what, real, real_groups, synthetic)
-    rng = seeds.rng(seed, Stream.EVALUATION, "folds")
-    n = min(len(real), len(synthetic))
-    rows, others = (np.sort(rng.choice(len(x), n, replace=False)) for x in (real, synthetic))
-    table = np.concatenate([real[rows], synthetic[others]]).astype(np.float64)
-    # Few small trees over few bins suffice for 1,600 rows of nine features.
-    options = {"max_iter": 60, "max_leaf_nodes": 15, "max_bins": 64, "class_weight": "balanced"}
-    classifier = HistGradientBoostingClassifier(random_state=seed, **options)
-    return _tested(what, classifier, table, real_groups[rows], others, synthetic_groups)
-
-
-def _tested(
-    what: str, classifier: Any, table: Floats, real_groups: Ints, windows: Ints, groups: Groups
-) -> C2ST:
-    """Cross-validate on a table whose real rows come first; `windows` are the synthetic rows'."""
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
     from threadpoolctl import threadpool_limits
 
-    others = windows if groups is None else groups[windows]
-    n_real, unit = len(np.unique(real_groups)), np.unique(others, return_inverse=True)[1]
-    n_folds = min(N_FOLDS, n_real, unit.max() + 1)
-    real_fold = participant_folds(real_groups, n_folds)
-    if groups is None:
-        # Blocks, because neighbours in a file may be windows that overlap.
-        fold = unit * n_folds // (unit.max() + 1)
-    else:
-        known = dict(zip(real_groups.tolist(), real_fold.tolist(), strict=True))
-        fold = participant_folds(others, n_folds, known)
-    if n_folds < MIN_PARTICIPANTS or len(np.unique(fold)) < n_folds:
-        few = f"{n_real} real participants, at least {MIN_PARTICIPANTS} are needed on either side"
-        raise GazeError(f"{what} is not computable: {few}")
-    fold = np.concatenate([real_fold, fold])
-    is_hit, label = np.zeros(len(table), dtype=bool), np.arange(len(table)) >= len(real_groups)
-    for test in (fold == k for k in range(n_folds)):
+    what = "the classifier two-sample test on features"
+    _require(what, {"real": real, "synthetic": synthetic}, real_groups)
+    rng = seeds.rng(seed, Stream.EVALUATION, "folds")
+    n = min(len(real), len(synthetic))
+    rows, windows = (np.sort(rng.choice(len(x), n, replace=False)) for x in (real, synthetic))
+    table = np.concatenate([real[rows], synthetic[windows]]).astype(np.float64)
+    label, real_groups = np.arange(2 * n) >= n, real_groups[rows]
+    others = windows if synthetic_groups is None else synthetic_groups[windows]
+    fold = _folds(what, real_groups, others, has_groups=synthetic_groups is not None)
+    # Few small trees over few bins suffice for 1,600 rows of nine features.
+    options = {"max_iter": 60, "max_leaf_nodes": 15, "max_bins": 64, "class_weight": "balanced"}
+    classifier = HistGradientBoostingClassifier(random_state=seed, **options)
+    is_hit = np.zeros(2 * n, dtype=bool)
+    for test in (fold == k for k in np.unique(fold)):
         with threadpool_limits(1):  # on tables this small, several threads are slower
             model = make_pipeline(StandardScaler(), classifier).fit(table[~test], label[~test])
             score = model.decision_function(table[test])
@@ -274,11 +235,25 @@ def _tested(
     rng = seeds.rng(0, Stream.EVALUATION, "shuffles")
     draws = _resampled(is_hit[~label], real_groups, rng) + _resampled(is_hit[label], others, rng)
     low, high = np.percentile(draws / 2.0, [2.5, 97.5])
-    return C2ST(
-        accuracy=float((is_hit[label].mean() + is_hit[~label].mean()) / 2.0),
-        interval=(float(low), float(high)),
-        n=int(label.sum()),
-    )
+    accuracy = float((is_hit[label].mean() + is_hit[~label].mean()) / 2.0)
+    return C2ST(accuracy, (float(low), float(high)), n)
+
+
+def _folds(what: str, real_groups: Ints, others: Ints, has_groups: bool) -> Ints:
+    """The fold of each real and each other row, in which no participant has windows in two."""
+    n_real, unit = len(np.unique(real_groups)), np.unique(others, return_inverse=True)[1]
+    n_folds = min(N_FOLDS, n_real, unit.max() + 1)
+    real_fold = participant_folds(real_groups, n_folds)
+    if has_groups:
+        known = dict(zip(real_groups.tolist(), real_fold.tolist(), strict=True))
+        fold = participant_folds(others, n_folds, known)
+    else:
+        # Blocks, because neighbours in a file may be windows that overlap.
+        fold = unit * n_folds // (unit.max() + 1)
+    if n_folds < MIN_PARTICIPANTS or len(np.unique(fold)) < n_folds:
+        few = f"{n_real} real participants, at least {MIN_PARTICIPANTS} are needed on either side"
+        raise GazeError(f"{what} is not computable: {few}")
+    return np.concatenate([real_fold, fold])
 
 
 def _resampled(is_hit: NDArray[np.bool_], units: Ints, rng: np.random.Generator) -> Floats:
@@ -289,13 +264,17 @@ def _resampled(is_hit: NDArray[np.bool_], units: Ints, rng: np.random.Generator)
     return np.asarray(hits / size[drawn].sum(axis=1))
 
 
-def _require_windows(what: str, real: Floats, groups: Ints, synthetic: Floats) -> None:
-    if len(groups) != len(real):
-        raise GazeError(f"{what}: {len(groups)} participant labels for {len(real)} real windows")
-    if min(len(real), len(synthetic)) < MIN_WINDOWS:
-        few = f"{len(real)} real and {len(synthetic)} synthetic windows"
-        raise GazeError(f"{what} is not computable: {few}, at least {MIN_WINDOWS} each are needed")
-    if not (np.isfinite(real).all() and np.isfinite(synthetic).all()):
+def _require(what: str, features: Mapping[str, Floats], real_groups: Ints | None = None) -> None:
+    """Refuse too few windows, values that are not finite, and labels that do not fit."""
+    if real_groups is not None and len(real_groups) != len(features["real"]):
+        few = f"{len(real_groups)} participant labels for {len(features['real'])} real windows"
+        raise GazeError(f"{what}: {few}")
+    if min(map(len, features.values())) < MIN_WINDOWS:
+        few = " and ".join(f"{len(one)} {name}" for name, one in features.items())
+        raise GazeError(
+            f"{what} is not computable: {few} windows, at least {MIN_WINDOWS} each are needed"
+        )
+    if not all(np.isfinite(one).all() for one in features.values()):
         raise GazeError(f"{what} is not computable: NaN or infinite values")
 
 
@@ -303,11 +282,11 @@ def _require_windows(what: str, real: Floats, groups: Ints, synthetic: Floats) -
 class CountTask:
     """What is predicted from what: features (window, 9) and fixation_count (window,)."""
 
-    features: Doubles
-    fixation_count: Doubles
+    features: NDArray[np.float64]
+    fixation_count: NDArray[np.float64]
 
     @classmethod
-    def of(cls, gaze: NDArray[np.floating[Any]], rate_hz: float) -> CountTask:
+    def of(cls, gaze: Floats, rate_hz: float) -> CountTask:
         """The task of gaze (window, 2, time)."""
         features = np.stack(list(kinematic_features(gaze, rate_hz).values()), axis=1)
         return cls(features, ivt_statistics(gaze, rate_hz).fixation_count.astype(np.float64))
@@ -335,15 +314,12 @@ def trtr(
 ) -> dict[str, Any]:
     """Trained on real, tested on participants not trained on: r2 and mae with SD over the folds.
 
-    more: windows that are added to each training part. n_draws: of r2_draws, means of r2 over
-    folds drawn with replacement; the same folds for the same seed.
+    more: windows that are added to each training part (AUG). n_draws: of r2_draws, means of r2
+    over folds drawn with replacement; the same folds for the same seed.
     """
     what = "TRTR" if more is None else "AUG"
-    for task in filter(None, (more, real)):
-        _require(what, task)
-    if len(real_groups) != len(real):
-        few = f"{len(real_groups)} participant labels for {len(real)} real windows"
-        raise GazeError(f"{what}: {few}")
+    tasks = {"real": real.features} | ({} if more is None else {"synthetic": more.features})
+    _require(what, tasks, real_groups)
     n_participants = len(np.unique(real_groups))
     if n_participants < MIN_PARTICIPANTS:
         few = f"{n_participants} real participants, at least {MIN_PARTICIPANTS} are needed"
@@ -352,23 +328,15 @@ def trtr(
     fold = participant_folds(real_groups, n_folds)
     parts = [real[fold != k] for k in range(n_folds)]
     trained = parts if more is None else [part.with_more(more) for part in parts]
-    scores = np.array(
-        [_scores(train, real[fold == k], seed).mean(axis=0) for k, train in enumerate(trained)]
-    )
+    tested = [real[fold == k] for k in range(n_folds)]
+    both = zip(trained, tested, strict=True)
+    scores = np.array([_scores(_predictions(a, b, seed), b).mean(axis=0) for a, b in both])
     found = _summary(scores, sum(map(len, trained)) // n_folds, len(real))
     if n_draws:
-        drawn = seeds.rng(seed, Stream.EVALUATION, "fold draws").integers(
-            0, n_folds, (n_draws, n_folds)
-        )
+        rng = seeds.rng(seed, Stream.EVALUATION, "fold draws")
+        drawn = rng.integers(0, n_folds, (n_draws, n_folds))
         found["r2_draws"] = scores[drawn, 0].mean(axis=1).tolist()
     return found
-
-
-def aug(
-    real: CountTask, real_groups: Ints, synthetic: CountTask, seed: int, n_draws: int = 0
-) -> dict[str, Any]:
-    """As `trtr`, with all the synthetic windows added to each training part."""
-    return trtr(real, real_groups, seed, synthetic, n_draws)
 
 
 def tstr(
@@ -382,23 +350,17 @@ def tstr(
 
     n_draws: of r2_draws, r2 on the windows of participants (real_groups) drawn with replacement.
     """
-    for task in (real, synthetic):
-        _require("TSTR", task)
+    _require("TSTR", {"real": real.features, "synthetic": synthetic.features})
     predicted = _predictions(synthetic, real, seed)
-    found = _summary(_scores_of(predicted, real), len(synthetic), len(real))
+    found = _summary(_scores(predicted, real), len(synthetic), len(real))
     if n_draws and real_groups is not None:
         rng = seeds.rng(seed, Stream.EVALUATION, "regressor")
         drawn = [drawn_windows(np.asarray(real_groups), rng) for _ in range(n_draws)]
-        found["r2_draws"] = [_scores_of(predicted[:, k], real[k])[:, 0].mean() for k in drawn]
+        found["r2_draws"] = [_scores(predicted[:, k], real[k])[:, 0].mean() for k in drawn]
     return found
 
 
-def _scores(train: CountTask, test: CountTask, seed: int) -> Doubles:
-    """R2 and MAE of N_SEEDS networks, (network, 2)."""
-    return _scores_of(_predictions(train, test, seed), test)
-
-
-def _scores_of(predicted: Doubles, test: CountTask) -> Doubles:
+def _scores(predicted: Floats, test: CountTask) -> Floats:
     """R2 and MAE of predictions (network, window), (network, 2)."""
     from sklearn.metrics import mean_absolute_error, r2_score
 
@@ -406,13 +368,11 @@ def _scores_of(predicted: Doubles, test: CountTask) -> Doubles:
     return np.array([(r2_score(true, one), mean_absolute_error(true, one)) for one in predicted])
 
 
-def _predictions(train: CountTask, test: CountTask, seed: int) -> Doubles:
-    """Counts that N_SEEDS networks predict, (network, window)."""
-    return np.array([_predicted(train, test, seed + k) for k in range(N_SEEDS)])
+def _predictions(train: CountTask, test: CountTask, seed: int) -> Floats:
+    """Counts that N_SEEDS networks predict, (network, window).
 
-
-def _predicted(train: CountTask, test: CountTask, seed: int) -> Doubles:
-    """Counts (window,) by one network; features and target standardized on the training part."""
+    Features and target are standardized on the training part.
+    """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.neural_network import MLPRegressor
     from threadpoolctl import threadpool_limits
@@ -420,33 +380,26 @@ def _predicted(train: CountTask, test: CountTask, seed: int) -> Doubles:
     centre, spread = train.features.mean(axis=0), train.features.std(axis=0)
     spread[spread == 0] = 1.0
     mean, unit = train.fixation_count.mean(), train.fixation_count.std() or 1.0
-    network = MLPRegressor(
-        hidden_layer_sizes=(_HIDDEN_UNITS,),
-        solver="lbfgs",
-        alpha=_WEIGHT_DECAY,
-        max_iter=_MAX_ITERATIONS,
-        random_state=seed % 2**32,
-    )
-    # One thread: on matrices this small, several threads take twenty times as long.
-    with warnings.catch_warnings(), threadpool_limits(1):
-        # A fixed number of iterations is the budget; convergence is not required.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        network.fit((train.features - centre) / spread, (train.fixation_count - mean) / unit)
-    predicted = network.predict((test.features - centre) / spread)
-    return np.asarray(predicted * unit + mean)
+    found = []
+    for number in range(N_SEEDS):
+        network = MLPRegressor(
+            hidden_layer_sizes=(_HIDDEN_UNITS,),
+            solver="lbfgs",
+            alpha=_WEIGHT_DECAY,
+            max_iter=_MAX_ITERATIONS,
+            random_state=(seed + number) % 2**32,
+        )
+        # One thread: on matrices this small, several threads take twenty times as long.
+        with warnings.catch_warnings(), threadpool_limits(1):
+            # A fixed number of iterations is the budget; convergence is not required.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            network.fit((train.features - centre) / spread, (train.fixation_count - mean) / unit)
+        found.append(network.predict((test.features - centre) / spread) * unit + mean)
+    return np.array(found)
 
 
-def _summary(scores: Doubles, n_train: int, n_test: int) -> dict[str, Any]:
+def _summary(scores: Floats, n_train: int, n_test: int) -> dict[str, Any]:
     """Means and SDs over the rows of (run, [r2, mae]), with the numbers of windows."""
     (r2, mae), (r2_sd, mae_sd) = scores.mean(axis=0).tolist(), scores.std(axis=0, ddof=1).tolist()
     found = {"r2": r2, "r2_sd": r2_sd, "mae": mae, "mae_sd": mae_sd}
     return found | {"n_train": n_train, "n_test": n_test}
-
-
-def _require(what: str, task: CountTask) -> None:
-    if len(task) < MIN_WINDOWS:
-        raise GazeError(
-            f"{what} is not computable: {len(task)} windows, at least {MIN_WINDOWS} are needed"
-        )
-    if not np.isfinite(task.features).all():
-        raise GazeError(f"{what} is not computable: the features hold NaN or infinity")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -182,7 +183,7 @@ class Percentiles:
             names = [windows.participants[k] for k in windows.participant]
             for scored, tasks in ((with_task, None), (taskless, [""] * len(windows))):
                 own = scorer if is_held_out else cheap
-                raw = own.scores(windows, lambda n, done=done: progress(done + n), tasks)
+                raw = own.scores(windows, partial(_further, progress, done), tasks)
                 scored.append(_Scored(raw, names, is_held_out))
                 done += len(windows)
         covariances: dict[str, Floats] = {}
@@ -285,6 +286,10 @@ def _square(lower: Sequence[float]) -> Floats:
     matrix = np.zeros((size, size))
     matrix[np.tril_indices(size)] = lower
     return np.asarray(matrix + np.tril(matrix, -1).T)
+
+
+def _further(progress: Progress, before: float, done: float) -> None:
+    progress(before + done)
 
 
 def _plain(value: Any) -> Any:
