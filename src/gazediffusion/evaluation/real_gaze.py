@@ -7,7 +7,7 @@ floor is kept for several numbers of windows, because histogram distances shrink
 
 A definition of the benchmark never changes. It is real gaze at one number of windows, with the
 distances that its version lists and balls of features. Further distances are a further version, so
-rows of earlier versions stay as they are. Both are made by packaging.py.
+rows of earlier versions stay as they are. Both are written by packaging.py.
 """
 
 from __future__ import annotations
