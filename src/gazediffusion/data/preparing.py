@@ -1,7 +1,7 @@
 """From recordings to windows: read, clean, bring to one rate, cut, split, document.
 
-What one file gives is computed alone (`_CutFile`), by this process, by several or by a Ray
-cluster, and taken in the order of the files. So the windows do not depend on who read them.
+Files are read by this process, by several or by a Ray cluster, and what each gives is merged in the
+order of the files. So the windows do not depend on who read them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from gazediffusion.data.windows import CLIP, VELOCITY_QUANTILE, Windows, numbere
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.parallel import in_order, is_in_this_process
 from gazediffusion.screen import Screen
-from gazediffusion.settings import OFF_SCREEN_SHARE, POSITION_STRIDE_S, PrepareConfig
+from gazediffusion.settings import OFF_SCREEN_SHARE, PrepareConfig
 from gazediffusion.storage import origin_of
 
 
@@ -214,7 +214,7 @@ def window_starts(
     return starts[kept], int(len(starts) - kept.sum())
 
 
-class _Cut(NamedTuple):
+class CutSegment(NamedTuple):
     """A segment that has windows, and its participant."""
 
     participant: str
@@ -227,36 +227,39 @@ class _Cut(NamedTuple):
 
 
 @dataclass(eq=False)
-class Cuts:
-    """The segments and counts of some recordings, in their order; a function of these alone.
+class RecordedSegments:
+    """The segments and counts of recordings, in the order they were added, and their windows.
 
-    targets: of the recordings, or None; targets_of: which of these belong to a recording here.
-    quality: participant and quality of each recording. files: as `Source.described` gives them.
+    What some files give is a function of these alone; `merge` takes it from another process.
+    targets: of the recordings; targets_of: which of these belong to one here. plausibility: None
+    leaves the check to the one who merges. quality: by participant; counts: by task.
     """
 
     config: PrepareConfig
     targets: RecordedTargets | None = None
-    cuts: list[_Cut] = field(default_factory=list)
+    plausibility: Plausibility | None = None
+    cuts: list[CutSegment] = field(default_factory=list)
     grids: list[float] = field(default_factory=lambda: list(GRIDS_PX))
-    counts: list[tuple[str, CleaningCounts]] = field(default_factory=list)
-    eyes: list[str] = field(default_factory=list)
-    rates: list[str] = field(default_factory=list)
-    tasks_of: list[tuple[str, str]] = field(default_factory=list)
+    counts: defaultdict[str, CleaningCounts] = field(
+        default_factory=lambda: defaultdict(CleaningCounts)
+    )
+    eyes: Counter[str] = field(default_factory=Counter)
+    rates: Counter[str] = field(default_factory=Counter)
+    tasks_of: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     recorded_tasks: set[str] = field(default_factory=set)
     looked_at: list[Observed] = field(default_factory=list)
-    quality: list[tuple[str, Quality]] = field(default_factory=list)
+    quality: defaultdict[str, Quality] = field(default_factory=lambda: defaultdict(Quality))
     targets_of: set[int] = field(default_factory=set)
     n_off_screen: int = 0
-    longest_s: float = 0.0
-    longest_where: str = "no valid sample at all"
+    longest: tuple[float, str] = (0.0, "no valid sample at all")
     n_samples: int = 0
 
     def add(self, recording: Recording) -> None:
-        """Clean and cut a recording."""
+        """Clean and cut a recording; gaze that cannot be on its screen is refused first."""
         self.n_samples += len(recording)
         self.recorded_tasks.add(recording.task)
         task = dict(self.config.task_names).get(recording.task, recording.task)
-        self.tasks_of.append((recording.participant, task))
+        self.tasks_of[recording.participant].add(task)
         if self.config.tasks and task not in self.config.tasks:
             return
         where = f"participant {recording.participant}, trial {recording.trial}"
@@ -267,26 +270,33 @@ class Cuts:
         if self.targets is not None and (number := self.targets.number_of(recording)) is not None:
             self.targets_of.add(number)
             recording = self.targets.given_to(recording, number)
-        self.looked_at.append(observed(recording))
+        self._look([observed(recording)])
         try:
-            self._add(replace(recording, task=task), screen, where)
+            self._cut(replace(recording, task=task), screen, where)
         except GazeError as error:
             if error.path is not None:
                 raise
             raise GazeError(str(error), path=recording.path, place=where) from error
 
-    def _add(self, recording: Recording, screen: Screen, where: str) -> None:
+    def _look(self, found: Iterable[Observed]) -> None:
+        if self.plausibility is None:
+            self.looked_at += found
+            return
+        for one in found:
+            self.plausibility.take(one)
+
+    def _cut(self, recording: Recording, screen: Screen, where: str) -> None:
         config = self.config
         cleaned = clean(recording, config.cleaning)
-        self.counts.append((recording.task, cleaned.counts))
-        self.quality.append((recording.participant, Quality.of(recording, cleaned)))
-        self.eyes.append(cleaned.eye)
-        if cleaned.longest_s > self.longest_s:
-            self.longest_s, self.longest_where = cleaned.longest_s, where
+        self.counts[recording.task] += cleaned.counts
+        self.quality[recording.participant] += Quality.of(recording, cleaned)
+        self.eyes[cleaned.eye] += 1
+        if cleaned.longest_s > self.longest[0]:
+            self.longest = cleaned.longest_s, where
         if len(cleaned.time_ms) < 3:
             return
         clock = read_clock(cleaned.time_ms, recording.rate_hz)
-        self.rates.append(f"{clock.rate_hz:g} Hz" + ("" if clock.is_steady else " unsteady"))
+        self.rates[f"{clock.rate_hz:g} Hz" + ("" if clock.is_steady else " unsteady")] += 1
         identity = recording.participant, recording.task, recording.trial
         for segment in clean_segments(cleaned, clock, config.rate_hz, config.length):
             gaze = screen.to_normalized(segment.gaze_px)
@@ -296,62 +306,40 @@ class Cuts:
             self.n_off_screen += n_dropped
             if len(starts):
                 elapsed_ms = segment.onset_ms - float(recording.time_ms[0])
-                self.cuts.append(_Cut(*identity, screen, segment, starts, elapsed_ms))
+                self.cuts.append(CutSegment(*identity, screen, segment, starts, elapsed_ms))
                 grids = [] if segment.is_filtered else self.grids
                 self.grids = [grid for grid in grids if is_on_grid(segment.gaze_px, grid)]
 
-
-class WindowBuilder:
-    """Takes pieces in the order of their files, and makes windows of them."""
-
-    def __init__(self, config: PrepareConfig, targets: RecordedTargets | None = None) -> None:
-        self.config = config
-        self.targets = targets
-        self.cuts: list[_Cut] = []
-        self.grids = list(GRIDS_PX)
-        self.counts: defaultdict[str, CleaningCounts] = defaultdict(CleaningCounts)
-        self.eyes: Counter[str] = Counter()
-        self.rates: Counter[str] = Counter()
-        self.tasks_of: defaultdict[str, set[str]] = defaultdict(set)
-        self.recorded_tasks: set[str] = set()
-        self.plausibility = Plausibility()
-        self.quality: defaultdict[str, Quality] = defaultdict(Quality)
-        self.targets_of: set[int] = set()
-        self.n_off_screen = 0
-        self.longest_s = 0.0
-        self.longest_where = "no valid sample at all"
-
-    def add(self, piece: Cuts) -> None:
-        """Take the next piece; gaze that cannot be on its screen is refused."""
-        for participant, task in piece.tasks_of:
-            self.tasks_of[participant].add(task)
-        self.recorded_tasks |= piece.recorded_tasks
-        for one in piece.looked_at:
-            self.plausibility.take(one)
-        for task, counts in piece.counts:
+    def merge(self, other: RecordedSegments) -> None:
+        """Add what another process has made of the next recordings."""
+        self._look(other.looked_at)
+        self.cuts += other.cuts
+        self.grids = [grid for grid in self.grids if grid in other.grids]
+        self.eyes += other.eyes
+        self.rates += other.rates
+        self.recorded_tasks |= other.recorded_tasks
+        self.targets_of |= other.targets_of
+        for participant, tasks in other.tasks_of.items():
+            self.tasks_of[participant] |= tasks
+        for task, counts in other.counts.items():
             self.counts[task] += counts
-        for participant, quality in piece.quality:
+        for participant, quality in other.quality.items():
             self.quality[participant] += quality
-        self.eyes.update(piece.eyes)
-        self.rates.update(piece.rates)
-        self.targets_of |= piece.targets_of
-        if piece.longest_s > self.longest_s:
-            self.longest_s, self.longest_where = piece.longest_s, piece.longest_where
-        self.n_off_screen += piece.n_off_screen
-        self.cuts += piece.cuts
-        self.grids = [grid for grid in self.grids if grid in piece.grids]
+        self.longest = max(self.longest, other.longest, key=lambda one: one[0])
+        self.n_off_screen += other.n_off_screen
+        self.n_samples += other.n_samples
 
     def build(self, files: Iterable[dict[str, Any]]) -> Windows:
-        """The windows of all pieces; files: what is known of each file (`Source.described`)."""
-        config = self.config
+        """The windows of all recordings; files: what is known of each (`Source.described`)."""
+        config, plausibility = self.config, self.plausibility or Plausibility()
         self._require_known_names()
-        self.plausibility.finish()
+        plausibility.finish()
         selection = select_participants(
             self.quality, config.min_valid, config.max_calibration_error_deg
         )
         self.cuts = [cut for cut in self.cuts if cut.participant not in selection.excluded]
         if not self.cuts:
-            raise NoWindowError(config.seconds, self.longest_s, self.longest_where)
+            raise NoWindowError(config.seconds, *self.longest)
         with_windows: defaultdict[str, set[str]] = defaultdict(set)
         for cut in self.cuts:
             with_windows[cut.participant].add(cut.task)
@@ -385,7 +373,7 @@ class WindowBuilder:
             segment_onset_ms=np.array([cut.segment.onset_ms for cut in self.cuts]),
             validation=frozenset(validation),
             grid_px=self.grids[0] if self.grids else None,
-            provenance=self._provenance(list(files), participants, selection),
+            provenance=self._provenance(list(files), participants, selection, plausibility),
             labels=joined_labels(segments),
             targets=joined_targets(segments, on),
             segment_elapsed_ms=np.array(elapsed_ms),
@@ -411,7 +399,7 @@ class WindowBuilder:
                 if name not in known:
                     raise GazeError(problem.format(name), remedy=suggestion(name, sorted(known)))
 
-    def _gaze_of(self, cut: _Cut) -> NDArray[np.float32]:
+    def _gaze_of(self, cut: CutSegment) -> NDArray[np.float32]:
         """A segment (2, time), normalized and clipped; exactly on the grid if there is one."""
         gaze = np.clip(cut.screen.to_normalized(cut.segment.gaze_px), -CLIP, CLIP)
         if self.grids:
@@ -421,7 +409,11 @@ class WindowBuilder:
         return gaze.astype(np.float32, copy=False)
 
     def _provenance(
-        self, files: list[Any], with_windows: tuple[str, ...], selection: Selection
+        self,
+        files: list[Any],
+        with_windows: tuple[str, ...],
+        selection: Selection,
+        plausibility: Plausibility,
     ) -> dict[str, Any]:
         total = sum(self.counts.values(), CleaningCounts())
         targets = (
@@ -439,9 +431,9 @@ class WindowBuilder:
             },
             "eyes": dict(self.eyes),
             "rates": dict(self.rates),
-            "warnings": [*self.plausibility.warnings, *selection.warnings],
+            "warnings": [*plausibility.warnings, *selection.warnings],
             "windows_dropped_off_screen": self.n_off_screen,
-            "longest_valid_segment_s": round(self.longest_s, 3),
+            "longest_valid_segment_s": round(self.longest[0], 3),
             "participants_excluded": selection.excluded,
             "participants_without_windows": sorted(
                 name
@@ -464,20 +456,6 @@ def fit_velocity_scale(windows: Windows) -> float:
     if not scale > 0:
         raise GazeError("the training gaze does not move, so its velocity has no scale")
     return scale
-
-
-__all__ = [
-    "OFF_SCREEN_BEYOND",
-    "OFF_SCREEN_SHARE",
-    "POSITION_STRIDE_S",
-    "FileRead",
-    "NoWindowError",
-    "PrepareConfig",
-    "fit_velocity_scale",
-    "prepare",
-    "style_windows",
-    "window_starts",
-]
 
 
 @dataclass(frozen=True)
@@ -523,34 +501,25 @@ def prepare(
     if targets is not None:
         options = sources[0].options
         given = RecordedTargets(targets, options.unit, options.origin)
-    builder = WindowBuilder(config, given)
-    files: list[dict[str, Any]] = []
+    found = RecordedSegments(config, given, Plausibility())
     if is_in_this_process(engine, n_workers, address):
         for source in sources:
-            n_samples = 0
+            before = found.n_samples
             for recording in source.read():
-                _take(builder, recording, Cuts(config, given))
-                n_samples += len(recording)
+                found.add(recording)
                 progress(recording)
-            on_file(FileRead(source.path, n_samples))
-        return builder.build(source.described() for source in sources)
+            on_file(FileRead(source.path, found.n_samples - before))
+        return found.build(source.described() for source in sources)
+    files: list[dict[str, Any]] = []
     work, numbers = _CutFile(tuple(sources), config, given), range(len(sources))
-    with closing(in_order(work, numbers, engine, n_workers, address)) as found:
-        for source, (piece, file, error) in zip(sources, found, strict=True):
-            builder.add(piece)
+    with closing(in_order(work, numbers, engine, n_workers, address)) as pieces:
+        for source, (piece, file, error) in zip(sources, pieces, strict=True):
+            found.merge(piece)
             if error is not None:
                 raise error
             files.append({**file, **origin_of(source.path)})  # a worker does not know the URL
             on_file(FileRead(source.path, piece.n_samples))
-    return builder.build(files)
-
-
-def _take(builder: WindowBuilder, recording: Recording, piece: Cuts) -> None:
-    """Add a recording; that it cannot be gaze on its screen is the first thing said."""
-    try:
-        piece.add(recording)
-    finally:
-        builder.add(piece)
+    return found.build(files)
 
 
 @dataclass(frozen=True)
@@ -561,8 +530,8 @@ class _CutFile:
     config: PrepareConfig
     targets: RecordedTargets | None
 
-    def __call__(self, number: int) -> tuple[Cuts, dict[str, Any], GazeError | None]:
-        source, piece = self.sources[number], Cuts(self.config, self.targets)
+    def __call__(self, number: int) -> tuple[RecordedSegments, dict[str, Any], GazeError | None]:
+        source, piece = self.sources[number], RecordedSegments(self.config, self.targets)
         error, file = None, {}
         try:
             for recording in source.read():
