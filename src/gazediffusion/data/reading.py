@@ -10,11 +10,11 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from gazediffusion.data.interop import frames, mne, pymovements
 from gazediffusion.data.plausibility import Plausibility
-from gazediffusion.data.readers import Reader, ReadOptions, Source, find_sources
+from gazediffusion.data.readers import ReadOptions, Source, find_sources
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.study import with_study
 from gazediffusion.errors import GazeError
@@ -71,8 +71,7 @@ class Recordings:
         held = tuple(recordings)
         if not held:
             raise GazeError("there are no recordings")
-        reader = cast("Reader", _Held(format, held))
-        return cls((_InMemory(Path(format), reader, ReadOptions()),))
+        return cls((_InMemory(Path(format), _Held(format, held), ReadOptions()),))
 
     to_frame = frames.to_frame
     to_pandas = frames.to_pandas

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from gazediffusion.data.readers import (
     bids,
@@ -40,46 +40,33 @@ from gazediffusion.storage import (
     unpacked,
 )
 
+__all__ = ["FORMATS", "ReadOptions", "Source", "find_sources", "formats", "read_recordings"]
+
+_HEAD_BYTES = 1 << 16
 _EXPORT = "export the samples as text (.csv or .tsv) and read that"
-_TOBII = "export it from Tobii Pro Lab (Data Export, tsv) and read that"
-_KNOWN = {
+_TOBII = "a Tobii recording", "export it from Tobii Pro Lab (Data Export, tsv) and read that"
+# What only their maker's programs read, and how to get text out of it.
+_CONVERTED = {
     ".edf": (
         "an EyeLink file",
         "convert it with SR Research's edf2asc (edf2asc {name}) and read {stem}.asc",
     ),
-    ".idf": (
-        "an SMI file",
-        "convert it with SMI's IDF Converter and read '{stem} Samples.txt'",
-    ),
-    ".tobii": ("a Tobii recording", _TOBII),
-    ".ttgp": ("a Tobii recording", _TOBII),
+    ".idf": ("an SMI file", "convert it with SMI's IDF Converter and read '{stem} Samples.txt'"),
+    ".tobii": _TOBII,
+    ".ttgp": _TOBII,
     ".mat": ("a MATLAB file", _EXPORT),
-    ".xls": ("an Excel file", _EXPORT),
-    ".xlsx": ("an Excel file", _EXPORT),
-    ".h5": ("an HDF5 file", _EXPORT),
-    ".hdf5": ("an HDF5 file", _EXPORT),
+    **dict.fromkeys((".xls", ".xlsx"), ("an Excel file", _EXPORT)),
+    **dict.fromkeys((".h5", ".hdf5"), ("an HDF5 file", _EXPORT)),
 }
-
-
-def conversion_needed(path: Path) -> GazeError | None:
-    """What is said of a file that must be converted first; None for any other."""
-    known = _KNOWN.get(path.suffix.lower())
-    if known is None:
-        return None
-    kind, remedy = known
-    remedy = remedy.format(name=path.name, stem=path.stem)
-    return GazeError(f"this is {kind}, which is not read", path=path, remedy=remedy)
-
-
-__all__ = ["FORMATS", "ReadOptions", "Source", "find_sources", "formats", "read_recordings"]
-
-_HEAD_BYTES = 1 << 16
 
 
 class Reader(Protocol):
     """What a reader module offers."""
 
-    NAME: str
+    @property
+    def NAME(self) -> str:  # noqa: N802
+        """What users call the format."""
+        ...
 
     def matches(self, path: Path, head: bytes, options: ReadOptions) -> bool:
         """Whether a file that begins with `head` is of this format; `path` lacks its `.gz`."""
@@ -91,9 +78,16 @@ class Reader(Protocol):
 
 
 # Asked in this order: the most particular first, any table last.
-_READERS = cast(
-    "tuple[Reader, ...]",
-    (bids, eyelink, tobii, smi, gazepoint, pupil_labs, gazebase, paper, samples),
+_READERS: tuple[Reader, ...] = (
+    bids,
+    eyelink,
+    tobii,
+    smi,
+    gazepoint,
+    pupil_labs,
+    gazebase,
+    paper,
+    samples,
 )
 FORMATS: dict[str, Reader] = {reader.NAME: reader for reader in _READERS}
 
@@ -122,8 +116,7 @@ class _PluginReader:
 def formats() -> dict[str, Reader]:
     """All readers by name, in the order in which they are asked: those of plug-ins first."""
     found = find_plugins("readers", ("auto", *FORMATS))
-    theirs = {name: _PluginReader(name, one) for name, one in found.items()}
-    return cast("dict[str, Reader]", theirs) | FORMATS
+    return {**{name: _PluginReader(name, one) for name, one in found.items()}, **FORMATS}
 
 
 @dataclass(frozen=True)
@@ -197,8 +190,7 @@ def _expand(given: str, options: ReadOptions, format: str) -> Iterator[tuple[Pat
     """The files that one argument names, with their readers."""
     path = Path(given)
     if given.startswith("pymovements:"):
-        found = pymovements.find(given.removeprefix("pymovements:"), options)
-        yield from cast("list[tuple[Path, Reader]]", found)
+        yield from pymovements.find(given.removeprefix("pymovements:"), options)
     elif is_remote(given):
         for copy in fetched_matches(given, _beside):
             yield from _expand(str(copy), options, format)
@@ -208,7 +200,7 @@ def _expand(given: str, options: ReadOptions, format: str) -> Iterator[tuple[Pat
         readers = ((file, _detect(file, options, format)) for file in shown)
         recordings = [(file, reader) for file, reader in readers if reader is not None]
         if not recordings:
-            raise next(filter(None, map(conversion_needed, shown)), _no_recordings(path, shown))
+            raise next(filter(None, map(_to_convert, shown)), _no_recordings(path, shown))
         yield from recordings
     elif path.exists():
         yield path, _reader_for(path, options, format)
@@ -228,19 +220,17 @@ def _beside(name: str) -> tuple[str, ...]:
     return f"{stem.split('_recording-')[0]}*", f"{stem.split('_physio')[0]}*", "*.json", "*.yaml"
 
 
-def _detect(path: Path, options: ReadOptions, format: str) -> Reader | None:
-    head = _head(path)
-    known = formats()
-    readers = list(known.values()) if format == "auto" else [known[format]]
-    if format == "auto" and any(word[0] in "xy" for word in options.columns):
-        readers = [FORMATS[samples.NAME], *readers]  # the user knows where the gaze is
-    name = unpacked(path)
-    return next((reader for reader in readers if reader.matches(name, head, options)), None)
-
-
 def _head(path: Path) -> bytes:
     with open_unpacked(path) as stream:
         return stream.read(_HEAD_BYTES)
+
+
+def _detect(path: Path, options: ReadOptions, format: str) -> Reader | None:
+    head, name = _head(path), unpacked(path)
+    readers = list(formats().values()) if format == "auto" else [formats()[format]]
+    if format == "auto" and any(word[0] in "xy" for word in options.columns):
+        readers = [FORMATS[samples.NAME], *readers]  # the user knows where the gaze is
+    return next((reader for reader in readers if reader.matches(name, head, options)), None)
 
 
 def _reader_for(path: Path, options: ReadOptions, format: str) -> Reader:
@@ -250,19 +240,25 @@ def _reader_for(path: Path, options: ReadOptions, format: str) -> Reader:
     reader = _detect(path, options, format)
     if reader is None and samples.is_table(unpacked(path)):
         return FORMATS[samples.NAME]
-    if reader is None and (needed := conversion_needed(path)):
-        raise needed
     if reader is None:
-        raise _unknown_format(path)
+        raise _to_convert(path) or _unknown_format(path)
     return reader
+
+
+def _to_convert(path: Path) -> GazeError | None:
+    """What is said of a file that must be converted first; None for any other."""
+    if path.suffix.lower() not in _CONVERTED:
+        return None
+    kind, remedy = _CONVERTED[path.suffix.lower()]
+    remedy = remedy.format(name=path.name, stem=path.stem)
+    return GazeError(f"this is {kind}, which is not read", path=path, remedy=remedy)
 
 
 def _unknown_format(path: Path) -> GazeError:
     """What a file of no known format looks like, and what to try."""
     problem = "no eye-tracking format known here"
     try:
-        lines = decode_text(_head(path), path).split("\n")
-        first = next((line.strip() for line in lines if line.strip()), "")
+        first = decode_text(_head(path), path).strip().split("\n")[0].strip()
     except GazeError:
         remedy = f"export the samples as text; formats read are {', '.join(formats())}"
         return GazeError(f"{problem}: a binary file", path=path, remedy=remedy)
@@ -276,8 +272,7 @@ def _no_recordings(folder: Path, files: Sequence[Path]) -> GazeError:
     """What a folder without recordings has instead, and what to try."""
     endings = Counter(unpacked(file).suffix.lower() or "without ending" for file in files)
     found = ", ".join(f"{n} {ending}" for ending, n in endings.most_common(10)) or "no files"
-    tables = [file for file in files if samples.is_table(unpacked(file))]
     remedy = f"formats read are {', '.join(formats())}"
-    if tables:
-        remedy = f"to see what a table lacks: gazediffusion inspect '{tables[0]}'; {remedy}"
+    if table := next((file for file in files if samples.is_table(unpacked(file))), None):
+        remedy = f"to see what a table lacks: gazediffusion inspect '{table}'; {remedy}"
     return GazeError(f"no recordings in this folder, but {found}", path=folder, remedy=remedy)

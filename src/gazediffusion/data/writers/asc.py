@@ -29,15 +29,14 @@ from gazediffusion.data.recordings import (
 )
 from gazediffusion.data.writers.recordings import (
     Labelled,
-    blinks_of,
     by_participant_and_task,
     events_of,
     eyes_of,
-    filled_of,
     name,
     on_one_clock,
     plain,
     rate_of,
+    spans_of,
 )
 from gazediffusion.errors import GazeError
 from gazediffusion.storage import write_json
@@ -119,7 +118,7 @@ def _samples_and_events(recording: Recording, events: list[Event], clock: list[s
             after[last].append(
                 "\t".join([f"E{head} {clock[first]}", clock[last], length, *numbers])
             )
-        for gap in filled_of(recording, eye):
+        for gap in spans_of(recording.is_filled, eye):
             first, last = clock[gap.start], clock[gap.stop - 1]
             before[gap.start].append(f"MSG\t{first} FILLED {_asc_eye(eye)[0]} {first} {last}")
     labels = np.empty(0, dtype=np.uint8) if recording.labels is None else recording.labels
@@ -152,7 +151,7 @@ def _eye_events(
 ) -> Iterator[tuple[str, slice, list[str]]]:
     """(word, samples, numbers of the end line) of one eye's events."""
     gaze_px = recording.gaze_px[eye]
-    for span in blinks_of(recording, eye):
+    for span in spans_of(recording.is_blink, eye):
         yield "BLINK", span, []
     for event in events_of(events, eye):
         span = event.samples(recording.time_ms)

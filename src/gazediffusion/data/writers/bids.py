@@ -16,14 +16,13 @@ from gazediffusion.data.events import Event
 from gazediffusion.data.recordings import SAMPLE_LABELS, Eye, Recording
 from gazediffusion.data.writers.recordings import (
     Labelled,
-    blinks_of,
     by_participant_and_task,
     events_of,
     eyes_of,
-    filled_of,
     name,
     plain,
     rate_of,
+    spans_of,
 )
 from gazediffusion.errors import GazeError
 from gazediffusion.storage import write_json
@@ -141,8 +140,8 @@ def _write_eye_events(recording: Recording, eye: Eye, events: list[Event], prefi
     # A blink ends half a sample after its last, so tools that count the end in and tools that
     # count it out find the same samples.
     half_step_ms = 500.0 / rate_of(recording)
-    spans = [(span, "n/a", 1) for span in blinks_of(recording, eye)]
-    spans += [(span, "filled", 0) for span in filled_of(recording, eye)]
+    spans = [(span, "n/a", 1) for span in spans_of(recording.is_blink, eye)]
+    spans += [(span, "filled", 0) for span in spans_of(recording.is_filled, eye)]
     for span, kind, is_blink in spans:
         onset_ms, last_ms = recording.time_ms[[span.start, span.stop - 1]].tolist()
         rows.append((onset_ms, last_ms - onset_ms + half_step_ms, kind, is_blink))

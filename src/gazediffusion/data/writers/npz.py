@@ -14,6 +14,7 @@ import json
 import zipfile
 from collections.abc import Callable, Iterable
 from dataclasses import astuple
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from gazediffusion.data.cleaning import likely_blinks
 from gazediffusion.data.recordings import EVENT_CLASSES
-from gazediffusion.data.windows import Windows
+from gazediffusion.data.windows import Convert, Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.screen import Screen
 
@@ -39,56 +40,61 @@ def pixels_of(windows: Windows, grid_px: float | None) -> NDArray[np.float32]:
 
 def write_npz(path: Path, pieces: Pieces, card: dict[str, Any], grid_px: float | None) -> None:
     """Write the arrays piece by piece; each pass over the pieces writes one of them."""
-    labels: dict[str, list[Any]] = {name: [] for name in ("participant", "task", "screen")}
+    found: dict[str, list[Any]] = {name: [] for name in ("participant", "task", "screen")}
     resolution: list[NDArray[np.float64]] = []
     for piece in pieces():
         for name in ("participant", "task"):
-            labels[name] += piece.identity[name].tolist()
-        labels["screen"] += [astuple(piece.screens[k]) for k in piece.screen_index]
+            found[name] += piece.identity[name].tolist()
+        found["screen"] += [astuple(piece.screens[k]) for k in piece.screen_index]
         resolution.append(piece.resolution_px)
-    screens = np.array(labels["screen"], dtype=np.float64)
-    shape = (len(screens), 2, piece.length)
-    gaze = {
-        "gaze": Screen.to_normalized,
-        "gaze_px": lambda _, px: px,
-        "gaze_deg": Screen.degrees_if_known,
+    screens = np.array(found["screen"], dtype=np.float64)
+    time_ms = np.arange(piece.length, dtype=np.float64) * (1000.0 / piece.rate_hz)
+    whole = {
+        "time_ms": time_ms,
+        "participant": np.array(found["participant"]),
+        "task": np.array(found["task"]),
+        "screen": screens,
+        "resolution_px": np.concatenate(resolution),
+        "card": np.array(json.dumps(card)),
     }
-    if np.isnan(screens).any(axis=1).all():
-        del gaze["gaze_deg"]
+    in_pieces: dict[str, Callable[[Windows], NDArray[Any]]] = {
+        "gaze": partial(_gaze, convert=Screen.to_normalized, grid_px=grid_px),
+        "gaze_px": partial(pixels_of, grid_px=grid_px),
+    }
+    if not np.isnan(screens).any(axis=1).all():
+        in_pieces["gaze_deg"] = partial(_gaze, convert=Screen.degrees_if_known, grid_px=grid_px)
+    if "share_lost" in card:
+        in_pieces["is_blink"] = partial(_blinks, time_ms=time_ms)
+    if piece.labels is not None:
+        in_pieces["event"] = Windows.cut_labels
+        whole = {"event_classes": np.array(EVENT_CLASSES), **whole}
     with zipfile.ZipFile(path, "w") as archive:
-        for name, convert in gaze.items():
+        for name, of in in_pieces.items():
             with _entry(archive, name) as stream:
-                header = {"descr": "<f4", "fortran_order": False, "shape": shape}
-                np.lib.format.write_array_header_2_0(stream, header)
-                for piece in pieces():
-                    stream.write(piece.on_screens(pixels_of(piece, grid_px), convert).tobytes())
-        time_ms = np.arange(piece.length, dtype=np.float64) * (1000.0 / piece.rate_hz)
-        names: dict[str, NDArray[Any]] = {}
-        if "share_lost" in card:
-            with _entry(archive, "is_blink") as stream:
-                header = {"descr": "|b1", "fortran_order": False, "shape": (shape[0], shape[2])}
-                np.lib.format.write_array_header_2_0(stream, header)
-                for piece in pieces():
-                    for is_lost in piece.is_lost:
-                        stream.write(likely_blinks(time_ms, is_lost).tobytes())
-        if piece.labels is not None:
-            with _entry(archive, "event") as stream:
-                header = {"descr": "|u1", "fortran_order": False, "shape": (shape[0], shape[2])}
-                np.lib.format.write_array_header_2_0(stream, header)
-                for piece in pieces():
-                    stream.write(piece.cut_labels().tobytes())
-            names["event_classes"] = np.array(EVENT_CLASSES)
-        for name, values in {
-            **names,
-            "time_ms": time_ms,
-            "participant": np.array(labels["participant"]),
-            "task": np.array(labels["task"]),
-            "screen": screens,
-            "resolution_px": np.concatenate(resolution),
-            "card": np.array(json.dumps(card)),
-        }.items():
+                for number, values in enumerate(map(of, pieces())):
+                    if number == 0:
+                        shape = len(screens), *values.shape[1:]
+                        header = {"descr": values.dtype.str, "fortran_order": False, "shape": shape}
+                        np.lib.format.write_array_header_2_0(stream, header)
+                    stream.write(values.tobytes())
+        for name, values in whole.items():
             with _entry(archive, name) as stream:
-                np.lib.format.write_array(stream, np.asanyarray(values))
+                np.lib.format.write_array(stream, values)
+
+
+def _gaze(windows: Windows, convert: Convert, grid_px: float | None) -> NDArray[Any]:
+    return windows.on_screens(pixels_of(windows, grid_px), convert)
+
+
+def _blinks(windows: Windows, time_ms: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return np.stack([likely_blinks(time_ms, is_lost) for is_lost in windows.is_lost])
+
+
+def _entry(archive: zipfile.ZipFile, name: str) -> Any:
+    # A fixed date, so that the same windows give the same bytes.
+    return archive.open(
+        zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0)), "w", force_zip64=True
+    )
 
 
 def read_npz(path: Path, screen: Screen | None = None, rate_hz: float | None = None) -> Windows:
@@ -161,10 +167,3 @@ def _screen(row: list[float]) -> Screen:
     width_px, height_px, *size_cm = row
     known = [None if np.isnan(value) else value for value in size_cm]
     return Screen(int(width_px), int(height_px), *known)
-
-
-def _entry(archive: zipfile.ZipFile, name: str) -> Any:
-    # A fixed date, so that the same windows give the same bytes.
-    return archive.open(
-        zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0)), "w", force_zip64=True
-    )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
 
 from gazediffusion.data.events import Event
-from gazediffusion.data.recordings import Eye, Recording, require_forward_time, true_segments
+from gazediffusion.data.recordings import Bools, Eye, Recording, require_forward_time, true_segments
 from gazediffusion.errors import GazeError
 
 # Trials written one after another are separated by a jump of the clock; readers cut at 100 ms.
@@ -71,13 +71,10 @@ def on_one_clock(trials: Iterable[Labelled]) -> Iterator[Labelled]:
 
 def eyes_of(recording: Recording) -> tuple[Eye, ...]:
     """The eyes to write: left and right, or the only one."""
-    eyes = set(recording.gaze_px)
-    if eyes == {"left", "right"}:
-        return ("left", "right")
-    if len(eyes) != 1:
-        raise GazeError(
-            f"one eye, or left and right, can be written, not {sorted(eyes)}", place=name(recording)
-        )
+    eyes = sorted(recording.gaze_px)
+    if len(eyes) != 1 and eyes != ["left", "right"]:
+        problem = f"one eye, or left and right, can be written, not {eyes}"
+        raise GazeError(problem, place=name(recording))
     return tuple(eyes)
 
 
@@ -91,16 +88,10 @@ def rate_of(recording: Recording) -> float:
     return round(1000.0 / step_ms, 6)
 
 
-def blinks_of(recording: Recording, eye: Eye) -> list[slice]:
-    """The samples of each of an eye's labelled blinks."""
-    labels = recording.is_blink.get(eye, np.zeros(len(recording), dtype=np.bool_))
-    return [slice(start, stop) for start, stop in true_segments(labels).tolist()]
-
-
-def filled_of(recording: Recording, eye: Eye) -> list[slice]:
-    """The samples of each of an eye's filled gaps."""
-    mask = recording.is_filled.get(eye, np.zeros(len(recording), dtype=np.bool_))
-    return [slice(start, stop) for start, stop in true_segments(mask).tolist()]
+def spans_of(masks: Mapping[Eye, Bools], eye: Eye) -> list[slice]:
+    """The samples of each stretch that a mask of an eye marks: its blinks, its filled gaps."""
+    mask = masks.get(eye, np.zeros(0, dtype=np.bool_))
+    return [slice(first, stop) for first, stop in true_segments(mask).tolist()]
 
 
 def events_of(events: Iterable[Event], eye: Eye) -> list[Event]:

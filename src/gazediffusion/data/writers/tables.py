@@ -1,10 +1,15 @@
-"""CSV and Parquet: one long table of all samples, and a JSON sidecar with screens and rate.
+"""CSV and Parquet: one long table of all samples; and the columns of the paper's dataset.
 
 Columns are participant, task, trial, t_ms, then x_px, y_px, is_blink for one eye, or the same
 with _left and _right for two; filled recordings also have is_filled, labelled ones event, the name
-of the event class (null where a sample has no label). Missing gaze is an empty cell
-in CSV and NaN in Parquet. The sidecar has BIDS' screen fields where there is one screen, otherwise
+of the event class (null where a sample has no label). Missing gaze is an empty cell in CSV and NaN
+in Parquet. A JSON sidecar has the rate and BIDS' screen fields where there is one screen, otherwise
 `Screens`, the fields by task.
+
+The paper's layout is `extracted_<task>/participant_<id>.txt`, without a header, separated by
+blanks: `timestamp x_left y_left pupil_left x_right y_right pupil_right unused category_left
+category_right`, or `timestamp x y pupil unused category category` for one eye. Category 0 is blink,
+1 fixation, 2 saccade. Trials follow one another, separated by a jump of the clock.
 """
 
 from __future__ import annotations
@@ -17,7 +22,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazediffusion.data.events import Event
 from gazediffusion.data.recordings import Eye, Recording
@@ -36,10 +40,14 @@ from gazediffusion.screen import Floats, Screen
 
 if TYPE_CHECKING:
     import polars as pl
+    import pyarrow as pa
 
 OtherUnit = Literal["deg", "screen"]
 # Recordings are gathered into row groups of about this many samples.
 _PIECE_SAMPLES = 1_000_000
+# Pupil size is not part of a recording; the paper's layout wants the column. Camera units.
+_PUPIL_AREA = 1000.0
+_BLINK, _FIXATION, _SACCADE = 0, 1, 2
 
 
 def write_csv(labelled: Iterable[Labelled], folder: Path, units: Sequence[OtherUnit] = ()) -> None:
@@ -50,12 +58,11 @@ def write_csv(labelled: Iterable[Labelled], folder: Path, units: Sequence[OtherU
     import polars as pl
 
     with open(folder / "recordings.csv", "wb") as stream:
-        sidecar = folder / "recordings.json"
-        for number, frame in enumerate(_frames(labelled, units, sidecar)):
-            plain = frame.with_columns(
+        for number, frame in enumerate(_frames(labelled, units, folder / "recordings.json")):
+            cells = frame.with_columns(
                 pl.col(pl.Float32).fill_nan(None), pl.col(pl.Boolean).cast(pl.Int8)
             )
-            plain.write_csv(stream, include_header=number == 0)
+            cells.write_csv(stream, include_header=number == 0)
 
 
 def write_parquet(
@@ -82,32 +89,26 @@ def write_parquet_file(
     write beside it, with screens and rate. Written row group by row group: memory holds one of
     them, never the whole set.
     """
-    import polars as pl
     from pyarrow import parquet
 
-    oldest = pl.CompatLevel.oldest()
     groups = _row_groups(_frames(labelled, units, sidecar))
-    tables = (frame.to_arrow(compat_level=oldest) for frame in groups)
-    first = next(tables)
-    schema = first.schema
-    if card is not None:
-        schema = schema.with_metadata({"gazediffusion": json.dumps(card)})
+    first = next(groups)
+    metadata = {} if card is None else {"gazediffusion": json.dumps(card)}
+    schema = first.schema.with_metadata(metadata) if metadata else first.schema
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
-        for table in chain([first], tables):
+        for table in chain([first], groups):
             writer.write_table(table)
 
 
-def _row_groups(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+def _row_groups(frames: Iterable[pl.DataFrame]) -> Iterator[pa.Table]:
     import polars as pl
 
     gathered: list[pl.DataFrame] = []
-    for frame in frames:
-        gathered.append(frame)
-        if sum(map(len, gathered)) >= _PIECE_SAMPLES:
-            yield pl.concat(gathered)
+    for frame in chain(frames, [None]):
+        gathered += [] if frame is None else [frame]
+        if gathered and (frame is None or sum(map(len, gathered)) >= _PIECE_SAMPLES):
+            yield pl.concat(gathered).to_arrow(compat_level=pl.CompatLevel.oldest())
             gathered = []
-    if gathered:
-        yield pl.concat(gathered)
 
 
 def _frames(
@@ -181,11 +182,6 @@ def _in_unit(recording: Recording, eye: Eye, unit: str) -> Floats:
     return screen.degrees_if_known(gaze_px) if unit == "deg" else screen.to_normalized(gaze_px)
 
 
-# Pupil size is not part of a recording; the layout wants the column. Arbitrary camera units.
-_PUPIL_AREA = 1000.0
-_BLINK, _FIXATION, _SACCADE = 0, 1, 2
-
-
 def write_columns(labelled: Iterable[Labelled], folder: Path) -> None:
     """Write one text file per participant and task into `folder`."""
     for participant, task, trials in by_participant_and_task(labelled):
@@ -195,7 +191,7 @@ def write_columns(labelled: Iterable[Labelled], folder: Path) -> None:
         file_name = f"participant_{label}.txt" if label[0].isdigit() else f"{label}.txt"
         with open(task_folder / file_name, "wb") as stream:
             for recording, events in on_one_clock(trials):
-                _frame(recording, list(events)).write_csv(
+                _paper_columns(recording, list(events)).write_csv(
                     stream,
                     include_header=False,
                     separator=" ",
@@ -204,11 +200,14 @@ def write_columns(labelled: Iterable[Labelled], folder: Path) -> None:
                 )
 
 
-def _frame(recording: Recording, events: list[Event]) -> pl.DataFrame:
+def _paper_columns(recording: Recording, events: list[Event]) -> pl.DataFrame:
     import polars as pl
 
-    eyes = eyes_of(recording)
-    columns: list[pl.Series] = [_clock(recording)]
+    eyes, time_ms = eyes_of(recording), recording.time_ms
+    # Whole milliseconds where the clock has them; otherwise text, to keep every decimal.
+    is_whole = np.array_equal(time_ms, np.round(time_ms))
+    clock = time_ms.astype(np.int64) if is_whole else [f"{one:.15g}" for one in time_ms.tolist()]
+    columns = [pl.Series("timestamp", clock)]
     for eye in eyes:
         x_px, y_px = recording.gaze_px[eye]
         pupil = np.where(np.isnan(x_px), 0.0, _PUPIL_AREA)
@@ -218,26 +217,12 @@ def _frame(recording: Recording, events: list[Event]) -> pl.DataFrame:
         ]
     columns.append(pl.Series("unused", np.zeros(len(recording))))
     for number, eye in enumerate((eyes[0], eyes[-1])):
-        columns.append(pl.Series(f"category_{number}", _categories(recording, eye, events)))
+        # Fixation where nothing else is known.
+        categories = np.full(len(recording), _FIXATION, dtype=np.int8)
+        for event in events_of(events, eye):
+            if event.event == "saccade":
+                categories[event.samples(time_ms)] = _SACCADE
+        if eye in recording.is_blink:
+            categories[recording.is_blink[eye]] = _BLINK
+        columns.append(pl.Series(f"category_{number}", categories))
     return pl.DataFrame(columns)
-
-
-def _clock(recording: Recording) -> pl.Series:
-    """Whole milliseconds where the clock has them; otherwise text, to keep every decimal."""
-    import polars as pl
-
-    time_ms = recording.time_ms
-    if np.array_equal(time_ms, np.round(time_ms)):
-        return pl.Series("timestamp", time_ms.astype(np.int64))
-    return pl.Series("timestamp", [f"{time:.15g}" for time in time_ms.tolist()])
-
-
-def _categories(recording: Recording, eye: Eye, events: list[Event]) -> NDArray[np.int8]:
-    """(time,) category of each sample; fixation where nothing else is known."""
-    categories = np.full(len(recording), _FIXATION, dtype=np.int8)
-    for event in events_of(events, eye):
-        if event.event == "saccade":
-            categories[event.samples(recording.time_ms)] = _SACCADE
-    if eye in recording.is_blink:
-        categories[recording.is_blink[eye]] = _BLINK
-    return categories
