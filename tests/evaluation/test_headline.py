@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gazediffusion import seeds
 from gazediffusion.data.windows import Windows
 from gazediffusion.evaluation.evaluation import Evaluation, EvaluationConfig, evaluate
 from gazediffusion.evaluation.features import (
@@ -18,6 +19,7 @@ from gazediffusion.evaluation.features import (
 )
 from gazediffusion.evaluation.headline import Counted, Headline, percentages, summarised_ratios
 from gazediffusion.evaluation.sets import SECOND_DRAW, GazeSet
+from gazediffusion.seeds import Stream
 from tests.conftest import SCREEN
 from tests.gaze import as_synthetic, simulated_windows, with_noise
 
@@ -49,7 +51,8 @@ def test_the_second_draw_is_evaluated_as_a_synthetic_set_would_be(
     windows: Windows, quick: Evaluation
 ) -> None:
     n = quick.results["about"]["n_common"]
-    chosen = np.random.default_rng(0).permutation(len(windows.train))[:n]
+    draw = seeds.rng(0, Stream.EVALUATION, "second draw")
+    chosen = draw.permutation(len(windows.train))[:n]
     gaze = windows.train.dequantized(seed=1).cut(chosen)
     again = Windows.from_array(gaze, windows.rate_hz, windows.screen)
     expected = evaluate(windows.held_out, {"again": again}, windows.train, QUICK)

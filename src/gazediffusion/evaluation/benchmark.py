@@ -35,6 +35,8 @@ from gazediffusion.evaluation.real_gaze import UNLABELLED, VERSION, Definition, 
 from gazediffusion.evaluation.result import plain_values
 from gazediffusion.evaluation.sets import GazeSet, at_rate_of, stream, whole_windows
 from gazediffusion.evaluation.two_sample import Progress
+from gazediffusion.options import grouped
+from gazediffusion.settings import Reading
 from gazediffusion.storage import read_json, written_whole
 
 Floats = NDArray[np.float64]
@@ -110,11 +112,13 @@ def benchmark(
         raise GazeError("`deep` needs recordings", remedy="give them as `real`")
     windows = synthetic
     if not isinstance(windows, Windows):
-        from gazediffusion.evaluation.reading import read_synthetic
+        from gazediffusion.evaluation.reading import load_set
 
         name = name or Path(windows).stem
         progress(f"reading {windows}")
-        windows = read_synthetic(windows, definition.real, definition.n_windows, reading, progress)
+        (how,) = grouped([], reading, Reading)
+        n, like = definition.n_windows, definition.real
+        windows = load_set(windows, "synthetic", like, how, n, progress=progress)
     row = row_of(definition, windows, name or "synthetic", progress)
     row = replace(row, trained_on=trained_on, link=link)
     if real is None:

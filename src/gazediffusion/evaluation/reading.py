@@ -116,8 +116,7 @@ def evaluate_files(
     config = config or EvaluationConfig()
     synthetic = synthetic if isinstance(synthetic, Mapping) else named_sets(synthetic)
     synthetic = {name: _local_copy(path) for name, path in synthetic.items()}
-    real = None if real is None else _local_copy(real)
-    reference = None if reference is None else _local_copy(reference)
+    real, reference = (None if one is None else _local_copy(one) for one in (real, reference))
     if n is not None and n < MIN_WINDOWS:
         raise GazeError(f"`n` must be {MIN_WINDOWS} or more for an evaluation, not {n}")
     (reading,) = grouped([], given, Reading)
@@ -167,24 +166,6 @@ def evaluate_files(
             if task not in parts
         ]
     return Evaluation(parts, shown)
-
-
-def evaluate_model(
-    run: Run,
-    windows: Windows,
-    n: int = MAX_GENERATED,
-    config: EvaluationConfig | None = None,
-    progress: Progress = lambda name: None,
-    **settings: Any,
-) -> Evaluation:
-    """A model against a windows file's held-out participants, with matched tasks.
-
-    n: windows generated, at most half as many as the training participants have. settings: of
-    sampling, as `quality`.
-    """
-    n = min(n, len(windows.train) // 2)
-    generated = matched_windows(run, windows.train, n, progress=progress, **settings)
-    return evaluate(windows.held_out, {"model": generated}, windows.train, config)
 
 
 def _membership(
@@ -300,24 +281,36 @@ def load_set(
     n, reference: how many windows a model generates, and whose shares of tasks it follows; without
     a reference as many as are real. reading: how recordings are read.
     """
+    if side != "synthetic":
+        return _recorded(Path(path), side, like, reading)
+    if like is None:
+        raise GazeError("a synthetic set needs real windows to compare with", path=Path(path))
     if is_model(path):
-        if like is None:
-            raise GazeError("a model cannot be the real set", path=Path(path))
-        generated = generated_windows(loaded_model(path), like, n, reference, progress)
+        found = _generated(loaded_model(path), like, n, reference, progress)
         if isinstance(like, Windows):
-            generated = with_task_names(generated, like.tasks)
-        return at_rate_of(like, str(path), generated)
-    if side == "synthetic" and like is not None and _is_baseline(path):
-        return at_rate_of(like, str(path), fitted_windows(str(path), n, reference))
-    path = Path(path)
-    if side == "synthetic":
-        if like is None:
-            raise GazeError("a synthetic set needs real windows to compare with", path=path)
-        return at_rate_of(like, path.name, _synthetic(path, like, reading or Reading()))
+            found = with_task_names(found, like.tasks)
+    elif _is_baseline(path):
+        found = _fitted(str(path), n, reference)
+    else:
+        found = _synthetic(Path(path), like, reading or Reading())
+        path = Path(path).name
+    return at_rate_of(like, str(path), found)
+
+
+def _recorded(path: Path, side: Side, like: Like | None, reading: Reading | None) -> Windows:
+    """Real windows, or those of the reference."""
+    if is_model(path):
+        raise GazeError("a model cannot be the real set", path=path)
     if path.suffix == ".safetensors":
-        return _side_of(Windows.load(path), side, path)
+        windows = Windows.load(path)
+        if not windows.validation:
+            return windows
+        part = windows.held_out if side == "real" else windows.train
+        if len(part) == 0:
+            raise GazeError(f"there are no {side} windows in this file", path=path)
+        return part
     if path.suffix == ".npz":
-        return read_npz(path, screen_of(like), like.rate_hz if like is not None else None)
+        return read_npz(path, _screen_of(like), like.rate_hz if like is not None else None)
     from gazediffusion.data.reading import read
 
     rate_hz, seconds = RATE_HZ, SECONDS
@@ -328,33 +321,77 @@ def load_set(
 
 def _synthetic(path: Path, like: Like, reading: Reading) -> Windows:
     """Windows of a synthetic file or folder at their own rate, the same in every format."""
+    card = read_card(path) or {}
     if path.suffix == ".safetensors":
-        return _labelled(whole_windows(Windows.load(path)), path)
-    if path.suffix == ".npz":
-        found = whole_windows(read_npz(path, screen_of(like), like.rate_hz))
+        found = whole_windows(Windows.load(path))
+    elif path.suffix == ".npz":
+        found = whole_windows(read_npz(path, _screen_of(like), like.rate_hz))
     else:
-        found = _synthetic_recordings(path, like, reading)
-    named = with_task_names(_labelled(found, path), known_tasks(path, like))
-    return in_one_order(named)
+        found = _synthetic_recordings(path, card, like, reading)
+    # Windows without a task have that of the set's card, if it names one.
+    task = card.get("sampling", {}).get("task")
+    if task and set(found.tasks) <= set(UNLABELLED):
+        found = replace(found, tasks=(task,) * len(found.tasks))
+    if path.suffix == ".safetensors":
+        return found
+    of_real = like.tasks if isinstance(like, Windows) else summary_tasks()
+    trained_on = card.get("model", {}).get("trained_on", {}).get("tasks", ())
+    return in_one_order(with_task_names(found, [*of_real, *card.get("screens", ()), *trained_on]))
 
 
-def _synthetic_recordings(path: Path, like: Like, reading: Reading) -> Windows:
+def _synthetic_recordings(
+    path: Path, card: Mapping[str, Any], like: Like, reading: Reading
+) -> Windows:
+    """Windows of recordings as long as the real ones, at their own rate; of many parts a sample.
+
+    Where the real windows were thinned, synthetic recordings are too.
+    """
+    from gazediffusion.data.preparing import prepare
     from gazediffusion.data.readers import ReadOptions, find_sources
     from gazediffusion.data.reading import read_options
     from gazediffusion.data.study import with_study
+    from gazediffusion.settings import PrepareConfig
 
-    options, card = read_options(with_study([path], reading)[0]), read_card(path)
-    fallback = options.screen or screen_of(like)
+    options = read_options(with_study([path], reading)[0])
+    fallback = options.screen or _screen_of(like)
     # A set of ours states columns, unit and screen itself: what is said is of the other files.
     options = ReadOptions() if card else replace(options, participant_pattern=None)
     options = replace(options, screen=None, override_screen=False, fallback_screen=fallback)
-    sources = find_sources([path], options)
-    chosen = _some_parts(sources, (card or {}).get("n_windows", 0))
-    found = synthetic_windows(chosen, like, (card or {}).get("rate_hz"))
-    if len(chosen) == len(sources):
-        return found
-    warning = f"{len(chosen)} of the {len(sources)} parts of the set were read, evenly spaced"
-    return replace(found, provenance={**found.provenance, "warnings": [warning]})
+    every = find_sources([path], options)
+    sources = _some_parts(every, card.get("n_windows", 0))
+    own_hz = card.get("rate_hz")
+    if own_hz is None:
+        first = next(recording for source in sources for recording in source.read())
+        own_hz = read_clock(first.time_ms, first.rate_hz).rate_hz
+    seconds = like.length / like.rate_hz
+    is_slower = is_thinned(like) and own_hz > like.rate_hz
+    config = PrepareConfig(
+        rate_hz=like.rate_hz if is_slower else own_hz,
+        seconds=seconds,
+        validation_fraction=0.0,
+        cleaning=_AS_IT_IS,
+        off_screen_share=math.inf,
+    )
+    n_expected, n_short = 0, 0
+
+    def count(recording: Recording) -> None:
+        nonlocal n_expected, n_short
+        step_ms = float(np.median(np.diff(recording.time_ms))) if len(recording) > 1 else 0.0
+        duration_s = float(recording.time_ms[-1] - recording.time_ms[0] + step_ms) / 1000
+        n_whole = int(duration_s / seconds + 0.01)
+        n_expected += max(1, n_whole)
+        n_short += n_whole == 0
+
+    windows = prepare(sources, replace(config, stride_s=config.length / config.rate_hz), count)
+    if len(sources) < len(every):
+        warning = f"{len(sources)} of the {len(every)} parts of the set were read, evenly spaced"
+        windows = replace(windows, provenance={**windows.provenance, "warnings": [warning]})
+    n_left_out = n_expected - len(windows)
+    reasons = {
+        "with missing samples": n_left_out - n_short,
+        f"shorter than {seconds:g} s": n_short,
+    }
+    return with_left_out(windows, left_out(n_left_out, n_expected, reasons))
 
 
 def _some_parts(sources: Sequence[Source], n_windows: int) -> Sequence[Source]:
@@ -365,67 +402,12 @@ def _some_parts(sources: Sequence[Source], n_windows: int) -> Sequence[Source]:
     return [sources[k] for k in evenly_spaced(len(sources), n_parts)]
 
 
-def known_tasks(path: Path, like: Like) -> list[str]:
-    """Names of tasks as the card, the real windows and the packaged summaries spell them."""
-    card = read_card(path) or {}
-    trained_on = card.get("model", {}).get("trained_on", {})
-    of_real = like.tasks if isinstance(like, Windows) else summary_tasks()
-    return [*of_real, *card.get("screens", ()), *trained_on.get("tasks", ())]
-
-
-def read_synthetic(
-    path: Path | str,
-    like: Like,
-    n: int | None = None,
-    reading: Mapping[str, Any] | None = None,
-    progress: Progress = lambda name: None,
-) -> Windows:
-    """Synthetic windows of a file, recordings or a model, at the rate of the real gaze `like`.
-
-    n: windows that a model generates. reading: of recordings, as in `read`.
-    """
-    (options,) = grouped([], reading or {}, Reading)
-    return load_set(path, "synthetic", like, options, n, progress=progress)
-
-
-def loaded_model(path: Path | str) -> Run:
-    """A model on the GPU where there is one."""
-    from gazediffusion.device import choose_device
-
-    return load_model(path, device=choose_device("auto"))
-
-
-def _side_of(windows: Windows, side: Side, path: Path) -> Windows:
-    if side == "synthetic" or not windows.validation:
-        return windows
-    part = windows.held_out if side == "real" else windows.train
-    if len(part) == 0:
-        raise GazeError(f"there are no {side} windows in this file", path=path)
-    return part
-
-
-def _labelled(windows: Windows, path: Path) -> Windows:
-    """Windows without a task have that of the set's card, if it names one."""
-    if not set(windows.tasks) <= set(UNLABELLED):
-        return windows
-    task = (read_card(path) or {}).get("sampling", {}).get("task")
-    return replace(windows, tasks=(task,) * len(windows.tasks)) if task else windows
-
-
-def screen_of(like: Like | None) -> Screen | None:
+def _screen_of(like: Like | None) -> Screen | None:
     """The one screen of the real windows; None where there are several or none."""
     try:
         return like.screen if like is not None else None
     except GazeError:
         return None
-
-
-def _is_baseline(path: Path | str) -> bool:
-    if Path(path).exists():  # torch is not loaded for a file
-        return False
-    from gazediffusion.generation.baselines import is_baseline
-
-    return is_baseline(path)
 
 
 def real_windows(
@@ -464,44 +446,6 @@ def real_windows(
                 rate_hz = _RATE_STEP_HZ * math.floor(rate_hz / _RATE_STEP_HZ)
 
 
-def synthetic_windows(sources: Sequence[Source], like: Like, rate_hz: float | None) -> Windows:
-    """Windows of synthetic recordings as long as the real ones, at their own rate.
-
-    rate_hz: of the recordings, where it is known. Where the real windows were thinned, synthetic
-    recordings are too.
-    """
-    from gazediffusion.data.preparing import prepare
-    from gazediffusion.settings import PrepareConfig
-
-    seconds = like.length / like.rate_hz
-    own_hz = rate_hz or _rate_of(sources)
-    is_slower = is_thinned(like) and own_hz > like.rate_hz
-    config = PrepareConfig(
-        rate_hz=like.rate_hz if is_slower else own_hz,
-        seconds=seconds,
-        validation_fraction=0.0,
-        cleaning=_AS_IT_IS,
-        off_screen_share=math.inf,
-    )
-    n_expected, n_short = 0, 0
-
-    def count(recording: Recording) -> None:
-        nonlocal n_expected, n_short
-        step_ms = float(np.median(np.diff(recording.time_ms))) if len(recording) > 1 else 0.0
-        duration_s = float(recording.time_ms[-1] - recording.time_ms[0] + step_ms) / 1000
-        n_whole = int(duration_s / seconds + 0.01)
-        n_expected += max(1, n_whole)
-        n_short += n_whole == 0
-
-    windows = prepare(sources, replace(config, stride_s=config.length / config.rate_hz), count)
-    n_left_out = n_expected - len(windows)
-    reasons = {
-        "with missing samples": n_left_out - n_short,
-        f"shorter than {seconds:g} s": n_short,
-    }
-    return with_left_out(windows, left_out(n_left_out, n_expected, reasons))
-
-
 def with_task_names(windows: Windows, known: Sequence[str]) -> Windows:
     """Tasks as they are spelled among the known ones; file names leave out all but letters.
 
@@ -517,12 +461,6 @@ def with_task_names(windows: Windows, known: Sequence[str]) -> Windows:
 
 def _letters(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
-
-
-def _rate_of(sources: Sequence[Source]) -> float:
-    """The rate of the first recording."""
-    first = next(recording for source in sources for recording in source.read())
-    return read_clock(first.time_ms, first.rate_hz).rate_hz
 
 
 def in_one_order(windows: Windows) -> Windows:
@@ -569,27 +507,37 @@ def is_model(path: Path | str) -> bool:
     return str(path) in ("default", *pretrained_models()) or str(path).startswith(HUB_PREFIX)
 
 
-def generated_windows(
+def loaded_model(path: Path | str) -> Run:
+    """A model on the GPU where there is one."""
+    from gazediffusion.device import choose_device
+
+    return load_model(path, device=choose_device("auto"))
+
+
+def _is_baseline(path: Path | str) -> bool:
+    if Path(path).exists():  # torch is not loaded for a file
+        return False
+    from gazediffusion.generation.baselines import is_baseline
+
+    return is_baseline(path)
+
+
+def _generated(
     run: Run, like: Like, n: int | None, reference: Windows | None, progress: Progress
 ) -> Windows:
-    """Windows of a model as an evaluation needs them: their number and tasks.
-
-    like: the real windows, or a summary of them; reference: the training participants' windows.
-    """
+    """Windows of a model: of the tasks of the reference, of the real windows, or of a summary."""
     if reference is not None:
-        n = max(MIN_WINDOWS, min(n or MAX_GENERATED, len(reference) // 2))
-        return matched_windows(run, reference, n, progress=progress)
+        return matched_windows(run, reference, _n_beside(reference, n), progress=progress)
     if isinstance(like, Windows):
         return matched_windows(run, like, n or len(like), progress=progress)
     from gazediffusion.generation.sampler import DiffusionGenerator
 
-    task = getattr(like, "task", None)
-    known = task if task in run.config.conditioning.tasks else None
-    generator = DiffusionGenerator.of_quality(run, "default", task=known)
+    task = like.task if like.task in run.config.conditioning.tasks else None
+    generator = DiffusionGenerator.of_quality(run, "default", task=task)
     return _sampled(generator, n or len(like), 0, progress)
 
 
-def fitted_windows(name: str, n: int | None, reference: Windows | None) -> Windows:
+def _fitted(name: str, n: int | None, reference: Windows | None) -> Windows:
     """Windows of a baseline or a plug-in's generator, fitted to the training participants."""
     if reference is None:
         raise GazeError(
@@ -598,8 +546,12 @@ def fitted_windows(name: str, n: int | None, reference: Windows | None) -> Windo
         )
     from gazediffusion.generation.baselines import fit_baseline
 
-    n = max(MIN_WINDOWS, min(n or MAX_GENERATED, len(reference) // 2))
-    return fit_baseline(name, reference).sample(n)
+    return fit_baseline(name, reference).sample(_n_beside(reference, n))
+
+
+def _n_beside(reference: Windows, n: int | None) -> int:
+    """Windows that are generated: at most half as many as the reference has."""
+    return max(MIN_WINDOWS, min(n or MAX_GENERATED, len(reference) // 2))
 
 
 def matched_windows(
