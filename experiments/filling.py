@@ -41,10 +41,10 @@ from gazediffusion.conditioning.conditioning import quantize
 from gazediffusion.data.events import smoothed_saccades
 from gazediffusion.data.recordings import true_segments
 from gazediffusion.data.resolution import recorded_steps
-from gazediffusion.data.track_loss import LOSSES, Losses, LossModel, find_losses
+from gazediffusion.data.track_loss import Losses, LossModel, find_losses
 from gazediffusion.evaluation.metrics import js_from_counts
 from gazediffusion.generation.filling import CONTEXT_S
-from gazediffusion.network.pretrained import find_model
+from gazediffusion.network.pretrained import LOSSES, find_model
 from report import Floats, Result, in_degrees, kept_to, options, over_groups, tiny_windows
 
 LENGTHS_MS = (50, 100, 200, 500, 1000)

@@ -256,7 +256,7 @@ def shown_cell(cell: Cell, spec: str = "") -> str:
     """
     if isinstance(cell, list):
         value, low, high = (shown_cell(one, spec) for one in cell)
-        return f"{value} [{low}, {high}]"
+        return f"{value} [{low}, {high}]" if value else ""
     if cell is None or isinstance(cell, str):
         return cell or ""
     if spec.endswith("%"):
