@@ -75,7 +75,6 @@ MAX_ROWS = 100_000  # of a table of fixations or jumps
 MAX_LIKE = 2000  # windows of a recording, a second apart
 _SHORTEST_S = 0.04  # of a fixation whose duration is left free
 _ARRAYS = {"scanpath": ("x", "y", "onset_ms", "duration_ms"), "targets": ("time_ms", "x", "y")}
-_PROGRESS_EVERY_S = 0.1
 _ROUNDING = 1e-6  # of a share of windows done
 _LIMIT = "the limit is `max_windows` of the server"
 _DECIMALS = 5  # of normalized positions: less than a hundredth of a pixel
@@ -331,7 +330,7 @@ class _Share:
         self.sampling, self.job = sampling, job
         self.generator = cast("DiffusionGenerator", sampling.generator)
         self.kind: Hashable = self.generator.batch_kind  # None: with those of none
-        self.first = 0  # windows that are done
+        self.first, self.n = 0, sampling.config.n  # windows that are done, and all
         self.gaze: NDArray[np.float32] = np.empty((0, 2, 0), np.float32)
 
     def compute(self, shares: Sequence[_Share]) -> None:
@@ -342,21 +341,20 @@ class _Share:
 
         most = max(self.generator.batch_size, torch.get_num_threads())
         each = max(1, most // len(shares))
-        spans = [(one.first, min(one.first + each, one.sampling.config.n)) for one in shares]
-        reported = most_done = 0.0
+        asked = [
+            (one.generator, one.sampling.config.seed, (one.first, min(one.first + each, one.n)))
+            for one in shares
+        ]
+        most_done = 0.0  # of two parts that are computed at the same time
 
         def progress(done: float) -> None:
-            nonlocal reported, most_done
+            nonlocal most_done
             if all(one.job.is_cancelled for one in shares):
                 raise JobCancelledError
             most_done = max(done, most_done)
-            if time.monotonic() - reported > _PROGRESS_EVERY_S:
-                reported = time.monotonic()
-                for one, (first, stop) in zip(shares, spans, strict=True):
-                    one.job.report("progress", first + most_done * (stop - first))
+            for one, (_, _, (first, stop)) in zip(shares, asked, strict=True):
+                one.job.count(first + most_done * (stop - first), one.n)
 
-        of_each = zip(shares, spans, strict=True)
-        asked = [(one.generator, one.sampling.config.seed, span) for one, span in of_each]
         for one, gaze in zip(shares, in_one_batch(asked, progress), strict=True):
             one.gaze = gaze
 
@@ -364,8 +362,8 @@ class _Share:
         """The windows that were computed before each step, with their labels."""
         while self.job.share is not None:
             self.first += len(self.gaze)
-            self.job.report("progress", self.first)
-            if self.first == self.sampling.config.n:
+            self.job.count(self.first, self.n)
+            if self.first == self.n:
                 self.job.share = None
             yield self.gaze, self.sampling.labels(self.gaze)
 
@@ -373,14 +371,12 @@ class _Share:
 def _one_by_one(sampling: Sampling, job: Job, end_turn: Callable[[], None]) -> Iterator[Piece]:
     """Windows that share no batch; a turn ends with every window of the model's length."""
     n, each = sampling.config.n, int(sampling.generator.describe()["windows_each"])
-    ended, reported = 0, 0.0
+    ended = 0
 
     def progress(done: float) -> None:
-        nonlocal ended, reported
+        nonlocal ended
         job.require_active()
-        if time.monotonic() - reported > _PROGRESS_EVERY_S or done >= n:
-            reported = time.monotonic()
-            job.report("progress", done)
+        job.count(done, n)
         if int(done * each + _ROUNDING) > ended:
             ended = int(done * each + _ROUNDING)
             end_turn()

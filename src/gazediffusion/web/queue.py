@@ -15,6 +15,7 @@ import logging
 import queue
 import secrets
 import threading
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator, Hashable, Iterable, Sequence
 from itertools import islice
@@ -36,7 +37,7 @@ Steps = Generator[Any, None, None]
 INTERNAL = "internal error; the server's own output describes it"
 CANCELLED = "the job was cancelled"
 HEADERS = {"X-Accel-Buffering": "no"}  # A reverse proxy passes each event on at once.
-_POLL_S = 0.5
+_POLL_S, _COUNT_EVERY_S = 0.5, 0.1
 _MOST_TOGETHER = 16  # jobs that share a step
 
 
@@ -83,7 +84,15 @@ class Job:
         self.is_cancelled = False
         self.is_over = False
         self.share: Share | None = None
+        self._counted = 0.0
         self.steps = work(self)
+
+    def count(self, done: float, n: float) -> None:
+        """Report how many windows of n are done, a few times a second and at the end."""
+        now = time.monotonic()
+        if done >= n or now - self._counted > _COUNT_EVERY_S:
+            self._counted = now
+            self.report("progress", done)
 
     def require_active(self) -> None:
         """Stop here if the job was cancelled; long steps call it repeatedly."""
