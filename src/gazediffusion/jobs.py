@@ -12,6 +12,7 @@ import hashlib
 import json
 import re
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -109,13 +110,16 @@ class Job:
             raise StoppedError(f"{phase} stopped: {done:g} of {total:g} are kept")
 
 
-def files_read(show: Show, n_files: int) -> Callable[[Any], None]:
-    """Shows the files that are read; call it with each recording."""
-    seen: set[Path] = set()
+def files_read(show: Show, n_files: int) -> Callable[[Path, int], None]:
+    """Shows the files that are read; call it with the file and the samples of each recording."""
+    seen, n_samples, begun = set[Path](), 0, time.monotonic()
 
-    def read(recording: Any) -> None:
-        seen.add(recording.path)
-        show("reading", len(seen) - 1, n_files, "")
+    def read(path: Path, n: int) -> None:
+        nonlocal n_samples
+        seen.add(path)
+        n_samples += n
+        rate = n_samples / max(time.monotonic() - begun, 1e-9) / 1e6
+        show("reading", len(seen) - 1, n_files, f"{rate:.1f} M samples/s")
 
     return read
 

@@ -284,8 +284,7 @@ class Model(Shared):
         or by a cluster.
         """
         from gazediffusion.data.writers.sets import format_of
-        from gazediffusion.generation.sets import write_set
-        from gazediffusion.storage import require_free, require_writable
+        from gazediffusion.generation.sets import write_set, write_windows_file
 
         path = Path(path)
         is_windows_file = format is None and path.suffix == ".safetensors"
@@ -294,10 +293,7 @@ class Model(Shared):
         if is_windows_file:
             if grid_px is not None:
                 raise GazeError("a windows file keeps gaze as generated: leave `grid_px` out")
-            require_free(path, overwrite)
-            require_writable(path)
-            pieces = sampling.pieces(lambda done: progress("generating", done, n, ""))
-            return sampling.windows(np.concatenate(list(pieces))).save(path, overwrite=overwrite)
+            return write_windows_file(sampling, path, progress, overwrite)
         config = replace(sampling.config, grid_px=grid_px)
         if parts is not None:
             from gazediffusion.generation.dataset import write_dataset

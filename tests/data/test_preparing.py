@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gazediffusion.data.inspection import inspect
-from gazediffusion.data.preparing import FileRead, prepare, window_starts
+from gazediffusion.data.preparing import prepare, window_starts
 from gazediffusion.data.readers import ReadOptions, Source
 from gazediffusion.data.reading import read
 from gazediffusion.data.recordings import Recording
@@ -367,12 +367,12 @@ def prepared(study: Path, **how: Any) -> Windows:
 
 
 def test_several_processes_give_the_bytes_of_one(study: Path) -> None:
-    of_one: list[FileRead] = []
-    of_two: list[FileRead] = []
-    prepared(study, on_file=of_one.append).save(study / "one.safetensors")
-    prepared(study, n_workers=2, on_file=of_two.append).save(study / "two.safetensors")
+    of_one, of_two = list[Any](), list[Any]()
+    prepared(study, progress=lambda *one: of_one.append(one[:3])).save(study / "one.safetensors")
+    show = lambda *one: of_two.append(one[:3])  # noqa: E731
+    prepared(study, n_workers=2, progress=show).save(study / "two.safetensors")
     assert (study / "one.safetensors").read_bytes() == (study / "two.safetensors").read_bytes()
-    assert of_one == of_two == [FileRead(study / f"files/P{k}.csv", 10_000) for k in range(5)]
+    assert of_one == of_two == [("reading", k, 5) for k in range(5)]
     windows = Windows.load(study / "one.safetensors")
     assert len(windows) > 30
     assert windows.provenance["targets"]["recordings_without_gaze"] == 1
@@ -396,3 +396,23 @@ def test_several_processes_name_the_file_that_one_process_names(
     assert problems[0] == problems[1]
     assert problems[0].startswith(str(study / "files" / ("P1.csv" if is_in_degrees else "P2.csv")))
     assert ("looks like degrees" in problems[0]) == is_in_degrees
+
+
+def test_a_complete_windows_file_is_left_alone_and_a_difference_is_named(study: Path) -> None:
+    path, shown = study / "w.safetensors", list[Any]()
+    windows = prepared(study, output=path)
+    assert path.is_file()
+    assert sorted(one.name for one in study.iterdir() if one.name[0] == ".") == []
+    written = path.stat().st_mtime_ns
+    again = prepared(study, output=path, progress=lambda *one: shown.append(one))
+    assert (len(again), shown, path.stat().st_mtime_ns) == (len(windows), [], written)
+    recordings = read(study / "files", screen=SCREEN, participant_pattern="(P[0-9])")
+    config = PrepareConfig(seconds=1, stride_s=0.4, min_valid=0.2)
+    how: dict[str, Any] = {"targets": study / "targets.csv", "output": path}
+    with pytest.raises(GazeError, match=r"settings or inputs \(config seconds 2, not 1\); .*`over"):
+        prepare(recordings, config, **how)
+    lines = (study / "files" / "P0.csv").read_text().splitlines()
+    (study / "files" / "P0.csv").write_text("\n".join(lines[:-1]))
+    with pytest.raises(GazeError, match=r"settings or inputs \(sources_sha256\)"):
+        prepared(study, output=path)
+    assert len(prepared(study, output=path, overwrite=True)) > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -40,8 +41,8 @@ def info(
         return
     if bound is not None:
         model, windows = gd.load(path), gd.Windows.load(bound)
-        with progress.evaluations_bar("variational bound") as bar:
-            estimate = model.variational_bound(windows, progress=bar)
+        with progress.shown() as bars:
+            estimate = model.variational_bound(windows, progress=partial(bars, "variational bound"))
     if as_json:
         described = gd.describe(path)
         if bound is not None:

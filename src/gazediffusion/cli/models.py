@@ -371,12 +371,12 @@ def _generate_by_baseline(
         )
     require_writable(output)
     n = 100 if n is None else n
-    with progress.steps_line() as step:
-        step(f"fitting {name}")
-        fitted = gd.fit_baseline(name, gd.Windows.load(fit))
-        step("generating")
+    fitted = gd.fit_baseline(name, gd.Windows.load(fit))
+    with progress.bars_of(output) as bars:
         if output.suffix == ".safetensors" and format is None:
+            bars("generating", 0, n)
             fitted.sample(n, seed).save(output, overwrite=overwrite)
         else:
-            fitted.sample_to(output, n, seed=seed, format=format, overwrite=overwrite)
-    out.print(f"wrote {plain(output)}: {n} windows of the baseline {name}, seed {seed}")
+            how: dict[str, Any] = {"progress": bars, "overwrite": overwrite}
+            fitted.sample_to(output, n, seed=seed, format=format, **how)
+    bars.wrote([output], f"{n} windows of the baseline {name}, seed {seed}")

@@ -13,106 +13,23 @@ from gazediffusion.cli.console import err, exit_stopped, kept_place, out, plain
 from gazediffusion.errors import GazeError, StoppedError
 
 if TYPE_CHECKING:
-    from gazediffusion.data.preparing import FileRead
-    from gazediffusion.data.recordings import Recording
+    from rich.progress import Progress
+
     from gazediffusion.training.training import Epoch
 
 _REFRESH_S = 0.1
 
 
-@contextlib.contextmanager
-def progress_bar(name: str, total: int, unit: str) -> Iterator[Callable[[float, str], None]]:
-    """A bar with count, rate and time left; call it with (done, note). Gone when done."""
-    from rich import progress as bars
-
-    columns = (
-        bars.TextColumn("{task.description}"),
-        bars.BarColumn(),
-        bars.TextColumn(unit + " {task.completed:.0f}/{task.total:.0f}"),
-        bars.TextColumn("{task.fields[note]}"),
-        bars.TimeElapsedColumn(),
-        bars.TextColumn("left"),
-        bars.TimeRemainingColumn(),
-    )
-    with bars.Progress(*columns, console=err, transient=True) as progress:
-        task = progress.add_task(name, total=total, note="")
-        yield lambda done, note: progress.update(task, completed=done, note=note)
-
-
-@contextlib.contextmanager
-def recording_bar(name: str, n_files: int) -> Iterator[Callable[[Recording], None]]:
-    """Progress over files, with the samples read per second beside it."""
-    seen: set[Path] = set()
-    n_samples = 0
-    begun = time.monotonic()
-    with progress_bar(name, n_files, "file") as update:
-
-        def show(recording: Recording) -> None:
-            nonlocal n_samples
-            n_samples += len(recording)
-            seen.add(recording.path)
-            rate = n_samples / max(time.monotonic() - begun, 1e-9) / 1e6
-            update(len(seen) - 1, f"{rate:.1f} M samples/s")
-
-        yield show
-
-
-@contextlib.contextmanager
-def file_bar(name: str, n_files: int) -> Iterator[Callable[[FileRead], None]]:
-    """Progress over files that several processes read, with the samples read per second."""
-    n_done, n_samples, begun = 0, 0, time.monotonic()
-    with progress_bar(name, n_files, "file") as update:
-
-        def show(file: FileRead) -> None:
-            nonlocal n_done, n_samples
-            n_done, n_samples = n_done + 1, n_samples + file.n_samples
-            rate = n_samples / max(time.monotonic() - begun, 1e-9) / 1e6
-            update(n_done, f"{rate:.1f} M samples/s")
-
-        yield show
-
-
-class WindowsBar:
-    """Progress over windows, with windows per second beside it; call it with the number done."""
-
-    def __init__(self, name: str, n: int, unit: str = "window") -> None:
-        self.unit = unit
-        self.done = 0.0
-        self.note = ""
-        self._first: float | None = None
-        self._begun = time.monotonic()
-        self._bar = progress_bar(name, n, unit)
-        self._update = self._bar.__enter__()
-
-    def __call__(self, done: float) -> None:
-        """`done` windows are generated."""
-        self.done = done
-        self._first = done if self._first is None else self._first
-        rate = (done - self._first) / max(time.monotonic() - self._begun, 1e-9)
-        self._update(done, f"{rate:.2f} {self.unit}s/s {self.note}")
-
-    def close(self) -> None:
-        """Remove the bar."""
-        self._bar.__exit__(None, None, None)
-
-
-@contextlib.contextmanager
-def windows_bar(name: str, n: int) -> Iterator[WindowsBar]:
-    """A bar over windows, removed at the end."""
-    bar = WindowsBar(name, n)
-    try:
-        yield bar
-    finally:
-        bar.close()
-
-
 class Bars:
-    """Bars of a job, one for each phase of its work: what functions take as `progress`."""
+    """Bars of a job, one for each phase of its work: what functions take as `progress`.
+
+    A bar has count, rate, the note of the work, and the time left; it is removed at the end.
+    """
 
     def __init__(self) -> None:
         self.phase, self.done, self.total = "", 0.0, 0.0
-        self._bar: WindowsBar | None = None
-        self._shown = 0.0
+        self._first, self._begun, self._shown = 0.0, 0.0, 0.0
+        self._bar: Progress | None = None
 
     def __call__(self, phase: str, done: float, total: float, note: str = "") -> None:
         """So much of a phase is done."""
@@ -121,12 +38,16 @@ class Bars:
         if now - self._shown < _REFRESH_S and done < total and not is_new:
             return
         self._shown = now
+        unit = _UNITS.get(phase, "window")
         if is_new or self._bar is None:
             self.close()
-            self.phase = phase
-            self._bar = WindowsBar(phase, int(total), _UNITS.get(phase, "window"))
-        self._bar.note = note
-        self._bar(done)
+            self.phase, self._first, self._begun = phase, done, now
+            self._bar = _bar(unit)
+            self._bar.start()
+            self._bar.add_task(phase, total=total, note="")
+        rate = (done - self._first) / max(now - self._begun, 1e-9)
+        note = f"{rate:.2f} {unit}s/s {note}"
+        self._bar.update(self._bar.task_ids[0], completed=done, note=note)
 
     @property
     def note(self) -> str:
@@ -147,11 +68,27 @@ class Bars:
     def close(self) -> None:
         """Remove the bar."""
         if self._bar is not None:
-            self._bar.close()
+            self._bar.stop()
         self._bar = None
 
 
-_UNITS = {"reading": "file"}
+def _bar(unit: str) -> Progress:
+    from rich import progress as bars
+
+    return bars.Progress(
+        bars.TextColumn("{task.description}"),
+        bars.BarColumn(),
+        bars.TextColumn(unit + " {task.completed:.0f}/{task.total:.0f}"),
+        bars.TextColumn("{task.fields[note]}"),
+        bars.TimeElapsedColumn(),
+        bars.TextColumn("left"),
+        bars.TimeRemainingColumn(),
+        console=err,
+        transient=True,
+    )
+
+
+_UNITS = {"reading": "file", "simulating": "participant", "variational bound": "evaluation"}
 _DONE = {
     "generating": "generated",
     "filling": "filled",
@@ -159,38 +96,32 @@ _DONE = {
     "training": "trained on",
     "distilling": "distilled on",
     "calibrating": "generated",
+    "reading": "read",
 }
 
 
 @contextlib.contextmanager
-def bars_of(output: Path, kept: str | None = None) -> Iterator[Bars]:
-    """Bars of a job; Ctrl-C ends the command with a line that says what is kept of the output."""
+def shown() -> Iterator[Bars]:
+    """Bars, removed at the end."""
     bars = Bars()
     try:
         yield bars
-    except KeyboardInterrupt:
-        bars.close()
-        if bars.phase not in _DONE:
-            exit_stopped("stopped; nothing is done yet")
-        what = f"{bars.done:.0f} of {bars.total:.0f} windows are {_DONE[bars.phase]}"
-        exit_stopped(f"stopped; {what} and kept {kept or kept_place(output)}")
     finally:
         bars.close()
 
 
 @contextlib.contextmanager
-def evaluations_bar(name: str) -> Iterator[Callable[[int, int], None]]:
-    """Progress over evaluations of a network, with their rate; call it with (done, total)."""
-    begun = time.monotonic()
-    with contextlib.ExitStack() as stack:
-        update: Callable[[float, str], None] | None = None
-
-        def show(done: int, total: int) -> None:
-            nonlocal update
-            update = update or stack.enter_context(progress_bar(name, total, "evaluation"))
-            update(done, f"{done / max(time.monotonic() - begun, 1e-9):.1f}/s")
-
-        yield show
+def bars_of(output: Path, kept: str | None = None) -> Iterator[Bars]:
+    """Bars of a job; Ctrl-C ends the command with a line that says what is kept of the output."""
+    with shown() as bars:
+        try:
+            yield bars
+        except KeyboardInterrupt:
+            bars.close()
+            if bars.phase not in _DONE or bars.phase == "reading":
+                exit_stopped("stopped; nothing is done yet")
+            what = f"{bars.done:.0f} of {bars.total:.0f} windows are {_DONE[bars.phase]}"
+            exit_stopped(f"stopped; {what} and kept {kept or kept_place(output)}")
 
 
 Step = Callable[[str], None]
@@ -205,50 +136,6 @@ def steps_line() -> Iterator[Step]:
     with Progress(*columns, console=err, transient=True) as progress:
         task = progress.add_task("starting", total=None)
         yield lambda name: progress.update(task, description=plain(name))
-
-
-class ReproductionWatcher:
-    """A line for each part of a reproduction as it begins, and bars for the long ones."""
-
-    def __init__(self, should_stop: Callable[[], bool]) -> None:
-        self.should_stop = should_stop
-        self.begun = time.monotonic()
-
-    def part(self, name: str) -> None:
-        """A part starts."""
-        seconds = time.monotonic() - self.begun
-        err.print(f"[dim]{seconds // 60:3.0f}:{seconds % 60:02.0f}[/dim] {plain(name)}")
-
-    def preparing(
-        self, protocol: str, n_files: int
-    ) -> contextlib.AbstractContextManager[Callable[[Recording], None]]:
-        """A bar over the files of recordings."""
-        return recording_bar(f"preparing {protocol}", n_files)
-
-    @contextlib.contextmanager
-    def training(self, n_runs: int, n_windows: int) -> Iterator[Callable[[str, int], None]]:
-        """A bar over the windows of all runs."""
-        done_by: dict[str, int] = {}
-        first: dict[str, int] = {}
-        begun, shown = time.monotonic(), 0.0
-        with progress_bar(f"training {n_runs} runs", n_windows, "window") as update:
-
-            def show(run: str, done: int) -> None:
-                nonlocal shown
-                done_by[run] = done
-                first.setdefault(run, done)
-                now = time.monotonic()
-                if now - shown > 0.2:
-                    shown = now
-                    total = sum(done_by.values())
-                    rate = (total - sum(first.values())) / max(now - begun, 1e-9)
-                    update(total, f"{rate:.0f} windows/s")
-
-            yield show
-
-    def generating(self, n: int) -> contextlib.AbstractContextManager[Callable[[float], None]]:
-        """A bar over the windows of a set."""
-        return windows_bar("generating", n)
 
 
 @contextlib.contextmanager
@@ -294,12 +181,9 @@ def scalar_log(folder: Path | None) -> Callable[[Epoch], None]:
 @contextlib.contextmanager
 def training_bars() -> Iterator[tuple[Bars, Callable[[], bool]]]:
     """Bars of a training, and whether it is to stop; a training that stops ends the command."""
-    bars = Bars()
-    with stop_on_interrupt() as stopped:
+    with stop_on_interrupt() as stopped, shown() as bars:
         try:
             yield bars, stopped
         except StoppedError as stop:
             bars.close()
             exit_stopped(stop)
-        finally:
-            bars.close()

@@ -29,7 +29,7 @@ from gazediffusion.cli.options import (
     reads_recordings,
 )
 from gazediffusion.errors import GazeError
-from gazediffusion.storage import require_free, require_writable, size_of
+from gazediffusion.storage import require_free, size_of
 
 
 def simulate(
@@ -56,10 +56,8 @@ def simulate(
     config = gd.SimulationConfig(
         n_participants=participants, minutes=minutes, seed=seed, rate_hz=rate
     )
-    with progress.progress_bar("simulating", participants, "participant") as update:
-        written = gd.write_simulation(
-            config, output, format, lambda done, _: update(done, ""), overwrite=overwrite
-        )
+    with progress.shown() as bars:
+        written = gd.write_simulation(config, output, format, bars, overwrite=overwrite)
     out.print(
         f"wrote {plain(output)}: {participants} participants, {minutes:g} min each at {rate:g} Hz, "
         f"{len(written)} files, true events in {plain(_truth_of(written))}"
@@ -98,8 +96,8 @@ def inspect(
     recordings = gd.read(paths, input_format=format, **reading)
     cleaning = cleaning_of(eye, blink_before, blink_after, max_speed)
     config = gd.PrepareConfig(rate_hz=rate, seconds=seconds, cleaning=cleaning)
-    with progress.recording_bar("reading", len(recordings.sources)) as bar:
-        summaries = gd.inspect(recordings, config, bar)
+    with progress.shown() as bars:
+        summaries = gd.inspect(recordings, config, bars)
     for summary in summaries:
         out.print(tables.inspection_table(summary, config.seconds))
     for note in sorted({note for summary in summaries for note in summary.notes}):
@@ -196,22 +194,23 @@ def prepare(
         min_valid=min_valid,
         max_calibration_error_deg=max_calibration_error,
     )
-    if output.suffix != ".safetensors":
-        raise GazeError("a windows file ends in .safetensors", path=output)
-    require_free(output, overwrite)
-    require_writable(output)
     recordings = gd.read(paths, input_format=format, **reading)
-    how: dict[str, Any] = {"targets": targets}
-    if engine == "local" and workers in (None, 1) and address is None:
-        with progress.recording_bar("preparing", len(recordings.sources)) as bar:
-            windows = gd.prepare(recordings, config, bar, **how)
-    else:
-        how |= {"engine": engine, "n_workers": workers, "address": address}
-        with progress.file_bar("preparing", len(recordings.sources)) as on_file:
-            windows = gd.prepare(recordings, config, on_file=on_file, **how)
-    windows.save(output, overwrite=overwrite)
+    with progress.shown() as bars:
+        windows = gd.prepare(
+            recordings,
+            config,
+            bars,
+            output=output,
+            overwrite=overwrite,
+            targets=targets,
+            engine=engine,
+            n_workers=workers,
+            address=address,
+        )
     tables.print_windows(windows)
-    out.print(f"wrote {plain(output)}: {len(windows)} windows, {size_of(output) / 1e6:.1f} MB")
+    out.print(
+        f"wrote {plain(output)}{bars.note}: {len(windows)} windows, {size_of(output) / 1e6:.1f} MB"
+    )
 
 
 def _pair(words: str) -> tuple[str, str]:

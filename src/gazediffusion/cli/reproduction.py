@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import shlex
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from gazediffusion.cli import progress
-from gazediffusion.cli.console import exit_stopped, out, plain
+from gazediffusion.cli.console import err, out, plain
 from gazediffusion.cli.options import Format, Tasks, reads_recordings, screen_options
-from gazediffusion.errors import StoppedError
 from gazediffusion.storage import require_writable
 
 
@@ -80,23 +80,29 @@ def reproduce(
     def recordings() -> gd.Recordings:
         return gd.read(data or [], input_format=format, **reading)
 
-    with progress.stop_on_interrupt() as stopped:
-        try:
-            results = gd.reproduce(
-                output,
-                recordings if data else None,
-                tiny=tiny,
-                tasks=task or (),
-                only=only or (),
-                runs=run or (),
-                until=until,  # type: ignore[arg-type]  # checked there
-                so_far=so_far,
-                command=command,
-                device=device,
-                watcher=progress.ReproductionWatcher(stopped),
-            )
-        except StoppedError as stop:
-            exit_stopped(stop)
+    begun = time.monotonic()
+    with progress.training_bars() as (bars, stopped):
+
+        def say(part: str) -> None:
+            seconds = time.monotonic() - begun
+            bars.close()
+            err.print(f"[dim]{seconds // 60:3.0f}:{seconds % 60:02.0f}[/dim] {plain(part)}")
+
+        results = gd.reproduce(
+            output,
+            recordings if data else None,
+            tiny=tiny,
+            tasks=task or (),
+            only=only or (),
+            runs=run or (),
+            until=until,  # type: ignore[arg-type]  # checked there
+            so_far=so_far,
+            command=command,
+            device=device,
+            progress=bars,
+            should_stop=stopped,
+            say=say,
+        )
     reached = f": {', '.join(run)}" if run else f": all up to {until}"
     out.print(f"wrote {plain(results or output)}" + ("" if results else reached))
 

@@ -151,15 +151,13 @@ def score(
 @contextmanager
 def _bars() -> Iterator[progress.Bars]:
     """Bars over windows; Ctrl-C leaves no output."""
-    bars = progress.Bars()
-    try:
-        yield bars
-    except KeyboardInterrupt:
-        bars.close()
-        err.print("stopped; nothing is written")
-        raise typer.Exit(130) from None
-    finally:
-        bars.close()
+    with progress.shown() as bars:
+        try:
+            yield bars
+        except KeyboardInterrupt:
+            bars.close()
+            err.print("stopped; nothing is written")
+            raise typer.Exit(130) from None
 
 
 def _windows_file(paths: list[str]) -> Path | None:

@@ -7,7 +7,7 @@ found, what cleaning drops, and how many windows each of the paper's protocols w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -19,6 +19,7 @@ from gazediffusion.data.reading import Recordings, cleaned_as, sources_of
 from gazediffusion.data.recordings import Fact, Recording
 from gazediffusion.data.resampling import read_clock
 from gazediffusion.errors import GazeError
+from gazediffusion.jobs import Show, files_read, nothing
 from gazediffusion.screen import Screen
 from gazediffusion.settings import PrepareConfig
 
@@ -55,7 +56,7 @@ class TaskSummary:
 def inspect(
     recordings: Recordings | Sequence[Source],
     config: PrepareConfig | None = None,
-    progress: Callable[[Recording], None] = lambda recording: None,
+    progress: Show = nothing,
 ) -> list[TaskSummary]:
     """Read everything once and summarise it by format and task.
 
@@ -73,14 +74,16 @@ def inspect(
     summaries: dict[tuple[str, str], TaskSummary] = {}
     plausibility = Plausibility()
     notes: set[str] = set()
-    for source in sources_of(recordings):
+    sources = sources_of(recordings)
+    read = files_read(progress, len(sources))
+    for source in sources:
         for recording in source.read():
             key = (recording.format, recording.task)
             summary = summaries.setdefault(key, TaskSummary(recording.task, recording.format))
             _add(summary, recording, config)
             with _noted(notes):
                 plausibility.add(recording)
-            progress(recording)
+            read(recording.path, len(recording))
     with _noted(notes):
         plausibility.finish()
     for summary in summaries.values():

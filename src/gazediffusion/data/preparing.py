@@ -36,10 +36,19 @@ from gazediffusion.data.scanpaths import RecordedTargets
 from gazediffusion.data.splits import split_participants, synthetic_groups
 from gazediffusion.data.windows import CLIP, VELOCITY_QUANTILE, Windows, numbered
 from gazediffusion.errors import GazeError, suggestion
+from gazediffusion.jobs import Job, Show, files_read, nothing, plain
 from gazediffusion.parallel import in_order, is_in_this_process
 from gazediffusion.screen import Screen
 from gazediffusion.settings import OFF_SCREEN_SHARE, PrepareConfig
-from gazediffusion.storage import origin_of
+from gazediffusion.storage import (
+    is_file,
+    origin_of,
+    require_free,
+    require_writable,
+    sha256_of,
+)
+
+OnRecording = Callable[[Recording], None]
 
 
 @dataclass(frozen=True)
@@ -458,31 +467,28 @@ def fit_velocity_scale(windows: Windows) -> float:
     return scale
 
 
-@dataclass(frozen=True)
-class FileRead:
-    """A file that was read, and the samples in it."""
-
-    path: Path
-    n_samples: int
-
-
 def prepare(
     recordings: Recordings | Sequence[Source],
     config: PrepareConfig | None = None,
-    progress: Callable[[Recording], None] = lambda recording: None,
+    progress: Show = nothing,
     *,
+    output: Path | str | None = None,
+    overwrite: bool = False,
     targets: Path | str | None = None,
     engine: str = "local",
     n_workers: int | None = None,
     address: str | None = None,
-    on_file: Callable[[FileRead], None] = lambda file: None,
+    on_recording: OnRecording = lambda recording: None,
 ) -> Windows:
-    """Read, clean, cut and split; `progress` is called after each recording.
+    """Read, clean, cut and split.
 
+    output: a windows file to write; a complete one of the same recordings and settings is loaded
+    instead, one of others is refused unless `overwrite` says so. progress: called with the phase,
+    the files read, of how many, and a note.
     engine: local, or ray for a cluster whose nodes see the files; the windows are the same.
     n_workers: processes that read files, for `local` one by default, for `ray` one for each core of
-    the cluster; only with one process is `progress` called. address: of the cluster. on_file:
-    called after each file.
+    the cluster. address: of the cluster. on_recording: called with each recording that this process
+    reads.
     targets: a table of the columns participant, trial, time, x and y: when the target on the screen
     jumped where. Unit and origin are those of the recordings where its column names state none.
 
@@ -501,25 +507,78 @@ def prepare(
     if targets is not None:
         options = sources[0].options
         given = RecordedTargets(targets, options.unit, options.origin)
-    found = RecordedSegments(config, given, Plausibility())
-    if is_in_this_process(engine, n_workers, address):
+    is_here = is_in_this_process(engine, n_workers, address)
+    workers = None if is_here else (engine, n_workers, address)
+    if output is None:
+        return _prepared(sources, config, given, progress, workers, on_recording)
+    path = Path(output)
+    if path.suffix != ".safetensors":
+        raise GazeError("a windows file ends in .safetensors", path=path)
+    decisive = {"config": asdict(config), **_inputs(sources, given)}
+    with Job(path, decisive, progress, there=lambda: _made_of(path), overwrite=overwrite) as job:
+        if not job.is_complete:
+            require_free(path, overwrite)
+            require_writable(path)
+            windows = _prepared(sources, config, given, job.step, workers, on_recording)
+            windows.save(path, overwrite=overwrite)
+    return Windows.load(path)
+
+
+def _inputs(sources: Sequence[Source], targets: RecordedTargets | None) -> dict[str, Any]:
+    """What is prepared, by content: hashes of files, and how they are read."""
+    found = {
+        "sources_sha256": [sha256_of(one.path) for one in sources],
+        "reading": sources[0].options.described(),
+    }
+    return found | ({} if targets is None else {"targets_sha256": sha256_of(targets.path)})
+
+
+def _made_of(path: Path) -> dict[str, Any] | None:
+    """What decided a windows file that `prepare` wrote; None where there is no such file."""
+    try:
+        provenance = Windows.load(path).provenance if is_file(path) else {}
+    except GazeError:  # another's file
+        return None
+    if not {"config", "reading", "sources"} <= provenance.keys():
+        return None
+    found = {key: provenance[key] for key in ("config", "reading")}
+    found["sources_sha256"] = [one["sha256"] for one in provenance["sources"]]
+    return found | {"targets_sha256": provenance.get("targets", {}).get("sha256")}
+
+
+def _prepared(
+    sources: Sequence[Source],
+    config: PrepareConfig,
+    targets: RecordedTargets | None,
+    progress: Show,
+    workers: tuple[str, int | None, str | None] | None,
+    on_recording: OnRecording,
+) -> Windows:
+    """workers: engine, number and address; None is this process alone."""
+    found, read = (
+        RecordedSegments(config, targets, Plausibility()),
+        files_read(progress, len(sources)),
+    )
+    reading = {"reading": plain(sources[0].options.described())} if sources else {}
+    files: list[dict[str, Any]] = []
+    if workers is None:
         for source in sources:
-            before = found.n_samples
             for recording in source.read():
                 found.add(recording)
-                progress(recording)
-            on_file(FileRead(source.path, found.n_samples - before))
-        return found.build(source.described() for source in sources)
-    files: list[dict[str, Any]] = []
-    work, numbers = _CutFile(tuple(sources), config, given), range(len(sources))
-    with closing(in_order(work, numbers, engine, n_workers, address)) as pieces:
-        for source, (piece, file, error) in zip(sources, pieces, strict=True):
-            found.merge(piece)
-            if error is not None:
-                raise error
-            files.append({**file, **origin_of(source.path)})  # a worker does not know the URL
-            on_file(FileRead(source.path, piece.n_samples))
-    return found.build(files)
+                read(recording.path, len(recording))
+                on_recording(recording)
+            files.append(source.described())
+    else:
+        work, numbers = _CutFile(tuple(sources), config, targets), range(len(sources))
+        with closing(in_order(work, numbers, *workers)) as pieces:
+            for source, (piece, file, error) in zip(sources, pieces, strict=True):
+                found.merge(piece)
+                if error is not None:
+                    raise error
+                files.append({**file, **origin_of(source.path)})  # a worker does not know the URL
+                read(source.path, piece.n_samples)
+    windows = found.build(files)
+    return replace(windows, provenance={**windows.provenance, **reading})
 
 
 @dataclass(frozen=True)
@@ -548,7 +607,8 @@ def style_windows(
     rate_hz: float,
     seconds: float,
     config: PrepareConfig | None = None,
-    progress: Callable[[Recording], None] = lambda recording: None,
+    progress: Show = nothing,
+    on_recording: OnRecording = lambda recording: None,
 ) -> Windows:
     """The windows that `like` of `Model.sample` takes from recordings, one a second.
 
@@ -563,7 +623,8 @@ def style_windows(
     """
     config = config or PrepareConfig(validation_fraction=0)
     try:
-        return prepare(recordings, replace(config, rate_hz=rate_hz, seconds=seconds), progress)
+        config = replace(config, rate_hz=rate_hz, seconds=seconds)
+        return prepare(recordings, config, progress, on_recording=on_recording)
     except NoWindowError as error:
         raise GazeError(
             f"a style needs {seconds:g} s of valid gaze in a row; the longest valid segment is "

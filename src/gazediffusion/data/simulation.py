@@ -27,6 +27,7 @@ from gazediffusion.data.events import Event
 from gazediffusion.data.recordings import EVENT_CLASSES, Eye, Recording
 from gazediffusion.data.writers import Labelled, require_format, write_into
 from gazediffusion.errors import GazeError
+from gazediffusion.jobs import Show, nothing
 from gazediffusion.screen import Screen
 from gazediffusion.seeds import Stream, rng
 from gazediffusion.settings import SimulationConfig
@@ -484,14 +485,14 @@ def write_simulation(
     config: SimulationConfig,
     folder: Path | str,
     format: str,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Show = nothing,
     *,
     overwrite: bool = False,
 ) -> list[Path]:
     """Simulate into a folder, with the truth beside the recordings; return the files.
 
     The truth is `events.csv` and `config.json` in `truth/`, or in `sourcedata/truth/` for BIDS,
-    which validators pass over. `progress(done, total)` is called after each participant.
+    which validators pass over. progress: counts participants.
     overwrite: replace a simulation that is there.
 
     >>> config = SimulationConfig(n_participants=1, minutes=0.1, rate_hz=250)
@@ -521,7 +522,7 @@ def _noting_truth(
     config: SimulationConfig,
     stream: TextIO,
     participants: dict[str, Participant],
-    progress: Callable[[int, int], None],
+    progress: Show,
 ) -> Iterator[Labelled]:
     """Pass trials on, writing their events to `stream` and parameters to `participants`."""
     rows = csv.writer(stream, lineterminator="\n")
@@ -534,7 +535,7 @@ def _noting_truth(
         participants[recording.participant] = simulated.participant
         yield recording, simulated.events
         if number % config.n_trials == 0:
-            progress(number // config.n_trials, config.n_participants)
+            progress("simulating", number // config.n_trials, config.n_participants, "")
 
 
 def _cell(value: object) -> object:

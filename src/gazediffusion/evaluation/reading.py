@@ -69,7 +69,6 @@ _RATE_STEP_HZ = 5.0
 _AS_IT_IS = CleaningConfig(
     blink_before_ms=0.0, blink_after_ms=0.0, frozen_ms=1e12, max_speed_deg_s=1e12
 )
-OnRecording = Callable[[Recording], None]
 MAX_GENERATED = 2500
 
 
@@ -382,7 +381,9 @@ def _synthetic_recordings(
         n_expected += max(1, n_whole)
         n_short += n_whole == 0
 
-    windows = prepare(sources, replace(config, stride_s=config.length / config.rate_hz), count)
+    windows = prepare(
+        sources, replace(config, stride_s=config.length / config.rate_hz), on_recording=count
+    )
     if len(sources) < len(every):
         warning = f"{len(sources)} of the {len(every)} parts of the set were read, evenly spaced"
         windows = replace(windows, provenance={**windows.provenance, "warnings": [warning]})
@@ -414,11 +415,11 @@ def real_windows(
     recordings: Recordings | Sequence[Source],
     rate_hz: float = RATE_HZ,
     seconds: float = SECONDS,
-    progress: OnRecording = lambda recording: None,
+    on_recording: Callable[[Recording], None] = lambda recording: None,
 ) -> Windows:
     """Real recordings cleaned and cut, at this rate or at their own where that is lower.
 
-    A window begins every second; `progress` is called after each recording, as by `prepare`.
+    A window begins every second; on_recording: called with each recording.
 
     >>> import gazediffusion as gd
     >>> config = gd.SimulationConfig(n_participants=2, minutes=0.3, rate_hz=60)
@@ -437,7 +438,7 @@ def real_windows(
             validation_fraction=0.0,
         )
         try:
-            return prepare(recordings, config, progress)
+            return prepare(recordings, config, on_recording=on_recording)
         except GazeError as error:
             if not isinstance(error.__cause__, LowRateError):
                 raise

@@ -9,7 +9,7 @@ are not augmented, so that what is trained with the synthetic recordings can be 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -28,14 +28,13 @@ from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.generation.labelling import Labeller, Labels, can_label, with_lost_labels
 from gazediffusion.generation.long_gaze import window_starts
 from gazediffusion.generation.sampler import DiffusionGenerator
+from gazediffusion.jobs import Show, nothing
 from gazediffusion.screen import Floats, Screen
 from gazediffusion.seeds import Stream, derived_seed
 from gazediffusion.settings import Augmenting
 
 if TYPE_CHECKING:
     from gazediffusion.data.reading import Recordings
-
-OnRecording = Callable[[Recording], None]
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ class Study:
         config: Augmenting,
         rate_hz: float,
         seconds: float,
-        on_recording: OnRecording = lambda recording: None,
+        progress: Show = nothing,
     ) -> Study:
         """Read recordings once; rate_hz, seconds: of the model's windows."""
         from gazediffusion.data.preparing import style_windows
@@ -108,10 +107,9 @@ class Study:
         def add(recording: Recording) -> None:
             if len(recording) >= 3:
                 originals.append(Original.of(recording))
-            on_recording(recording)
 
         try:
-            windows = style_windows(recordings, rate_hz, seconds, config.preparing, add)
+            windows = style_windows(recordings, rate_hz, seconds, config.preparing, progress, add)
         except GazeError as error:
             if not isinstance(slow := error.__cause__, LowRateError):
                 raise
@@ -241,13 +239,11 @@ class Augmenter:
             is_asked = study.has_labels and can_label(made.run)
         return Labeller.of_generated(made) if is_asked else None
 
-    def read(
-        self, recordings: Recordings, on_recording: OnRecording = lambda recording: None
-    ) -> Study:
+    def read(self, recordings: Recordings, progress: Show = nothing) -> Study:
         """A study, and who of it is augmented; one that cannot be augmented is refused."""
         config = self.generator.run.config
         seconds = config.length / config.rate_hz
-        study = Study.read(recordings, self.config, config.rate_hz, seconds, on_recording)
+        study = Study.read(recordings, self.config, config.rate_hz, seconds, progress)
         self.tasks_of(study)
         return study
 

@@ -48,7 +48,7 @@ from gazediffusion.generation.filling import (
 from gazediffusion.generation.labelling import NOISE, Labeller, Labels
 from gazediffusion.generation.scheduling import Progress, after
 from gazediffusion.generation.sets import Pieces
-from gazediffusion.jobs import Job, Show, files_read, nothing
+from gazediffusion.jobs import Job, Show, nothing
 from gazediffusion.screen import Screen
 from gazediffusion.settings import CleaningConfig
 from gazediffusion.storage import ending_of, read_json, unpacked, write_json
@@ -498,7 +498,7 @@ def write_augmented(
     output = Path(output)
     format = format_of_recordings(output, recordings)
     augmenter.loss_model  # noqa: B018  # a model without losses is refused before the long work
-    study = augmenter.read(recordings, files_read(progress, len(recordings.sources)))
+    study = augmenter.read(recordings, progress)
     batches = augmenter.batches(study)
     _require_writable_as(format, [one for batch in batches for one in batch.originals])
     labeller = augmenter.labeller(study)

@@ -32,6 +32,7 @@ from gazediffusion.generation.labelling import Labeller, Labels, with_lost_label
 from gazediffusion.generation.scheduling import spans_of
 from gazediffusion.jobs import Job, Show, nothing
 from gazediffusion.screen import Screen
+from gazediffusion.storage import is_file, require_free, require_writable
 
 __all__ = [
     "CARD_KEY",
@@ -324,3 +325,25 @@ def _windows_of(pieces: Pieces, config: SetConfig) -> Iterator[Windows]:
         gaze, labels = pieces.stored(first)
         windows = config.windows(pieces.generator, gaze, first, labels)
         yield projected(windows, config.screen, n_samples)
+
+
+def write_windows_file(
+    sampling: Sampling, path: Path, progress: Show = nothing, overwrite: bool = False
+) -> list[Path]:
+    """Generate a set in memory and write it as a windows file, with its card in it."""
+    card = make_card(sampling.generator, sampling.config)
+
+    def there() -> dict[str, Any] | None:
+        try:
+            return Windows.load(path).provenance.get("card") if is_file(path) else None
+        except GazeError:  # another's file
+            return None
+
+    with Job(path, card, progress, there=there, overwrite=overwrite) as job:
+        if job.is_complete:
+            return [path]
+        require_free(path, overwrite)
+        require_writable(path)
+        pieces = sampling.pieces(lambda done: job.step("generating", done, sampling.config.n))
+        windows = sampling.windows(np.concatenate(list(pieces)))
+        return windows.save(path, overwrite=overwrite)

@@ -17,10 +17,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -37,6 +36,7 @@ from gazediffusion.evaluation.result import plain_values
 from gazediffusion.evaluation.sets import GazeSet
 from gazediffusion.generation.baselines import SMOOTHING_CELLS, fit_baseline
 from gazediffusion.generation.sampler import DiffusionGenerator, default_batch_size
+from gazediffusion.jobs import Show, locked, never, nothing
 from gazediffusion.network.checkpoint import Run, WeightsName, load_run, read_config, read_metrics
 from gazediffusion.network.unet import n_parameters
 from gazediffusion.reproduction.claims import evaluate_claims
@@ -68,37 +68,6 @@ SET_SEED, SUBSAMPLE_SEED = 0, 0
 _N_SHOWN = 12
 _DATA = "data.json"
 _ENDINGS = {"windows": ".safetensors", "sets": ".safetensors", "runs": "", "features": ".npy"}
-Bar = AbstractContextManager[Callable[..., None]]
-
-
-class Watcher(Protocol):
-    """Is notified of what is being built."""
-
-    def part(self, name: str) -> None:
-        """A part begins."""
-
-    def preparing(self, protocol: str, n_files: int) -> Bar:
-        """A bar for the recordings of some files; the function takes each recording."""
-        return nullcontext(lambda recording: None)
-
-    def training(self, n_runs: int, n_windows: int) -> Bar:
-        """A bar for several runs; the function takes (run, windows done)."""
-        return nullcontext(lambda run, done: None)
-
-    def generating(self, n: int) -> Bar:
-        """A bar for the windows of a set."""
-        return nullcontext(lambda done: None)
-
-    def should_stop(self) -> bool:
-        """Whether to save what is trained and stop."""
-        return False
-
-
-class Silent(Watcher):
-    """Shows nothing and never asks for a stop."""
-
-    def part(self, name: str) -> None:
-        """Show nothing."""
 
 
 def reproduce(
@@ -113,7 +82,9 @@ def reproduce(
     so_far: bool = False,
     command: str = "",
     device: str = "auto",
-    watcher: Watcher | None = None,
+    progress: Show = nothing,
+    should_stop: Callable[[], bool] = never,
+    say: Callable[[str], None] = lambda part: None,
 ) -> Path | None:
     """Run the paper's experiments in `folder`, up to a stage; returns the folder of the results.
 
@@ -123,15 +94,14 @@ def reproduce(
         samples or results. runs: train these and generate their sets, and nothing else: where one
         machine has not the time for all. so_far: train and sample nothing, and write what the sets
         at hand allow.
-    command: as the page shows it. watcher: is notified of progress, and may ask for a stop.
+    command: as the page shows it. say: is called with each part of the work when it begins.
     folder: at a URL it is worked on in a local copy, and uploaded when the call ends or is stopped.
-    Raises StoppedError when the watcher asks for a stop; the same call resumes.
+    Raises StoppedError when `should_stop` returns True; the same call resumes.
 
     >>> reproduce("try", tiny=True, until="windows")  # prepares, and returns no folder of results
     """
     given = locals()
     folder, plan = Path(folder), TINY if tiny else PAPER
-    watcher = watcher or Silent()
     if is_remote(folder):
         with working_copy(folder) as local:
             written = reproduce(**{**given, "folder": local})
@@ -145,26 +115,29 @@ def reproduce(
     if recordings is None and not tiny and not (folder / _DATA).is_file():
         raise GazeError("no recordings are named", remedy="give `recordings`")
     _require_same_plan(folder, plan)
-    builder = Builder(plan, folder, watcher, device)
-    if (folder / _DATA).is_file():
-        watcher.part(builder.resumed())
-    else:
-        _prepare(builder, recordings, tasks, command)
-    if until == "windows":
-        return None
-    names = list(only or TABLES)
-    if so_far:
-        builder = replace(builder, plan=plan.with_seeds(builder.existing("sets")))
-        names = [name for name in names if builder.can_build(requirements(builder.plan, [name]))]
-    required = requirements(builder.plan, names)
-    builder.samples(required, runs)
-    if runs or until == "samples":
-        return None
-    builder.evaluations(required)
-    watcher.part("tables, figures and page")
-    missing = sorted(set(plan.runs) - builder.existing("histories"))
-    made = builder.artefacts(required, {**_about(builder), "not_yet_run": missing})
-    return _write_results(made, names, folder / "results")
+    with locked(folder):
+        builder = Builder(plan, folder, progress, should_stop, say, device)
+        if (folder / _DATA).is_file():
+            say(builder.resumed())
+        else:
+            _prepare(builder, recordings, tasks, command)
+        if until == "windows":
+            return None
+        names = list(only or TABLES)
+        if so_far:
+            builder = replace(builder, plan=plan.with_seeds(builder.existing("sets")))
+            names = [
+                name for name in names if builder.can_build(requirements(builder.plan, [name]))
+            ]
+        required = requirements(builder.plan, names)
+        builder.samples(required, runs)
+        if runs or until == "samples":
+            return None
+        builder.evaluations(required)
+        say("tables, figures and page")
+        missing = sorted(set(plan.runs) - builder.existing("histories"))
+        made = builder.artefacts(required, {**_about(builder), "not_yet_run": missing})
+        return _write_results(made, names, folder / "results")
 
 
 def _write_results(made: Artefacts, names: Sequence[str], output: Path) -> Path:
@@ -185,7 +158,9 @@ class Builder:
 
     plan: Plan
     folder: Path
-    watcher: Watcher
+    progress: Show
+    should_stop: Callable[[], bool]
+    say: Callable[[str], None]
     device: str = "auto"
     _windows: dict[str, Windows] = field(default_factory=dict)
 
@@ -295,10 +270,10 @@ class Builder:
     def _part(self, name: str) -> None:
         """Announce a part; a requested stop takes effect between parts."""
         self._require_no_stop()
-        self.watcher.part(name)
+        self.say(name)
 
     def _require_no_stop(self) -> None:
-        if self.watcher.should_stop():
+        if self.should_stop():
             raise StoppedError(f"stopped; all finished parts are saved in {self.folder}")
 
     def _run(self, name: str, weights: WeightsName = "best") -> Run:
@@ -309,20 +284,20 @@ class Builder:
         n_epochs = {name: self.plan.runs[name].recipe.epochs for name in names}
         left = [n for n in names if len(read_metrics(self.path("runs", n))) < n_epochs[n]]
         of = {name: self.windows(self.plan.representation_of(name)) for name in left}
-        n_windows = sum(len(of[name].train) * n_epochs[name] for name in left)
         if left:
             self._part("training " + ", ".join(left))
-            with self.watcher.training(len(left), n_windows) as update:
-                for name in left:
-                    self._train_one(name, of[name], update)
+            for name in left:
+                self._train_one(name, of[name])
         for name in names:
             folder = self.path("runs", name)
             if calibration.is_due(read_config(folder)):
                 self._part(f"calibrating {name}")
                 device, n = choose_device(self.device), self.plan.n_calibration
-                calibration.calibrate(folder, device, n, should_stop=self.watcher.should_stop)
+                calibration.calibrate(
+                    folder, device, n, progress=self.progress, should_stop=self.should_stop
+                )
 
-    def _train_one(self, name: str, windows: Windows, update: Callable[..., None]) -> None:
+    def _train_one(self, name: str, windows: Windows) -> None:
         planned = self.plan.runs[name]
         epochs = train_epochs(
             windows,
@@ -330,8 +305,8 @@ class Builder:
             planned.recipe,
             seed=planned.seed,
             device=self.device,
-            should_stop=self.watcher.should_stop,
-            progress=lambda phase, done, total, note: update(name, int(done)),
+            should_stop=self.should_stop,
+            progress=lambda _, *given: self.progress(f"training {name}", *given),
         )
         for _ in epochs:
             pass
@@ -381,8 +356,10 @@ class Builder:
         generator = DiffusionGenerator(
             run, steps=plan.steps, eta=plan.eta, batch_size=default_batch_size(run)
         )
-        with self.watcher.generating(n) as progress:
-            gaze = np.concatenate(list(generator.pieces(0, n, SET_SEED, progress)))
+        pieces = generator.pieces(
+            0, n, SET_SEED, lambda done: self.progress("generating", done, n, "")
+        )
+        gaze = np.concatenate(list(pieces))
         return generator.as_windows(gaze, SET_SEED)
 
     def _gaze(self, name: str) -> GazeSet:
@@ -456,7 +433,7 @@ def _prepare(
     from gazediffusion.settings import PrepareConfig, SimulationConfig
 
     if recordings is None:
-        builder.watcher.part("simulating recordings")
+        builder.say("simulating recordings")
         simulation = SimulationConfig(n_participants=8, minutes=1.0, rate_hz=250.0)
         write_simulation(simulation, builder.folder / "recordings", "parquet", overwrite=True)
         recordings = read(builder.folder / "recordings")
@@ -464,8 +441,7 @@ def _prepare(
     names = sorted({source.path.name for source in found.sources})[:20]
     for protocol in ("position", "velocity"):
         config = PrepareConfig(protocol=protocol, seconds=builder.plan.seconds, tasks=tuple(tasks))
-        with builder.watcher.preparing(protocol, len(found.sources)) as progress:
-            windows = prepare(found, config, progress)
+        windows = prepare(found, config, builder.progress)
         if not len(windows.held_out) or not len(windows.train):
             raise GazeError(
                 f"{protocol} windows must have participants on both sides of the split; they have "

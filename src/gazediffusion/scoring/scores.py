@@ -341,7 +341,7 @@ def _of_recordings(
         cleaning=cleaning,
     )
     try:
-        windows, n_dropped = _with_ends(prepare(recordings, cut_as, note))
+        windows, n_dropped = _with_ends(prepare(recordings, cut_as, on_recording=note))
     except NoWindowError as error:
         raise GazeError(
             f"scores need {seconds:g} s of valid gaze in a row; the longest valid segment is "

@@ -261,7 +261,9 @@ def test_impossible_configurations_are_refused(wrong: dict[str, Any]) -> None:
 def test_truth_is_written_beside_every_format(format: str, tmp_path: Path) -> None:
     calls: list[tuple[int, int]] = []
     folder = tmp_path / "out"
-    written = write_simulation(SMALL, folder, format, lambda n, total: calls.append((n, total)))
+    written = write_simulation(
+        SMALL, folder, format, lambda _, n, total, note: calls.append((n, total))
+    )
     truth = folder / ("sourcedata/truth" if format == "bids" else "truth")
     assert {truth / "events.csv", truth / "config.json"} < set(written)
     assert calls == [(1, 2), (2, 2)]

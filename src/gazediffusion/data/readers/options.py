@@ -86,6 +86,16 @@ class ReadOptions:
     source_rate_hz: float | None = None
     by_folder: Mapping[Path, Identity] = field(default_factory=dict)
 
+    def described(self) -> dict[str, Any]:
+        """What decides the recordings that a file gives, as JSON; no place of this machine."""
+        screens = {
+            name: None if screen is None else vars(screen)
+            for name, screen in (("screen", self.screen), ("fallback", self.fallback_screen))
+        }
+        others = ("participant_pattern", "override_screen", "unit", "origin", "source_rate_hz")
+        named = {name: getattr(self, name) for name in others}
+        return {"columns": dict(self.columns), **screens, **named}
+
     def __post_init__(self) -> None:
         for name, kind in (("unit", Unit), ("origin", Origin)):
             value, known = getattr(self, name), get_args(kind)

@@ -203,8 +203,11 @@ def written_set(
         sidecar = paths_of_set(output, format)[1]
         if not (is_file(sidecar) and (sidecar.parent == output or is_file(output))):
             return None
-        fields: dict[str, Any] = read_json(sidecar)
-        return fields if sidecar.parent == output else fields.get(CARD_KEY)
+        try:
+            fields: dict[str, Any] = read_json(sidecar)
+            return fields if sidecar.parent == output else fields.get(CARD_KEY)
+        except (GazeError, AttributeError):  # another's file
+            return None
 
     decisive = {**card, "format_written": format}
     free = (*free, "format_written")
