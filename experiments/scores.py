@@ -271,7 +271,7 @@ def main() -> None:
     planted, config = list(oddities(model)), Scoring()
     if given.tiny:
         files = {"tiny": tiny_windows(model, "movies")}
-        given.n, given.likelihoods, given.each = 4, 1, 4
+        given.n, given.likelihoods, given.each = 2, 1, 2
         planted, config = planted[6:8], replace(config, n_steps=5, n_draws=1)
     result = Result.of(given, model, n=given.n)
     costly = Scorer(model.run, config, given.batch_size)

@@ -41,7 +41,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.stats import spearmanr, wasserstein_distance
+from scipy.stats import rankdata, wasserstein_distance
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold, cross_val_predict
@@ -428,7 +428,8 @@ def correlations(real: Floats, made: Floats) -> Floats:
     """Own, generated and their ratio, (3, quantity), of (recording, participant, quantity)."""
 
     def ranked(x: Floats, y: Floats) -> Floats:
-        return np.array([spearmanr(a, b).statistic for a, b in zip(x.T, y.T, strict=True)])
+        pairs = ((rankdata(a), rankdata(b)) for a, b in zip(x.T, y.T, strict=True))
+        return np.array([np.corrcoef(*pair)[0, 1] for pair in pairs])
 
     own = ranked(real[0], real[1])
     like = (ranked(made[0], real[1]) + ranked(made[1], real[0])) / 2
@@ -530,7 +531,7 @@ def main() -> None:
     files = {path.stem: gd.Windows.load(path) for path in given.windows}
     if given.tiny:
         files = {"tiny": tiny_windows(model, "dots", 12)}
-        given.n, given.like, given.seconds = 4, 2, 20.0
+        given.n, given.like, given.seconds = 4, 1, 15.0
         windows = files["tiny"]
         jumps = new_targets(len(windows), windows.length, windows.rate_hz)
         files["tiny"] = replace(windows, targets=np.concatenate([*jumps], axis=1))
