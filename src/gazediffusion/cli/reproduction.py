@@ -37,7 +37,7 @@ def reproduce(
         list[str] | None,
         typer.Option(
             help="Train this run and generate its sets, nothing else; may be repeated. Where one "
-            "machine has not the time for all: sets, histories, levels and bounds of several are "
+            "machine has not the time for all: sets and histories of several are "
             "copied into one folder.",
             show_default=False,
         ),

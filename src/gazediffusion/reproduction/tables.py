@@ -631,45 +631,62 @@ def _labelled(title: str, unit: str) -> str:
     return f"{title} ({unit})" if unit else title
 
 
-def _distances(
-    name: str, label: str, of: Measures, sets: Sequence[str], joint: str | None = None
-) -> RowsOf:
-    """KS and JS of one quantity."""
-    for kind, unit in KINDS.items():
-        yield Row(name, kind, label, unit=unit, **of[kind].of(sets, joint=joint))
+@dataclass(frozen=True)
+class _Compared:
+    """Rows of an evaluation for some sets, one or one for each seed, and the joint model's set."""
 
+    results: Comparison
+    sets: Sequence[str]
+    joint: str | None
 
-def _joint(made: Artefacts, evaluation: str = "position") -> str | None:
-    """The joint model's set in an evaluation."""
-    return made.plan.joint_sets.get(evaluation)
+    @classmethod
+    def of(cls, made: Artefacts, evaluation: str = "position") -> _Compared:
+        """All seeds of a model."""
+        plan = made.plan
+        sets = plan.velocity_sets if evaluation == "velocity" else plan.position_sets
+        joint = plan.joint_sets.get(evaluation)
+        return cls(Comparison(made.evaluations[evaluation]), sets, joint)
 
+    def row(self, name: str, column: str, label: str, measure: Measure, unit: str = "") -> Row:
+        """One number of the sets, beside the joint model's."""
+        return Row(name, column, label, unit=unit, **measure.of(self.sets, joint=self.joint))
 
-def _position(made: Artefacts) -> Comparison:
-    return Comparison(made.evaluations["position"])
+    def distances(self, name: str, label: str, of: Measures) -> RowsOf:
+        """KS and JS of one quantity."""
+        for kind, unit in KINDS.items():
+            yield self.row(name, kind, label, of[kind], unit)
 
+    def measures(self, family: str, *names: str, column: str = "{}") -> Measures:
+        """KS and JS of a quantity, or the means over several, by column."""
+        return {
+            column.format(kind): self.results.distance(family, names[0], kind)
+            if len(names) == 1
+            else self.results.mean(family, names, kind)
+            for kind in KINDS
+        }
 
-def _measures(compared: Comparison, family: str, *names: str, column: str = "{}") -> Measures:
-    """KS and JS of a quantity, or the means over several, by column."""
-    return {
-        column.format(kind): compared.distance(family, names[0], kind)
-        if len(names) == 1
-        else compared.mean(family, names, kind)
-        for kind in KINDS
-    }
+    def by_seed(self, made: Artefacts, measures: Measures) -> RowsOf:
+        """The loss of each run, and each measure of what it generated."""
+        for one in [*self.sets, *_list(self.joint)]:
+            if one in self.sets:
+                fields = loss_of(made.histories[one], self.results.n_draws)
+                yield Row(one, "loss", one, **fields)
+            for column, measure in measures.items():
+                yield Row(one, column, one, **measure.of([one]))
 
 
 def features(made: Artefacts) -> RowsOf:
     """KS and JS of the nine kinematic features, and their means."""
-    compared, sets, joint = _position(made), made.plan.position_sets, _joint(made)
+    of = _Compared.of(made)
     for name, (title, _) in FEATURES.items():
-        yield from _distances(name, title, _measures(compared, "features", name), sets, joint)
+        yield from of.distances(name, title, of.measures("features", name))
     for name, names in {"mean of eight": EIGHT, "mean of nine": list(FEATURES)}.items():
-        yield from _distances(name, name, _measures(compared, "features", *names), sets, joint)
+        yield from of.distances(name, name, of.measures("features", *names))
 
 
 def bins(made: Artefacts) -> RowsOf:
     """The mean JS of features in our bins, in fewer, and less its bias."""
-    compared, sets, joint = _position(made), made.plan.position_sets, _joint(made)
+    of = _Compared.of(made)
     ways = {
         "ours": ("features", f"{BINS['window']} bins"),
         "fewer": (FEWER, f"{fewer_bins()} bins"),
@@ -677,29 +694,28 @@ def bins(made: Artefacts) -> RowsOf:
     }
     for name, (family, label) in ways.items():
         for column, names in {"js_8": EIGHT, "js_9": list(FEATURES)}.items():
-            fields = compared.mean(family, names, "js").of(sets, joint=joint)
-            yield Row(name, column, label, unit="nats", **fields)
+            yield of.row(name, column, label, of.results.mean(family, names, "js"), "nats")
 
 
 def w1(made: Artefacts) -> RowsOf:
     """Wasserstein-1 distances of the nine features, each in its own unit."""
-    compared, sets, joint = _position(made), made.plan.position_sets, _joint(made)
+    of = _Compared.of(made)
     for name, (title, unit) in FEATURES.items():
-        fields = compared.distance("features", name, "w1").of(sets, joint=joint)
-        yield Row(name, "w1", _labelled(title, unit), unit=unit, **fields)
+        measure = of.results.distance("features", name, "w1")
+        yield of.row(name, "w1", _labelled(title, unit), measure, unit)
 
 
 def markov(made: Artefacts) -> RowsOf:
     """The kinematic Markov baseline by feature, beside the diffusion model."""
-    compared, sets = _position(made), made.plan.position_sets
-    of = {name: _measures(compared, "features", name) for name in EIGHT}
-    of["mean of eight"] = _measures(compared, "features", *EIGHT)
-    for name, measures in of.items():
+    of = _Compared.of(made)
+    every = {name: of.measures("features", name) for name in EIGHT}
+    every["mean of eight"] = of.measures("features", *EIGHT)
+    for name, measures in every.items():
         title, unit = FEATURES.get(name, (name, ""))
-        of_sets = compared.set_means("features", name).values
-        yield Row(name, "real", title, of_sets.get("real"), unit=unit)
+        real = of.results.set_means("features", name).values.get("real")
+        yield Row(name, "real", title, real, unit=unit)
         for kind, unit in KINDS.items():
-            columns = {kind: [MARKOV], f"{kind}_model": sets, f"{kind}_joint": _list(_joint(made))}
+            columns = {kind: [MARKOV], f"{kind}_model": of.sets, f"{kind}_joint": _list(of.joint)}
             for column, of_column in columns.items():
                 if of_column:
                     fields = measures[kind].of(of_column, with_floor=False)
@@ -708,7 +724,7 @@ def markov(made: Artefacts) -> RowsOf:
 
 def fgd(made: Artefacts) -> RowsOf:
     """Frechet Gaze Distance of the model and the baselines."""
-    sets, joint = made.plan.position_sets, _list(_joint(made))
+    sets, joint = made.plan.position_sets, made.plan.named(["joint"])
     measure = frechet_measure(made, [*sets, *BASELINES, *joint])
     yield Row("diffusion", "fgd", "diffusion model", **measure.of(sets))
     if joint:
@@ -719,22 +735,18 @@ def fgd(made: Artefacts) -> RowsOf:
 
 def events(made: Artefacts) -> RowsOf:
     """Means of the I-VT statistics: participants, the reference run, the paper."""
-    compared, plan = _position(made), made.plan
+    of, reference = _Compared.of(made), [made.plan.reference]
     for name, (title, unit) in EVENTS.items():
-        of = compared.set_means("events", name)
-        real, train = of.values.get("real"), of.values.get("train")
-        above_train, above_real = (of.above(one) for one in ("train", "real"))
-        floor = percent_above(train, real)
+        means = of.results.set_means("events", name)
+        real, train = (means.values.get(one) for one in ("real", "train"))
+        above = {one: means.above(one).of(reference, joint=of.joint) for one in ("train", "real")}
         columns: dict[str, dict[str, Any]] = {
             "real": {"ours": real},
-            "train": {"ours": train, "n": compared.n},
-            "generated": of.of([plan.reference]),
-            "generated_seeds": of.of(plan.position_sets, joint=_joint(made)),
-            "above_train": above_train.of([plan.reference], joint=_joint(made)),
-            "above_real": {
-                **above_real.of([plan.reference], joint=_joint(made)),
-                "floor": floor,
-            },
+            "train": {"ours": train, "n": of.results.n},
+            "generated": means.of(reference),
+            "generated_seeds": means.of(of.sets, joint=of.joint),
+            "above_train": above["train"],
+            "above_real": {**above["real"], "floor": percent_above(train, real)},
         }
         for column, fields in columns.items():
             of_column = "%" if column.startswith("above") else unit
@@ -743,40 +755,37 @@ def events(made: Artefacts) -> RowsOf:
 
 def event_distances(made: Artefacts) -> RowsOf:
     """KS and JS of the I-VT statistics of the reference run."""
-    compared, sets, joint = _position(made), [made.plan.reference], _joint(made)
+    of = replace(_Compared.of(made), sets=[made.plan.reference])
     for name, (title, _) in EVENTS.items():
-        yield from _distances(name, title, _measures(compared, "events", name), sets, joint)
+        yield from of.distances(name, title, of.measures("events", name))
 
 
 def panel(made: Artefacts) -> RowsOf:
     """The four-metric framework: speed, its autocorrelation, direction, turning angle."""
-    compared, sets = _position(made), made.plan.position_sets
-    of = {
-        name: (f"{title}, JS", compared.distance("directions", name, "js"), "nats")
+    of = _Compared.of(made)
+    metrics = {
+        name: (f"{title}, JS", of.results.distance("directions", name, "js"), "nats")
         for name, (title, _) in DIRECTIONS.items()
     }
     title = "autocorrelation of speed, mean absolute difference to 400 ms"
-    of["autocorrelation"] = (title, compared.scalar("autocorrelation"), "")
+    metrics["autocorrelation"] = (title, of.results.scalar("autocorrelation"), "")
     for name in ("speed", "autocorrelation", "direction", "turning_angle"):
-        label, measure, unit = of[name]
-        yield Row(name, "model", label, unit=unit, **measure.of(sets, joint=_joint(made)))
+        label, measure, unit = metrics[name]
+        yield of.row(name, "model", label, measure, unit)
         yield Row(name, "markov", label, unit=unit, **measure.of([MARKOV], with_floor=False))
 
 
 def speed(made: Artefacts) -> RowsOf:
     """What the text says of speed: the decay of its autocorrelation, and its tail."""
-    compared, plan = _position(made), made.plan
-    of = {
-        "decay": ("autocorrelation of speed falls below 1/e (ms)", compared.decay_ms(), "ms"),
-        "tail": (
-            "mean over windows of the highest speed (normalized units per sample)",
-            compared.set_means("features", "max_speed"),
-            "normalized units per sample",
-        ),
+    of, unit = _Compared.of(made), "normalized units per sample"
+    tail = f"mean over windows of the highest speed ({unit})"
+    numbers = {
+        "decay": ("autocorrelation of speed falls below 1/e (ms)", of.results.decay_ms(), "ms"),
+        "tail": (tail, of.results.set_means("features", "max_speed"), unit),
     }
-    columns = {"real": ["real"], "train": ["train"], "model": plan.position_sets}
-    columns |= {"markov": [MARKOV], "joint": _list(_joint(made))}
-    for name, (label, measure, unit) in of.items():
+    columns = {"real": ["real"], "train": ["train"], "model": of.sets}
+    columns |= {"markov": [MARKOV], "joint": _list(of.joint)}
+    for name, (label, measure, unit) in numbers.items():
         for column, sets in columns.items():
             if sets:
                 yield Row(name, column, label, unit=unit, **measure.of(sets))
@@ -784,9 +793,8 @@ def speed(made: Artefacts) -> RowsOf:
 
 def sampling(made: Artefacts) -> RowsOf:
     """DDIM steps, eta and weights of the reference run."""
-    compared, plan = Comparison(made.evaluations["sampling"]), made.plan
-    speed = _measures(compared, "features", "mean_speed")
-    eight = _measures(compared, "features", *EIGHT)
+    plan, of = made.plan, _Compared.of(made, "sampling")
+    speed, eight = of.measures("features", "mean_speed"), of.measures("features", *EIGHT)
     other = f"trained to predict {plan.runs[plan.x0].recipe.objective}, mean of eight"
     for name, label, measures, one in (
         *((f"steps {n}", f"{n} DDIM steps, mean speed", speed, plan.with_steps(n)) for n in STEPS),
@@ -795,7 +803,7 @@ def sampling(made: Artefacts) -> RowsOf:
         ("ema", "averaged weights (EMA) of the last epoch, mean speed", speed, plan.last),
         ("other", other, eight, plan.x0),
     ):
-        yield from _distances(name, label, measures, [one])
+        yield from replace(of, sets=[one]).distances(name, label, measures)
 
 
 def objective(made: Artefacts) -> RowsOf:
@@ -811,73 +819,61 @@ def objective(made: Artefacts) -> RowsOf:
 
 def seeds(made: Artefacts) -> RowsOf:
     """Each seed of the position model: its loss and the distances of what it generates."""
-    compared, sets = _position(made), made.plan.position_sets
-    measures = _measures(compared, "features", *EIGHT, column="{}_8")
-    measures["fgd"] = frechet_measure(made, sets)
+    of = _Compared.of(made)
+    measures = of.measures("features", *EIGHT, column="{}_8")
+    measures["fgd"] = frechet_measure(made, of.sets)
     for name in ("x_std", "y_std", "x_range", "y_range"):
-        measures |= _measures(compared, "features", name, column=f"{name}_{{}}")
-    for one in [*sets, *_list(_joint(made))]:
-        if one in sets:
-            yield Row(one, "loss", one, **loss_of(made.histories[one], compared.n_draws))
-        for column, measure in measures.items():
-            yield Row(one, column, one, **measure.of([one]))
+        measures |= of.measures("features", name, column=f"{name}_{{}}")
+    yield from of.by_seed(made, measures)
     for name, columns in NUMBERS["seeds"].items():
         yield from (Row(name, column, name) for column in columns)
 
 
 def downstream(made: Artefacts) -> RowsOf:
     """Predicting the number of fixations: trained on real windows, on synthetic ones, on both."""
-    compared, sets = _position(made), made.plan.position_sets
+    of = _Compared.of(made)
 
     def measure(way: str, key: str) -> Measure:
-        return compared.test("tstr", f"{way}_{key}")
+        return of.results.test("tstr", f"{way}_{key}")
 
     for key in ("r2", "mae"):
         # The same for every set. Its SD is over folds of participants.
-        sd = measure("trtr", f"{key}_sd").values.get(sets[0])
-        real = {**measure("trtr", key).of(sets[:1]), "sd": sd, "seeds": ()}
+        sd = measure("trtr", f"{key}_sd").values.get(of.sets[0])
+        real = {**measure("trtr", key).of(of.sets[:1]), "sd": sd, "seeds": ()}
         yield Row("trtr", key, "TRTR (real → real)", **real)
         for way, label in {"tstr": "synthetic", "aug": "real + synthetic"}.items():
-            fields = measure(way, key).of(sets, with_floor=False, joint=_joint(made))
+            fields = measure(way, key).of(of.sets, with_floor=False, joint=of.joint)
             yield Row(way, key, f"{way.upper()} ({label} → real)", **fields)
         floor, sd = (measure("tstr", one).floor for one in (key, f"{key}_sd"))
         label = "TSTR with the training participants' windows (floor)"
-        yield Row("floor", key, label, floor, sd, n=compared.n)
-    on_real = measure("trtr", "r2")
-    fields = measure("tstr", "r2").share_of(on_real).of(sets, joint=_joint(made))
-    yield Row("tstr / trtr", "r2", "TSTR / TRTR (%)", unit="%", **fields)
+        yield Row("floor", key, label, floor, sd, n=of.results.n)
+    share = measure("tstr", "r2").share_of(measure("trtr", "r2"))
+    yield of.row("tstr / trtr", "r2", "TSTR / TRTR (%)", share, "%")
 
 
 def velocity(made: Artefacts) -> RowsOf:
     """The velocity model: JS, lag-one autocorrelations and spectra."""
-    compared, sets = Comparison(made.evaluations["velocity"]), made.plan.velocity_sets
-    joint = _joint(made, "velocity")
+    of = _Compared.of(made, "velocity")
     titles = {name: title for name, (title, _) in VELOCITY.items()}
     titles["path_length"] = "reconstructed path length"
     for name, title in titles.items():
-        measure = compared.distance("velocity", name, "js")
-        yield Row(name, "js", title, unit="nats", **measure.of(sets, joint=joint))
+        yield of.row(name, "js", title, of.results.distance("velocity", name, "js"), "nats")
         for column in ("rho1", "psd") if name in TEMPORAL else ():
-            fields = compared.scalar(f"{column}_{name}").of(sets, joint=joint)
-            yield Row(name, column, title, **fields)
-    spectrum = np.array(compared.evaluation["curves"]["speed_spectrum"]["sets"]["real"])
+            yield of.row(name, column, title, of.results.scalar(f"{column}_{name}"))
+    spectrum = np.array(of.results.evaluation["curves"]["speed_spectrum"]["sets"]["real"])
     white = float(np.abs(spectrum - spectrum.mean()).mean())
-    yield Row("speed", "white", titles["speed"], white, n=compared.n)
-    fields = compared.mean("velocity", list(VELOCITY), "js").of(sets, joint=joint)
-    yield Row("mean of five", "js", "mean of five (without path length)", unit="nats", **fields)
+    yield Row("speed", "white", titles["speed"], white, n=of.results.n)
+    mean, label = of.results.mean("velocity", list(VELOCITY), "js"), "(without path length)"
+    yield of.row("mean of five", "js", f"mean of five {label}", mean, "nats")
 
 
 def velocity_seeds(made: Artefacts) -> RowsOf:
     """Each seed of the velocity model: its loss and the distances of what it generates."""
-    compared, sets = Comparison(made.evaluations["velocity"]), made.plan.velocity_sets
-    measures = {"js_5": compared.mean("velocity", list(VELOCITY), "js")}
+    of = _Compared.of(made, "velocity")
+    measures = {"js_5": of.results.mean("velocity", list(VELOCITY), "js")}
     for name in (*VELOCITY, "path_length"):
-        measures[f"{name}_js"] = compared.distance("velocity", name, "js")
-    for one in [*sets, *_list(_joint(made, "velocity"))]:
-        if one in sets:
-            yield Row(one, "loss", one, **loss_of(made.histories[one], compared.n_draws))
-        for column, measure in measures.items():
-            yield Row(one, column, one, **measure.of([one]))
+        measures[f"{name}_js"] = of.results.distance("velocity", name, "js")
+    yield from of.by_seed(made, measures)
 
 
 def training(made: Artefacts) -> RowsOf:
