@@ -43,7 +43,7 @@ LONGEST = (
     "test_architecture.py",
     "cli/test_cli.py",
     "evaluation/test_report.py",
-    "evaluation/test_memorisation.py",
+    "evaluation/test_privacy.py",
 )
 # Files that run in the same process, because their fixtures take ten seconds.
 TOGETHER = {

@@ -28,7 +28,7 @@ from gazediffusion.evaluation.deep_test import (
     scaled,
 )
 from gazediffusion.evaluation.metrics import Estimate, draw_weights
-from gazediffusion.evaluation.report import FLOOR, auc_table, deep_sets
+from gazediffusion.evaluation.report import FLOOR, deep_sets
 from gazediffusion.evaluation.result import ALL, Evaluation, plain_values
 from gazediffusion.evaluation.sets import GazeSet
 from tests.conftest import SCREEN, RunCommand
@@ -320,13 +320,6 @@ def test_plain_results_are_read_again(found: dict[str, Any]) -> None:
         assert plain_values(DeepTest.of(row).to_plain()) == row
 
 
-def test_the_table_has_floor_defects_and_sets(found: dict[str, Any]) -> None:
-    table = auc_table(deep_sets(found))
-    assert table.rows[0][0] == FLOOR
-    assert [row[0] for row in table.rows][-2:] == ["same", "other"]
-    assert len(table.columns) == 3
-
-
 def test_the_report_shows_the_test(found: dict[str, Any]) -> None:
     results = make_results(("same", "other"))
     results["tests"] = {"deep": {"about": "what it is", **found}}
@@ -336,12 +329,6 @@ def test_the_report_shows_the_test(found: dict[str, Any]) -> None:
     for words in ("## Deep two-sample test", "what it is", "AUC by task"):
         assert words in page
     assert "AUC of the deep two-sample test" in evaluation.headline()
-
-
-def test_without_the_test_there_is_nothing_of_it() -> None:
-    evaluation = Evaluation({ALL: make_results()})
-    assert evaluation.deep == {}
-    assert "Deep" not in evaluation.to_markdown()
 
 
 def test_an_evaluation_that_cannot_do_the_test_says_so() -> None:
@@ -408,10 +395,3 @@ def test_the_test_is_of_all_tasks_together(tmp_path: Path, monkeypatch: pytest.M
     found = gd.evaluate_files([other], real, config=config, by_task=True)
     assert list(found.parts) == [ALL, "a", "b"]
     assert asked == [TINY, None, None]
-
-
-def test_the_command_needs_recordings_for_the_test(run: RunCommand, tmp_path: Path) -> None:
-    code, _, lines = run("evaluate", "--synthetic", "x.npz", "--deep", "-o", tmp_path / "report")
-    assert code == 2
-    assert "--deep needs recordings; give them as --real" in lines
-    assert not (tmp_path / "report").exists()

@@ -1,3 +1,5 @@
+"""The report: every number in Markdown and on the page, from results that could be anything."""
+
 from __future__ import annotations
 
 import json
@@ -8,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from gazediffusion.errors import GazeError
 from gazediffusion.evaluation import report
 from gazediffusion.evaluation.metrics import Estimate
 from gazediffusion.evaluation.report import Table, as_text, lay_out
@@ -204,40 +205,6 @@ def test_the_results_come_back_from_json_in_their_order(written: Path) -> None:
     results = json.loads(text)["parts"][ALL]
     assert results == make_results()
     assert list(results["sets"]["synthetic"]) == ["position", "kinematic-markov"]
-
-
-@pytest.mark.usefixtures("without_figures")
-def test_nan_and_arrays_become_json(tmp_path: Path) -> None:
-    import numpy as np
-
-    results = make_results()
-    results["quantities"][0]["distances"]["js"]["synthetic"]["position"]["value"] = float("nan")
-    results["quantities"][1]["mean"]["real"] = np.float32(0.5)
-    results["curves"]["speed_spectrum"]["x"] = np.arange(101)
-    results["ratios"]["overall"]["position"] = float("inf")
-    Evaluation({ALL: results}).save(tmp_path / "report")
-    loaded = json.loads((tmp_path / "report" / "results.json").read_text())["parts"][ALL]
-    assert loaded["ratios"]["overall"]["position"] is None
-    assert loaded["quantities"][1]["mean"]["real"] == 0.5
-    assert loaded["curves"]["speed_spectrum"]["x"] == list(range(101))
-
-
-@pytest.mark.usefixtures("without_figures")
-def test_a_failure_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> str:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(report, "to_markdown", fail)
-    with pytest.raises(GazeError, match="No space left"):
-        Evaluation({ALL: make_results()}).save(tmp_path / "report")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(GazeError, match="not empty"):
-        Evaluation({ALL: make_results()}).save(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
 @pytest.mark.parametrize(

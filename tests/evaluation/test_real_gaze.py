@@ -33,8 +33,6 @@ from tests.gaze import as_synthetic, simulated_windows, with_noise
 
 QUICK = EvaluationConfig(quick=True)
 Results = dict[str, Any]
-
-
 # Training participants of the simulation who are not training participants here.
 OTHERS = 3
 
@@ -393,21 +391,3 @@ def test_evaluate_without_real_compares_with_the_summary_of_the_card(
     assert results["about"]["n_common"] == 30
     assert results["ratios"]["overall"]["still"] > results["ratios"]["overall"]["walk"] > 2
     assert "BTAS.2015.7358750" in (tmp_path / "report" / "report.html").read_text()
-
-
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        (["--summary", "gazcom"], "did you mean 'gazecom'"),
-        (["--summary", "gazecom/stills"], "too few participants"),
-        (["--reference", "w.safetensors"], "need recordings"),
-        (["--summary", "gazecom", "--real", "w.safetensors"], "give one of them"),
-    ],
-)
-def test_bad_choices_of_evaluate_are_one_clear_line(
-    tmp_path: Path, run: RunCommand, options: list[str], problem: str
-) -> None:
-    given = ("evaluate", "--synthetic", "gaze.parquet", "-o", tmp_path / "report", *options)
-    code, _, error = run(*given)
-    assert code == 2
-    assert problem in error
