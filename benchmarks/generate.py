@@ -23,7 +23,7 @@ from torch import Tensor
 
 import gazediffusion as gd
 from gazediffusion.device import choose_device
-from gazediffusion.generation.sampler import QUALITIES, DiffusionGenerator, default_batch_size
+from gazediffusion.generation.sampler import QUALITIES, Sampler, default_batch_size
 from gazediffusion.network.checkpoint import Run
 
 sys.path.append(str(Path(__file__).parents[1] / "experiments"))
@@ -34,8 +34,8 @@ MEASURED_S = 3.0
 MINUTE_S, WINDOW_S = 60.0, 8.0
 
 
-def by_generator(generator: DiffusionGenerator) -> Callable[[int], object]:
-    return lambda n: list(generator.pieces(0, n, 0))
+def by_sampler(sampler: Sampler) -> Callable[[int], object]:
+    return lambda n: list(sampler.pieces(0, n))
 
 
 def by_diffusers(run: Run, size: int, device: torch.device) -> Callable[[int], object] | None:
@@ -127,15 +127,15 @@ def main() -> None:
         for run in (paper, joint)
     )
     ways: dict[str, tuple[Callable[[int], object] | None, int]] = {
-        "paper: 19.35 M, DDIM 100": (by_generator(DiffusionGenerator(paper, batch_size=n)), n),
+        "paper: 19.35 M, DDIM 100": (by_sampler(Sampler(paper, batch_size=n)), n),
         "diffusers' DDIM, same network": (by_diffusers(paper, n, device), n),
         "denoising-diffusion-pytorch 1-D, 100": (by_lucidrains(n, device), n),
     }
     recipe = joint.config.recipe
     for quality in QUALITIES:
         for precision in ("fp32", "bf16"):
-            generator = DiffusionGenerator.of_quality(joint, quality, precision, batch_size=n_joint)
-            ways[f"{recipe.name}, {quality}, {precision}"] = (by_generator(generator), n_joint)
+            sampler = Sampler.of_quality(joint, quality, precision, batch_size=n_joint)
+            ways[f"{recipe.name}, {quality}, {precision}"] = (by_sampler(sampler), n_joint)
     if given.tiny:
         ways = dict([ways.popitem()])
     result = Result.of(given, model, n=n)

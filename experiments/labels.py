@@ -141,7 +141,7 @@ def main() -> None:
     windows = windows.select(np.flatnonzero((windows.cut_labels() > 0).all(axis=1)))
     result = Result.of(given, model, n=n)
     held_out, train = windows.held_out.subsample(n), windows.train
-    labels = Labeller(model.run, model.generator().batch_size).labels(held_out.cut())
+    labels = Labeller(model.run, model.sampler().batch_size).labels(held_out.cut())
     synthetic = model.sample(2 * n, task=given.task, seed=given.seed, labels=True)
     score_tables(result, held_out, labels)
 

@@ -186,9 +186,9 @@ def kept_to(
 
     task: None is no task, the model's mixture of all.
     """
-    generator = model.generator(task=task, quality=quality)
-    generator = replace(generator, constraints=Constraints(**given), is_taskless=task is None)
-    return generator.as_windows(np.concatenate(list(generator.pieces(0, n, seed))), seed)
+    sampler = model.sampler(seed=seed, task=task, quality=quality)
+    sampler = replace(sampler, constraints=Constraints(**given), is_taskless=task is None)
+    return sampler.windows(0, n)
 
 
 def in_degrees(windows: gd.Windows, gaze: Floats) -> Floats:

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from gazediffusion.data.windows import Windows
+from gazediffusion.data.writers.card import read_card, readme_of
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.recording_sets import (
     readme_of_augmented,
     readme_of_filled,
     readme_of_labelled,
 )
-from gazediffusion.generation.sets import read_card, readme_of
 from gazediffusion.network.checkpoint import read_config, read_metrics
 from gazediffusion.network.pretrained import find_model
 from gazediffusion.network.unet import n_parameters

@@ -52,7 +52,7 @@ def distill(
     >>> windows = gd.prepare(gd.read("tracked"), gd.PrepareConfig(seconds=0.256))
     >>> model = gd.train(windows, "run", "joint-tiny", epochs=1)
     >>> model = gd.distill(model, windows, "run", steps=2, batch_size=2)
-    >>> model.generator().settings["sampler"]
+    >>> model.sampler().settings["sampler"]
     'distilled'
     """
     own: dict[str, Any] = {"n_steps": steps, "group": batch_size, "learning_rate": learning_rate}

@@ -39,8 +39,9 @@ if TYPE_CHECKING:
     from gazediffusion.generation.dataset import Parts
     from gazediffusion.generation.filling import Filler
     from gazediffusion.generation.recording_sets import RecordingLabeller
-    from gazediffusion.generation.sampler import DiffusionGenerator
-    from gazediffusion.generation.sets import Progress, Sampling
+    from gazediffusion.generation.sampler import Sampler
+    from gazediffusion.generation.scheduling import Progress
+    from gazediffusion.generation.sets import Sampling
     from gazediffusion.network.checkpoint import RunConfig
     from gazediffusion.network.recipes import Recipe
     from gazediffusion.training.settings import TrainingSettings
@@ -170,12 +171,18 @@ class Model(Shared):
         """Whether windows may be of any length and keep to scanpaths, targets and known samples."""
         return bool(self.config.conditioning.sequences)
 
-    def generator(
-        self, n: int = 1, seed: int = 0, *options: Options, **given: Any
-    ) -> DiffusionGenerator:
-        """The generator of n windows of a seed with these settings; see `sample`."""
+    def sampler(self, *options: Options, seed: int = 0, n: int = 1, **given: Any) -> Sampler:
+        """The sampler of the windows of a seed with these settings; see `sample`.
+
+        n: how many there will be, where a scanpath leaves durations free.
+
+        >>> model = load("joint")
+        >>> window = model.sampler(seed=1, task="dots").windows(4, 5)  # the fifth window alone
+        >>> bool((window.gaze == model.sample(5, seed=1, task="dots").cut()[4]).all())
+        True
+        """
         from gazediffusion.conditioning.style import style_of
-        from gazediffusion.generation.sampler import DiffusionGenerator
+        from gazediffusion.generation.sampler import Sampler
         from gazediffusion.generation.steering import steered
         from gazediffusion.generation.style_choice import n_candidates
 
@@ -186,9 +193,10 @@ class Model(Shared):
             conditioning = self.config.conditioning
             style = style_of(how.like, conditioning, rate_hz, length, task)
             task = conditioning.tasks[style.task]
-        made = DiffusionGenerator.of_quality(
+        made = Sampler.of_quality(
             self.run,
             how.quality,
+            seed=seed,
             sampler=how.sampler,
             steps=how.steps,
             eta=how.eta,
@@ -203,7 +211,7 @@ class Model(Shared):
                 f"`seconds` must lie between 1 and {MOST_SECONDS:g}, not {how.seconds:g}"
             )
         if is_steered:
-            return steered(made, steering, n, seed, how.seconds)
+            return steered(made, steering, n, how.seconds)
         if not self.is_steerable or how.seconds is None:
             return made
         n_samples = round(how.seconds * rate_hz)
@@ -237,7 +245,7 @@ class Model(Shared):
         """
         from gazediffusion.data.track_loss import LossModel
         from gazediffusion.generation.labelling import Labeller
-        from gazediffusion.generation.sets import Sampling, SetConfig
+        from gazediffusion.generation.sets import Sampling
         from gazediffusion.generation.steering import as_given
 
         how, steering, finishing = grouped(options, given, Generating, Steering, Finishing)
@@ -246,19 +254,17 @@ class Model(Shared):
             steering = as_given(steering, screen or self.screen_of(how.task))
         if isinstance(how.like, Path):
             how = replace(how, like=_recorded(how.like, screen))
-        config = SetConfig(
-            n=n,
-            seed=seed,
+        sampler = self.sampler(how, steering, seed=seed, n=n)
+        return Sampling(
+            sampler,
+            n,
+            format,
+            screen,
             seconds=how.seconds,
             rate_hz=finishing.rate_hz,
-            losses=LossModel.load(self.run.path) if finishing.losses else None,
-            format=format,
-            screen=screen,
+            track_loss=LossModel.load(self.run.path) if finishing.losses else None,
+            labeller=Labeller.of_generated(sampler) if finishing.labels else None,
         )
-        generator = self.generator(n, seed, how, steering)
-        if finishing.labels:
-            config = replace(config, labeller=Labeller.of_generated(generator))
-        return Sampling(generator, config)
 
     def sample_to(
         self,
@@ -294,16 +300,15 @@ class Model(Shared):
             if grid_px is not None:
                 raise GazeError("a windows file keeps gaze as generated: leave `grid_px` out")
             return write_windows_file(sampling, path, progress, overwrite)
-        config = replace(sampling.config, grid_px=grid_px)
+        sampling = replace(sampling, grid_px=grid_px)
         if parts is not None:
             from gazediffusion.generation.dataset import write_dataset
 
             if format != "parquet":
                 problem = f"a set in parts is parquet, not {format}"
                 raise GazeError(problem, remedy="leave `format` out")
-            in_parts = replace(sampling, config=config)
-            return write_dataset(in_parts, path, parts, progress, say, overwrite)
-        return write_set(sampling.generator, config, path, progress, say, overwrite)
+            return write_dataset(sampling, path, parts, progress, say, overwrite)
+        return write_set(sampling, path, progress, say, overwrite)
 
     def fill(
         self,
@@ -332,14 +337,14 @@ class Model(Shared):
         # Closer in long gaps than the distilled network.
         is_distilled = self.run.distilled is not None and sampled.quality == "default"
         sampler = "unipc" if is_distilled else "auto"
-        return Filler(self.generator(**vars(sampled), sampler=sampler), filling)
+        return Filler(self.sampler(**vars(sampled), sampler=sampler), filling)
 
     def augmenter(self, *options: Options, **given: Any) -> Augmenter:
         """What generates recordings in the style of participants with these settings."""
         from gazediffusion.generation.augmentation import Augmenter
 
         augmenting, sampled = grouped(options, given, Augmenting, Sampled)
-        return Augmenter(self.generator(**vars(sampled)), augmenting)
+        return Augmenter(self.sampler(**vars(sampled)), augmenting)
 
     def label(
         self,
@@ -361,7 +366,7 @@ class Model(Shared):
         from gazediffusion.generation.recording_sets import RecordingLabeller
 
         labelling, computing = grouped(options, given, Labelling, Computing)
-        made = self.generator(**vars(computing))
+        made = self.sampler(**vars(computing))
         labeller = Labeller(self.run, made.batch_size, made.bf16)
         return RecordingLabeller(labeller, labelling.cleaning)
 

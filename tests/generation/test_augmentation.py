@@ -75,8 +75,8 @@ def generated(
     found = augmenter.read(recordings)
     pairs = []
     for batch in augmenter.batches(found):
-        gaze = np.concatenate(list(batch.generator.pieces(0, batch.n, batch.seed)))
-        labels = Labeller(batch.generator.run).labels(gaze) if has_labels else [None] * len(gaze)
+        gaze = np.concatenate(list(batch.sampler.pieces(0, batch.n)))
+        labels = Labeller(batch.sampler.run).labels(gaze) if has_labels else [None] * len(gaze)
         for k, window in enumerate(gaze):
             original = batch.originals[k % len(batch.originals)]
             made = augmenter.recording(batch, k, window, labels=labels[k])
@@ -126,7 +126,9 @@ def test_gaze_is_that_of_sample_like_the_participants_recordings(
     own = found.windows_of("P1", "dots")
     assert len(own) == 4  # of 3.2 s, a second apart
     batch = augmenter.batches(found)[0]
-    expected = model.sample(3, like=own, candidates=1, task="dots", seconds=6.4, seed=batch.seed)
+    expected = model.sample(
+        3, like=own, candidates=1, task="dots", seconds=6.4, seed=batch.sampler.seed
+    )
     for k in range(3):
         (gaze_px,) = pairs[k][1].gaze_px.values()
         np.testing.assert_array_equal(gaze_px, SCREEN.to_pixels(expected[k]))
@@ -139,15 +141,15 @@ def test_the_style_is_of_all_recordings_of_the_participant_in_the_task_alone(
     augmenter = model.augmenter(validation_fraction=0.0)
     found = augmenter.read(study(given))
     first, second, other = augmenter.batches(found)  # of 2, 3 and 2 windows
-    assert first.generator.style is second.generator.style
+    assert first.sampler.style is second.sampler.style
     run = model.config
     windows = gd.style_windows(study(given[:2], "alone"), 20.0, 3.2)
     expected = style_of(windows, run.conditioning, 20.0, 64)
-    assert first.generator.style is not None
-    assert other.generator.style is not None
-    np.testing.assert_array_equal(first.generator.style.mean, expected.mean)
-    assert first.generator.style.n_windows == expected.n_windows
-    assert not np.array_equal(other.generator.style.mean, expected.mean)
+    assert first.sampler.style is not None
+    assert other.sampler.style is not None
+    np.testing.assert_array_equal(first.sampler.style.mean, expected.mean)
+    assert first.sampler.style.n_windows == expected.n_windows
+    assert not np.array_equal(other.sampler.style.mean, expected.mean)
 
 
 def test_above_the_models_rate_samples_are_joined_monotonically(
@@ -157,7 +159,7 @@ def test_above_the_models_rate_samples_are_joined_monotonically(
     augmenter = model.augmenter(times=1, validation_fraction=0.0)
     found = augmenter.read(study(given))
     batch = augmenter.batches(found)[0]
-    (piece,) = batch.generator.pieces(0, 1, batch.seed)
+    (piece,) = batch.sampler.pieces(0, 1)
     made = augmenter.recording(batch, 0, piece[0])
     own_ms = np.arange(piece.shape[2]) * 50.0
     expected = PchipInterpolator(own_ms, SCREEN.to_pixels(piece[0].astype(float)), axis=1)
@@ -175,7 +177,7 @@ def test_gaze_keeps_its_degrees_on_another_screen(
     augmenter = model.augmenter(times=1, validation_fraction=0.0)
     found = augmenter.read(study(given))
     batch = augmenter.batches(found)[0]
-    (piece,) = batch.generator.pieces(0, 1, batch.seed)
+    (piece,) = batch.sampler.pieces(0, 1)
     made = augmenter.recording(batch, 0, piece[0])
     expected = SCREEN.to_degrees(SCREEN.to_pixels(piece[0]))[:, : len(made)]
     np.testing.assert_allclose(far.to_degrees(made.gaze_px["cyclopean"]), expected, atol=1e-3)
@@ -347,7 +349,7 @@ def test_a_sample_has_the_label_of_the_nearest_one_of_the_model(
 ) -> None:
     augmenter = model.augmenter(times=1, validation_fraction=0.0)
     (batch,) = augmenter.batches(augmenter.read(study([recording("P1", 4.0, 100.0)])))
-    (gaze,) = next(batch.generator.pieces(0, 1, batch.seed))
+    (gaze,) = next(batch.sampler.pieces(0, 1))
     labels = (1 + np.arange(gaze.shape[1]) % 4).astype(np.uint8)
     found = augmenter.recording(batch, 0, gaze, labels=labels).labels
     nearest = np.abs(np.arange(400)[:, None] / 100 - np.arange(len(labels)) / 20).argmin(axis=1)

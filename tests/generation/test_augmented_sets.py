@@ -16,7 +16,7 @@ from gazediffusion.data.recordings import Recording
 from gazediffusion.data.writers import write_into
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.labelling import Labeller
-from gazediffusion.generation.sampler import DiffusionGenerator
+from gazediffusion.generation.sampler import Sampler
 from gazediffusion.screen import Screen
 from gazediffusion.training.training import train_epochs
 from tests.conftest import RunCommand
@@ -102,8 +102,8 @@ def test_labels_are_read_again_from_every_format_and_change_no_gaze(
     study = augmenter.read(gd.read(source))
     expected = {}
     for batch in augmenter.batches(study):
-        gaze = np.concatenate(list(batch.generator.pieces(0, batch.n, batch.seed)))
-        for k, labels in enumerate(Labeller.of_generated(batch.generator).labels(gaze)):
+        gaze = np.concatenate(list(batch.sampler.pieces(0, batch.n)))
+        for k, labels in enumerate(Labeller.of_generated(batch.sampler).labels(gaze)):
             participant = f"{batch.originals[k].participant}-synthetic-1"
             expected[participant.replace("-", ""), k] = labels[:80]
     numbers: dict[str, int] = {}
@@ -225,13 +225,13 @@ def test_an_interrupted_call_resumes_from_its_pieces(
     assert len(kept) == 3
     gd.augment(source, tmp_path / "whole", steerable_folder, **settings)
     sampled: list[int] = []
-    pieces = DiffusionGenerator.pieces
+    pieces = Sampler.pieces
 
-    def counted(self: DiffusionGenerator, first: int, stop: int, *rest: Any) -> Any:
+    def counted(self: Sampler, first: int, stop: int, *rest: Any) -> Any:
         sampled.append(stop - first)
         return pieces(self, first, stop, *rest)
 
-    monkeypatch.setattr(DiffusionGenerator, "pieces", counted)
+    monkeypatch.setattr(Sampler, "pieces", counted)
     gd.augment(source, tmp_path / "out", steerable_folder, **settings)
     assert sum(sampled) == 3 * 6 - 2 * 3
     assert files_of(tmp_path / "out") == files_of(tmp_path / "whole")
@@ -282,7 +282,7 @@ def test_the_split_may_be_that_of_a_windows_file(
         (("--task", "a=dots", "--task", "dots"), "--task must be one task"),
         (("--task", "search=dots"), "--task names 'search'"),
         (("--model", "position"), "not conditioned on"),
-        (("--val-fraction", "0", "--held-out", "P1", "--quality", "good"), "no --quality"),
+        (("--val-fraction", "0", "--held-out", "P1", "--quality", "good"), "--quality must be"),
     ],
 )
 def test_an_error_is_one_line_and_writes_nothing(
@@ -314,7 +314,7 @@ def test_what_a_format_cannot_hold_is_refused_before_anything_is_generated(
         study = [recording("P1", trial="1"), recording("P1", trial="2", screen=other)]
     for number, one in enumerate(study):
         written(tmp_path / f"in{number}", format, [one])
-    monkeypatch.setattr(DiffusionGenerator, "pieces", None)
+    monkeypatch.setattr(Sampler, "pieces", None)
     recordings = gd.read([tmp_path / "in0", tmp_path / "in1"])
     with pytest.raises(GazeError, match="cannot hold both"):
         gd.augment(recordings, tmp_path / "out", steerable_folder, validation_fraction=0.0)

@@ -254,6 +254,6 @@ def test_ray_writes_the_same_parts_also_where_a_worker_is_killed(
     (tmp_path / "p" / INCOMPLETE).touch()
     with pytest.raises(GazeError, match="not empty"):
         written(model, tmp_path / "p", engine="ray")
-    work = WritePart(model.generator(1), model.sampling(1).config, tmp_path / "other", 1)
+    work = WritePart(model.sampling(1), tmp_path / "other", 1)
     with pytest.raises(GazeError, match=r"a worker does not see this folder; .* share"):
         work(0)

@@ -18,7 +18,7 @@ from gazediffusion.data.writers import write_into
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.filling import Gaps, find_gaps
 from gazediffusion.generation.long_gaze import Constraints
-from gazediffusion.generation.sampler import DiffusionGenerator
+from gazediffusion.generation.sampler import Sampler
 from gazediffusion.model import Model
 from gazediffusion.screen import Screen
 from tests.conftest import SCREEN, MakeRecording, RunCommand, wandering_gaze
@@ -92,10 +92,8 @@ def test_the_course_is_the_models_own_given_the_known_samples(
     is_known = (at <= 299) | (at >= 400)
     straight = [np.interp(at, np.arange(800), axis) for axis in np.nan_to_num(gaze)]
     known[:, is_known] = SCREEN.to_normalized(np.stack(straight))[:, is_known]
-    generator = DiffusionGenerator(
-        model.run, task="dots", constraints=Constraints(known=known[None])
-    )
-    (window,) = next(generator.pieces(0, 1, filler._seed(recording)))
+    sampler = Sampler(model.run, task="dots", constraints=Constraints(known=known[None]))
+    (window,) = next(replace(sampler, seed=filler._seed(recording)).pieces(0, 1))
     expected = SCREEN.to_pixels(window)
     # 325, 350 and 375 are samples of both.
     np.testing.assert_allclose(course[:, [25, 50, 75]], expected[:, [26, 28, 30]], atol=12)
@@ -138,9 +136,9 @@ def test_without_a_task_the_condition_is_that_of_no_task(model: Model) -> None:
     known[..., 20:40] = np.nan
     free, dots, movies = (
         next(
-            DiffusionGenerator(
+            Sampler(
                 model.run, task=task, is_taskless=task is None, constraints=Constraints(known=known)
-            ).pieces(0, 1, 0)
+            ).pieces(0, 1)
         )
         for task in (None, "dots", "movies")
     )

@@ -101,7 +101,7 @@ def test_gaze_is_the_same_with_labels_and_the_labels_are_of_this_gaze(model: Mod
     labelled = model.sample(3, seed=2, labels=True)
     np.testing.assert_array_equal(plain.gaze, labelled.gaze)
     assert plain.labels is None
-    expected = Labeller.of_generated(model.generator()).labels(plain.cut())
+    expected = Labeller.of_generated(model.sampler()).labels(plain.cut())
     np.testing.assert_array_equal(labelled.cut_labels(), expected)
     assert set(np.unique(labelled.cut_labels())) <= {1, 2, 3, 4}
     card = labelled.provenance["card"]

@@ -15,9 +15,10 @@ from gazediffusion.data.recordings import Recording
 from gazediffusion.data.track_loss import Losses, LossModel, find_losses
 from gazediffusion.data.windows import Windows
 from gazediffusion.data.writers.npz import read_npz
+from gazediffusion.data.writers.sets import FORMATS
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.sampler import DiffusionGenerator
-from gazediffusion.generation.sets import FORMATS, Sampling, SetConfig, write_set
+from gazediffusion.generation.sampler import Sampler
+from gazediffusion.generation.sets import Sampling, write_set
 from gazediffusion.network.pretrained import LOSSES, find_model, load_model
 from gazediffusion.settings import CleaningConfig
 from tests.conftest import SCREEN, RunCommand
@@ -148,26 +149,25 @@ def test_every_format_is_read_back_with_the_losses_in_their_places(
 
 
 @pytest.fixture(scope="module")
-def generator() -> DiffusionGenerator:
-    return DiffusionGenerator(load_model("default"), steps=2, batch_size=3)
+def sampler() -> Sampler:
+    return Sampler(load_model("default"), steps=2, batch_size=3)
 
 
 def test_a_set_with_losses_has_rate_seconds_grid_and_screen(
-    tmp_path: Path, generator: DiffusionGenerator, model: LossModel
+    tmp_path: Path, sampler: Sampler, model: LossModel
 ) -> None:
-    config = SetConfig(
-        6, seed=1, format="parquet", screen=SCREEN, grid_px=0.5, seconds=4.0, rate_hz=60.0,
-        losses=model,
+    sampling = Sampling(
+        replace(sampler, seed=1), 6, screen=SCREEN, grid_px=0.5, seconds=4.0, rate_hz=60.0,
+        track_loss=model,
     )  # fmt: skip
-    written = write_set(generator, config, tmp_path / "gaze.parquet")
-    sampling = Sampling(generator, config)
+    written = write_set(sampling, tmp_path / "gaze.parquet")
     windows = sampling.windows(np.concatenate(list(sampling.pieces())))
     recordings = list(gd.read(written[0]))
     lost = [np.isnan(one.gaze_px["cyclopean"]).any(axis=0) for one in recordings]
     np.testing.assert_array_equal(lost, windows.is_lost)
     assert windows.is_lost.any()
     assert windows.length == 240
-    without = replace(sampling, config=replace(config, losses=None))
+    without = replace(sampling, track_loss=None)
     plain = without.windows(np.concatenate(list(without.pieces()))).cut()
     # Nothing is smeared: what is neither lost nor beside a loss is as without losses.
     assert (windows.cut() == plain).mean() > 0.5
@@ -177,8 +177,8 @@ def test_a_set_with_losses_has_rate_seconds_grid_and_screen(
     assert "the eye is lost in" in written[2].read_text()
 
 
-def test_sets_without_losses_are_as_before(generator: DiffusionGenerator, tmp_path: Path) -> None:
-    written = write_set(generator, SetConfig(3, format="csv"), tmp_path / "gaze.csv")
+def test_sets_without_losses_are_as_before(sampler: Sampler, tmp_path: Path) -> None:
+    written = write_set(Sampling(sampler, 3, format="csv"), tmp_path / "gaze.csv")
     header = written[0].read_text().splitlines()[0]
     assert "is_blink" not in header
     card = json.loads(written[1].read_text())["GazediffusionCard"]

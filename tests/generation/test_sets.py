@@ -20,15 +20,13 @@ import pytest
 
 from gazediffusion.data.readers import read_recordings
 from gazediffusion.data.resampling import read_clock, windows_at
+from gazediffusion.data.writers.card import read_card, readme_of
 from gazediffusion.data.writers.npz import read_npz
+from gazediffusion.data.writers.sets import FORMATS
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.sampler import DiffusionGenerator
+from gazediffusion.generation.sampler import Sampler
 from gazediffusion.generation.sets import (
-    FORMATS,
-    SetConfig,
-    make_card,
-    read_card,
-    readme_of,
+    Sampling,
     write_set,
 )
 from gazediffusion.network.checkpoint import load_run
@@ -49,13 +47,13 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def generator(run_folder: Path) -> DiffusionGenerator:
-    return DiffusionGenerator(load_run(run_folder), batch_size=2)
+def sampler(run_folder: Path) -> Sampler:
+    return Sampler(load_run(run_folder), batch_size=2)
 
 
 @pytest.fixture(scope="module")
-def expected_px(generator: DiffusionGenerator) -> Any:
-    return SCREEN.to_pixels(generator.sample(N).cut())
+def expected_px(sampler: Sampler) -> Any:
+    return SCREEN.to_pixels(sampler.windows(0, N).cut())
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -68,9 +66,9 @@ def files(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("format", ["parquet", "csv", "bids", "asc"])
 def test_every_format_is_read_back_by_our_readers(
-    tmp_path: Path, generator: DiffusionGenerator, expected_px: Any, format: str
+    tmp_path: Path, sampler: Sampler, expected_px: Any, format: str
 ) -> None:
-    write_set(generator, SetConfig(N, format=format, screen=SCREEN), tmp_path / "set")
+    write_set(Sampling(sampler, N, format=format, screen=SCREEN), tmp_path / "set")
     recordings = list(read_recordings([tmp_path / "set"]))
     assert len(recordings) == N
     for recording, window in zip(recordings, expected_px, strict=True):
@@ -79,8 +77,8 @@ def test_every_format_is_read_back_by_our_readers(
         np.testing.assert_allclose(recording.time_ms - recording.time_ms[0], np.arange(64) * 4.0)
 
 
-def test_tables_know_their_units(tmp_path: Path, generator: DiffusionGenerator) -> None:
-    write_set(generator, SetConfig(N, screen=SCREEN), tmp_path / "gaze.parquet")
+def test_tables_know_their_units(tmp_path: Path, sampler: Sampler) -> None:
+    write_set(Sampling(sampler, N, screen=SCREEN), tmp_path / "gaze.parquet")
     table = pl.read_parquet(tmp_path / "gaze.parquet")
     assert len(table) == N * 64
     gaze_px = table.select("x_px", "y_px").to_numpy().T
@@ -92,14 +90,14 @@ def test_tables_know_their_units(tmp_path: Path, generator: DiffusionGenerator) 
 
 @pytest.mark.parametrize("format", ["parquet", "csv"])
 def test_pymovements_reads_tables_with_the_geometry(
-    tmp_path: Path, generator: DiffusionGenerator, expected_px: Any, format: str
+    tmp_path: Path, sampler: Sampler, expected_px: Any, format: str
 ) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import pymovements as pm
 
         path = tmp_path / f"gaze.{format}"
-        write_set(generator, SetConfig(N, format=format, screen=SCREEN), path)
+        write_set(Sampling(sampler, N, format=format, screen=SCREEN), path)
         fields = json.loads((tmp_path / "gaze.json").read_text())
         width, height = fields["ScreenResolution"]
         experiment = pm.Experiment(
@@ -125,9 +123,9 @@ def test_pymovements_reads_tables_with_the_geometry(
 
 
 def test_pymovements_and_mne_read_asc_with_its_events(
-    tmp_path: Path, generator: DiffusionGenerator, expected_px: Any
+    tmp_path: Path, sampler: Sampler, expected_px: Any
 ) -> None:
-    write_set(generator, SetConfig(N, format="asc", screen=SCREEN), tmp_path / "set")
+    write_set(Sampling(sampler, N, format="asc", screen=SCREEN), tmp_path / "set")
     (path,) = (tmp_path / "set").glob("*.asc")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -148,11 +146,11 @@ def test_pymovements_and_mne_read_asc_with_its_events(
     np.testing.assert_allclose(channels[:, :64], ours[0].gaze_px["right"], atol=1e-3)
 
 
-def test_the_bids_validator_finds_no_error(tmp_path: Path, generator: DiffusionGenerator) -> None:
+def test_the_bids_validator_finds_no_error(tmp_path: Path, sampler: Sampler) -> None:
     validator = shutil.which("bids-validator-deno", path=Path(sys.executable).parent)
     if validator is None:
         pytest.skip("bids-validator-deno is not installed")
-    write_set(generator, SetConfig(N, format="bids", screen=SCREEN), tmp_path / "set")
+    write_set(Sampling(sampler, N, format="bids", screen=SCREEN), tmp_path / "set")
     done = subprocess.run(
         [validator, "--format", "json", str(tmp_path / "set")],
         capture_output=True, text=True, check=False,
@@ -163,14 +161,14 @@ def test_the_bids_validator_finds_no_error(tmp_path: Path, generator: DiffusionG
     assert "Synthetic" in description["Name"]
 
 
-def test_npz_holds_all_units(tmp_path: Path, generator: DiffusionGenerator) -> None:
-    write_set(generator, SetConfig(N, format="npz", screen=SCREEN), tmp_path / "gaze.npz")
+def test_npz_holds_all_units(tmp_path: Path, sampler: Sampler) -> None:
+    write_set(Sampling(sampler, N, format="npz", screen=SCREEN), tmp_path / "gaze.npz")
     with np.load(tmp_path / "gaze.npz") as arrays:
         assert set(arrays) == {
             "gaze", "gaze_px", "gaze_deg", "time_ms", "participant", "task", "screen",
             "resolution_px", "card",
         }  # fmt: skip
-        np.testing.assert_allclose(arrays["gaze"], generator.sample(N).cut(), atol=1e-5)
+        np.testing.assert_allclose(arrays["gaze"], sampler.windows(0, N).cut(), atol=1e-5)
         np.testing.assert_allclose(arrays["gaze_px"], SCREEN.to_pixels(arrays["gaze"]), atol=1e-2)
         assert arrays["time_ms"][-1] == 63 * 4.0
         assert json.loads(str(arrays["card"]))["synthetic"] is True
@@ -178,25 +176,23 @@ def test_npz_holds_all_units(tmp_path: Path, generator: DiffusionGenerator) -> N
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_every_set_says_that_it_is_synthetic_and_from_where(
-    tmp_path: Path, generator: DiffusionGenerator, format: str
+    tmp_path: Path, sampler: Sampler, format: str
 ) -> None:
     written = write_set(
-        generator, SetConfig(N, seed=4, format=format, screen=SCREEN), tmp_path / "set"
+        Sampling(replace(sampler, seed=4), N, format=format, screen=SCREEN), tmp_path / "set"
     )
     card = read_card(tmp_path / "set")
     assert card is not None
     assert card["synthetic"] is True
     assert (card["seed"], card["n_windows"]) == (4, N)
-    assert card["model"]["weights_sha256"] == generator.run.weights_sha256
+    assert card["model"]["weights_sha256"] == sampler.run.weights_sha256
     words = written[2].read_text()
     assert "No participant was recorded" in words
-    assert generator.run.weights_sha256 in words
+    assert sampler.run.weights_sha256 in words
 
 
-def test_a_single_file_carries_its_card_in_the_sidecar(
-    tmp_path: Path, generator: DiffusionGenerator
-) -> None:
-    written = write_set(generator, SetConfig(N, format="csv"), tmp_path / "gaze.csv")
+def test_a_single_file_carries_its_card_in_the_sidecar(tmp_path: Path, sampler: Sampler) -> None:
+    written = write_set(Sampling(sampler, N, format="csv"), tmp_path / "gaze.csv")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["gaze.csv", "gaze.json", "gaze.md"]
     assert written[0] == tmp_path / "gaze.csv"
     card = read_card(tmp_path / "gaze.csv")
@@ -204,37 +200,33 @@ def test_a_single_file_carries_its_card_in_the_sidecar(
     assert card["n_windows"] == N
 
 
-def test_pixels_can_be_rounded_to_the_grid(tmp_path: Path, generator: DiffusionGenerator) -> None:
-    write_set(generator, SetConfig(N, grid_px=0.1, screen=SCREEN), tmp_path / "gaze.parquet")
+def test_pixels_can_be_rounded_to_the_grid(tmp_path: Path, sampler: Sampler) -> None:
+    write_set(Sampling(sampler, N, grid_px=0.1, screen=SCREEN), tmp_path / "gaze.parquet")
     pixels = pl.read_parquet(tmp_path / "gaze.parquet")["x_px"].to_numpy()
     np.testing.assert_allclose(pixels * 10, np.rint(pixels * 10), atol=5e-3)
 
 
-def test_the_same_command_gives_the_same_bytes(
-    tmp_path: Path, generator: DiffusionGenerator
-) -> None:
+def test_the_same_command_gives_the_same_bytes(tmp_path: Path, sampler: Sampler) -> None:
     for format in FORMATS:
-        config = SetConfig(N, format=format, screen=SCREEN)
+        sampling = Sampling(sampler, N, format=format, screen=SCREEN)
         for name in ("a", "b"):
-            write_set(generator, config, tmp_path / format / name)
+            write_set(sampling, tmp_path / format / name)
         assert files(tmp_path / format / "a") == files(tmp_path / format / "b")
 
 
-def test_a_stopped_set_goes_on_from_its_pieces(
-    tmp_path: Path, generator: DiffusionGenerator
-) -> None:
-    config = SetConfig(N, screen=SCREEN)
-    write_set(generator, config, tmp_path / "straight")
+def test_a_stopped_set_goes_on_from_its_pieces(tmp_path: Path, sampler: Sampler) -> None:
+    sampling = Sampling(sampler, N, screen=SCREEN)
+    write_set(sampling, tmp_path / "straight")
 
     def stop(phase: str, done: float, total: float, note: str) -> None:
         if done > 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        write_set(generator, config, tmp_path / "stopped", stop)
+        write_set(sampling, tmp_path / "stopped", stop)
     assert not (tmp_path / "stopped").exists()
     received: list[float] = []
-    write_set(generator, config, tmp_path / "stopped", lambda *shown: received.append(shown[1]))
+    write_set(sampling, tmp_path / "stopped", lambda *shown: received.append(shown[1]))
     # The first piece of two windows was there: only the rest was sampled, in steps.
     assert received[0] == 2
     assert len(received) == 1 + 2 * 20 + 2
@@ -243,10 +235,10 @@ def test_a_stopped_set_goes_on_from_its_pieces(
 
 
 def test_a_finished_set_is_replaced_on_request_and_resumes_like_any(
-    tmp_path: Path, generator: DiffusionGenerator
+    tmp_path: Path, sampler: Sampler
 ) -> None:
-    config, output = SetConfig(N), tmp_path / "gaze.parquet"
-    write_set(generator, config, output)
+    sampling, output = Sampling(sampler, N), tmp_path / "gaze.parquet"
+    write_set(sampling, output)
     before = files(tmp_path)
 
     def stop(phase: str, done: float, total: float, note: str) -> None:
@@ -254,16 +246,18 @@ def test_a_finished_set_is_replaced_on_request_and_resumes_like_any(
             raise KeyboardInterrupt
 
     with pytest.raises(GazeError, match=r"gaze\.parquet: this was made .*\(seed 0, not 1\)"):
-        write_set(generator, replace(config, seed=1), output, stop)
+        write_set(replace(sampling, sampler=replace(sampler, seed=1)), output, stop)
     assert files(tmp_path) == before
     with pytest.raises(KeyboardInterrupt):
-        write_set(generator, replace(config, seed=1), output, stop, overwrite=True)
+        write_set(replace(sampling, sampler=replace(sampler, seed=1)), output, stop, overwrite=True)
     assert output.read_bytes() == before["gaze.parquet"], "it is replaced when all is generated"
     said: list[str] = []
     with pytest.raises(GazeError, match="made with other settings"):
-        write_set(generator, replace(config, seed=1), output, say=said.append)
+        write_set(replace(sampling, sampler=replace(sampler, seed=1)), output, say=said.append)
     assert said == []
-    write_set(generator, replace(config, seed=1), output, say=said.append, overwrite=True)
+    write_set(
+        replace(sampling, sampler=replace(sampler, seed=1)), output, say=said.append, overwrite=True
+    )
     assert said == [f"resuming {output}: 2 of {N} windows are generated"]
     card = read_card(output)
     assert card is not None
@@ -273,70 +267,71 @@ def test_a_finished_set_is_replaced_on_request_and_resumes_like_any(
 
 @pytest.mark.parametrize("name", ["gaze.parquet", "gaze.csv", "gaze.npz", "gaze"])
 def test_a_complete_set_is_left_alone_and_a_difference_is_named(
-    tmp_path: Path, generator: DiffusionGenerator, name: str
+    tmp_path: Path, sampler: Sampler, name: str
 ) -> None:
     format = Path(name).suffix[1:] or "asc"
-    config, output = SetConfig(N, format=format, screen=SCREEN), tmp_path / name
-    paths = write_set(generator, config, output)
+    sampling, output = Sampling(sampler, N, format=format, screen=SCREEN), tmp_path / name
+    paths = write_set(sampling, output)
     before, shown = files(output if output.is_dir() else tmp_path), list[Any]()
-    assert write_set(generator, config, output, lambda *one: shown.append(one)) == paths
+    assert write_set(sampling, output, lambda *one: shown.append(one)) == paths
     assert shown == []
     for change, line in [({"n": 1}, f"n_windows {N}, not 1"), ({"grid_px": 1.0}, "grid_px None")]:
         with pytest.raises(GazeError, match=line):
-            write_set(generator, replace(config, **change), output)
+            write_set(replace(sampling, **change), output)
     if output.is_dir():
         with pytest.raises(GazeError, match="format_written asc, not csv"):
-            write_set(generator, replace(config, format="csv"), output)
+            write_set(replace(sampling, format="csv"), output)
     assert files(output if output.is_dir() else tmp_path) == before
 
 
 def test_kept_pieces_serve_fewer_windows_and_no_other_seed(
-    tmp_path: Path, generator: DiffusionGenerator
+    tmp_path: Path, sampler: Sampler
 ) -> None:
-    config, said = SetConfig(N), list[str]()
+    sampling, said = Sampling(sampler, N), list[str]()
 
     def stop(phase: str, done: float, total: float, note: str) -> None:
         if done > 4:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        write_set(generator, config, tmp_path / "gaze.parquet", stop)
+        write_set(sampling, tmp_path / "gaze.parquet", stop)
     with pytest.raises(KeyboardInterrupt):
-        write_set(generator, replace(config, seed=1), tmp_path / "gaze.parquet", stop, said.append)
+        write_set(
+            replace(sampling, sampler=replace(sampler, seed=1)),
+            tmp_path / "gaze.parquet",
+            stop,
+            said.append,
+        )
     assert said == []
-    write_set(generator, replace(config, n=2), tmp_path / "gaze.parquet", say=said.append)
+    write_set(replace(sampling, n=2), tmp_path / "gaze.parquet", say=said.append)
     assert said == [f"resuming {tmp_path / 'gaze.parquet'}: 2 of 2 windows are generated"]
     assert sorted(files(tmp_path)) == ["gaze.json", "gaze.md", "gaze.parquet"]
 
 
-def test_a_set_is_the_saved_windows_to_the_byte(
-    tmp_path: Path, generator: DiffusionGenerator
-) -> None:
+def test_a_set_is_the_saved_windows_to_the_byte(tmp_path: Path, sampler: Sampler) -> None:
     for format in FORMATS:
-        config = SetConfig(N, seed=2, format=format)
+        seeded, screen = replace(sampler, seed=2), SCREEN if format == "bids" else None
+        sampling = Sampling(seeded, N, format, screen)
         name = format if format in ("bids", "asc") else f"{format}/gaze.{format}"
-        if format == "bids":
-            config = replace(config, screen=SCREEN)
-        write_set(generator, config, tmp_path / "set" / name)
-        windows = generator.sample(N, seed=2)
-        card = make_card(generator, config)
-        windows = replace(windows, provenance={"card": card}, screens=(SCREEN,))
+        write_set(sampling, tmp_path / "set" / name)
+        windows = seeded.windows(0, N)
+        windows = replace(windows, provenance={"card": sampling.card()}, screens=(SCREEN,))
         windows.save(tmp_path / "saved" / name, format)
     assert files(tmp_path / "set") == files(tmp_path / "saved")
 
 
 @pytest.fixture(scope="module")
-def mixture() -> DiffusionGenerator:
+def mixture() -> Sampler:
     """The packaged model, which knows tasks of two screens, with few steps."""
-    return DiffusionGenerator(load_model("default"), steps=2, batch_size=3)
+    return Sampler(load_model("default"), steps=2, batch_size=3)
 
 
 @pytest.mark.parametrize("format", ["parquet", "asc"])
 def test_every_window_of_a_mixture_is_written_on_the_screen_of_its_task(
-    tmp_path: Path, mixture: DiffusionGenerator, format: str
+    tmp_path: Path, mixture: Sampler, format: str
 ) -> None:
-    write_set(mixture, SetConfig(6, seed=3, format=format), tmp_path / "set")
-    windows = mixture.sample(6, seed=3)
+    write_set(Sampling(replace(mixture, seed=3), 6, format=format), tmp_path / "set")
+    windows = replace(mixture, seed=3).windows(0, 6)
     assert len(np.unique(windows.screen_index)) == 2
     pixels = windows.to_numpy("px")
     recordings = list(read_recordings([tmp_path / "set"]))
@@ -352,25 +347,23 @@ def test_every_window_of_a_mixture_is_written_on_the_screen_of_its_task(
         np.testing.assert_allclose(gaze_px, pixels[number], atol=atol)
 
 
-def test_the_card_of_a_mixture_lists_the_screens_by_task(mixture: DiffusionGenerator) -> None:
-    card = make_card(mixture, SetConfig(6))
+def test_the_card_of_a_mixture_lists_the_screens_by_task(mixture: Sampler) -> None:
+    card = Sampling(mixture, 6).card()
     assert "screen" not in card
     assert card["screens"] == {task: vars(screen) for task, screen in mixture.screens.items()}
     assert mixture.screens["reading"].width_px == 1680
-    one = make_card(replace(mixture, task="reading"), SetConfig(6))
+    one = Sampling(replace(mixture, task="reading"), 6).card()
     assert one["screen"]["width_px"] == 1680
     assert "screens" not in one
-    given = make_card(mixture, SetConfig(6, screen=SCREEN))
+    given = Sampling(mixture, 6, screen=SCREEN).card()
     assert given["screen"] == vars(SCREEN)
     assert "1680x1050 px" in readme_of(card, "npz")
 
 
-def test_a_mixture_is_resumed_and_cut_like_any_set(
-    tmp_path: Path, mixture: DiffusionGenerator
-) -> None:
-    config = SetConfig(6, seed=3, format="npz", seconds=2.0, grid_px=1.0)
-    write_set(mixture, config, tmp_path / "gaze.npz")
-    windows = mixture.sample(6, seed=3)
+def test_a_mixture_is_resumed_and_cut_like_any_set(tmp_path: Path, mixture: Sampler) -> None:
+    sampling = Sampling(replace(mixture, seed=3), 6, format="npz", seconds=2.0, grid_px=1.0)
+    write_set(sampling, tmp_path / "gaze.npz")
+    windows = replace(mixture, seed=3).windows(0, 6)
     with np.load(tmp_path / "gaze.npz") as arrays:
         assert arrays["gaze_px"].shape == (6, 2, 500)
         np.testing.assert_array_equal(
@@ -379,22 +372,16 @@ def test_a_mixture_is_resumed_and_cut_like_any_set(
         np.testing.assert_allclose(arrays["resolution_px"], windows.resolution_px)
 
 
-def test_bids_without_the_size_of_the_screen_is_refused_before_generating(
-    tmp_path: Path, generator: DiffusionGenerator
-) -> None:
-    def fail(done: float) -> None:
-        raise AssertionError
-
-    screen = Screen(1280, 720)
+def test_bids_without_the_size_of_the_screen_is_refused_before_generating(sampler: Sampler) -> None:
     with pytest.raises(GazeError, match="BIDS needs"):
-        write_set(generator, SetConfig(N, format="bids", screen=screen), tmp_path / "set", fail)
+        Sampling(sampler, N, format="bids", screen=Screen(1280, 720))
 
 
-def test_an_occupied_output_is_refused(tmp_path: Path, generator: DiffusionGenerator) -> None:
+def test_an_occupied_output_is_refused(tmp_path: Path, sampler: Sampler) -> None:
     (tmp_path / "set").mkdir()
     (tmp_path / "set" / "mine").write_text("keep")
     with pytest.raises(GazeError, match="not empty"):
-        write_set(generator, SetConfig(N), tmp_path / "set")
+        write_set(Sampling(sampler, N), tmp_path / "set")
     assert files(tmp_path) == {"set/mine": b"keep"}
 
 
@@ -407,9 +394,12 @@ def test_an_occupied_output_is_refused(tmp_path: Path, generator: DiffusionGener
         ({"n": 1, "grid_px": 0.0}, "`grid_px`"),
     ],
 )
-def test_impossible_sets_are_refused(settings: dict[str, Any], problem: str) -> None:
+def test_impossible_sets_are_refused(
+    sampler: Sampler, settings: dict[str, Any], problem: str
+) -> None:
+    seeded = replace(sampler, seed=settings.pop("seed", 0))
     with pytest.raises(GazeError, match=problem):
-        SetConfig(**settings)
+        Sampling(seeded, **settings)
 
 
 def generate(run_folder: Path, output: Path, *more: str, file_bytes: int | None = None) -> Command:
@@ -458,15 +448,15 @@ def test_a_full_disk_says_so_and_keeps_what_was_finished(
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_set_at_a_lower_rate_states_it_in_every_format(
-    tmp_path: Path, generator: DiffusionGenerator, format: str
+    tmp_path: Path, sampler: Sampler, format: str
 ) -> None:
-    config = SetConfig(N, format=format, screen=SCREEN, rate_hz=60)
-    written = write_set(generator, config, tmp_path / "set")
+    sampling = Sampling(sampler, N, format=format, screen=SCREEN, rate_hz=60)
+    written = write_set(sampling, tmp_path / "set")
     card = read_card(tmp_path / "set")
     assert card is not None
     assert (card["rate_hz"], card["low_passed_from_hz"], card["window_samples"]) == (60, 250, 15)
     assert "at 60 Hz (low-passed, generated at 250 Hz)" in written[2].read_text()
-    expected = windows_at(generator.sample(N), 60)
+    expected = windows_at(sampler.windows(0, N), 60)
     if format == "npz":
         found = read_npz(tmp_path / "set" / "windows.npz")
         assert found.rate_hz == 60
@@ -480,18 +470,18 @@ def test_a_set_at_a_lower_rate_states_it_in_every_format(
 
 
 def test_a_set_at_a_lower_rate_does_not_depend_on_the_batch_size(
-    tmp_path: Path, generator: DiffusionGenerator
+    tmp_path: Path, sampler: Sampler
 ) -> None:
-    config = SetConfig(N, format="npz", rate_hz=60)
+    sampling = Sampling(sampler, N, format="npz", rate_hz=60)
     for size in (1, 3):
-        write_set(replace(generator, batch_size=size), config, tmp_path / str(size))
+        write_set(
+            replace(sampling, sampler=replace(sampler, batch_size=size)), tmp_path / str(size)
+        )
     one, other = (read_npz(tmp_path / size / "windows.npz") for size in ("1", "3"))
     np.testing.assert_allclose(one.cut(), other.cut(), atol=1e-5)
 
 
 @pytest.mark.parametrize("rate_hz", [500.0, 251.0, 5.0, float("nan")])
-def test_rates_that_a_model_cannot_give_are_refused(
-    generator: DiffusionGenerator, rate_hz: float
-) -> None:
+def test_rates_that_a_model_cannot_give_are_refused(sampler: Sampler, rate_hz: float) -> None:
     with pytest.raises(GazeError, match="`rate_hz` must lie between 10 and 250 Hz"):
-        make_card(generator, SetConfig(N, rate_hz=rate_hz))
+        Sampling(sampler, N, rate_hz=rate_hz)

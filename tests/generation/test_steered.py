@@ -13,7 +13,7 @@ from gazediffusion.conditioning.course import KNOTS_S, Beginning, Course, Target
 from gazediffusion.conditioning.style import Style
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.long_gaze import Constraints
-from gazediffusion.generation.sampler import DiffusionGenerator
+from gazediffusion.generation.sampler import Sampler
 from gazediffusion.network.checkpoint import Run, load_run
 from tests.runs import trained_run
 from tests.training.test_steering import labelled_windows
@@ -24,19 +24,19 @@ def run(steerable_folder: Path) -> Run:
     return load_run(steerable_folder)
 
 
-def gaze_of(generator: DiffusionGenerator, n: int = 3, seed: int = 0) -> np.ndarray:
-    return np.concatenate(list(generator.pieces(0, n, seed)))
+def gaze_of(sampler: Sampler, n: int = 3, seed: int = 0) -> np.ndarray:
+    return np.concatenate(list(replace(sampler, seed=seed).pieces(0, n)))
 
 
 def test_long_windows_are_the_same_for_every_batch_size(run: Run) -> None:
-    short = gaze_of(DiffusionGenerator(run))
-    long = gaze_of(DiffusionGenerator(run, length=300))
+    short = gaze_of(Sampler(run))
+    long = gaze_of(Sampler(run, length=300))
     assert long.shape == (3, 2, 300)
-    alone = gaze_of(DiffusionGenerator(run, length=300, batch_size=1))
+    alone = gaze_of(Sampler(run, length=300, batch_size=1))
     np.testing.assert_allclose(alone, long, atol=2e-3, rtol=2e-3)
     # What follows is new, and does not repeat.
     assert np.abs(long[:, :, 64:128] - short).max() > 1e-3
-    windows = DiffusionGenerator(run, length=300).as_windows(long, 0)
+    windows = Sampler(run, length=300).as_windows(long)
     assert windows.length == 300
 
 
@@ -73,16 +73,16 @@ def test_targets_are_drawn_for_long_windows_of_a_task_that_has_them(run: Run) ->
     course = replace(run.config.conditioning.course, targets={"dots": prior})
     conditioning = replace(run.config.conditioning, course=course)
     steered = replace(run, config=replace(run.config, conditioning=conditioning))
-    with_targets = DiffusionGenerator(steered, length=200, task="dots")
+    with_targets = Sampler(steered, length=200, task="dots")
     assert with_targets.settings["course"] == "targets or positions drawn"
-    without = DiffusionGenerator(run, length=200, task="dots")
+    without = Sampler(run, length=200, task="dots")
     assert "course" not in without.settings
     assert np.abs(gaze_of(with_targets) - gaze_of(without)).max() > 1e-3
     # Neither short windows nor other tasks have any.
     for settings in ({"task": "dots"}, {"task": "movies", "length": 200}):
         np.testing.assert_array_equal(
-            gaze_of(DiffusionGenerator(steered, **settings)),
-            gaze_of(DiffusionGenerator(run, **settings)),
+            gaze_of(Sampler(steered, **settings)),
+            gaze_of(Sampler(run, **settings)),
         )
     whole = course.draw(["dots"] * 4, 4, 200, 20.0, 0)
     assert list(whole) == ["targets"]
@@ -104,7 +104,7 @@ def test_long_windows_begin_where_recordings_of_the_task_do(run: Run) -> None:
     np.testing.assert_allclose(course["fixations"][:, :, 0], [[0.3, -0.2]] * 3, rtol=1e-6)
     np.testing.assert_allclose(course["fixations"][:, :, 20], [[0.5, 0.1]] * 3, rtol=1e-6)
     gaze, other = (
-        gaze_of(DiffusionGenerator(one, length=200, task="movies"))[:, :, :2].mean(axis=2)
+        gaze_of(Sampler(one, length=200, task="movies"))[:, :, :2].mean(axis=2)
         for one in (begun, run)
     )
     far, off = (np.abs(one - [0.3, -0.2]).mean() for one in (other, gaze))
@@ -113,7 +113,7 @@ def test_long_windows_begin_where_recordings_of_the_task_do(run: Run) -> None:
 
 def test_progress_of_long_windows_goes_to_their_number(run: Run) -> None:
     seen: list[float] = []
-    list(DiffusionGenerator(run, length=200).pieces(0, 2, 0, seen.append))
+    list(Sampler(run, length=200).pieces(0, 2, seen.append))
     assert seen == sorted(seen)
     assert seen[-1] == 2
 
@@ -122,8 +122,8 @@ def test_known_samples_are_kept_to_the_bit(run: Run) -> None:
     known = np.full((2, 2, 64), np.nan, np.float32)
     known[:, :, :20] = labelled_windows().cut()[:2, :, :20]
     known[:, :, 40:50] = labelled_windows().cut()[:2, :, 40:50]
-    generator = DiffusionGenerator(run, constraints=Constraints(known=known))
-    gaze = gaze_of(generator, 4)
+    sampler = Sampler(run, constraints=Constraints(known=known))
+    gaze = gaze_of(sampler, 4)
     is_known = np.isfinite(known)
     for first in (0, 2):
         np.testing.assert_array_equal(gaze[first : first + 2][is_known], known[is_known])
@@ -133,19 +133,19 @@ def test_known_samples_are_kept_to_the_bit(run: Run) -> None:
 
 
 def test_fixations_and_targets_reach_the_network(run: Run) -> None:
-    free = gaze_of(DiffusionGenerator(run, constraints=Constraints()))
+    free = gaze_of(Sampler(run, constraints=Constraints()))
     for name in ("fixations", "targets"):
         given = np.full((1, 2, 64), 0.5, np.float32)
-        steered = DiffusionGenerator(run, constraints=Constraints(**{name: given}))
+        steered = Sampler(run, constraints=Constraints(**{name: given}))
         assert np.abs(gaze_of(steered) - free).max() > 1e-4
 
 
 def test_a_model_that_is_not_steerable_refuses(tmp_path: Path) -> None:
     plain = load_run(trained_run(tmp_path / "run"))
     with pytest.raises(GazeError, match="not steerable"):
-        DiffusionGenerator(plain, length=1000)
+        Sampler(plain, length=1000)
     with pytest.raises(GazeError, match="not steerable"):
-        DiffusionGenerator(plain, constraints=Constraints())
+        Sampler(plain, constraints=Constraints())
 
 
 def test_a_style_keeps_its_statistics_beside_constraints(run: Run) -> None:
@@ -153,12 +153,9 @@ def test_a_style_keeps_its_statistics_beside_constraints(run: Run) -> None:
     assert prior is not None
     given = Constraints(fixations=np.full((1, 2, 64), 0.1, np.float32))
     styles = [Style.of_targets(prior, 0, 0, np.full(len(prior.names), k)) for k in (-2.0, 2.0)]
-    low, high = (
-        gaze_of(DiffusionGenerator(run, task="dots", style=one, constraints=given))
-        for one in styles
-    )
-    free = gaze_of(DiffusionGenerator(run, task="dots", constraints=given))
+    low, high = (gaze_of(Sampler(run, task="dots", style=one, constraints=given)) for one in styles)
+    free = gaze_of(Sampler(run, task="dots", constraints=given))
     assert np.abs(low - high).max() > 1e-4
     assert np.abs(low - free).max() > 1e-4
-    long = gaze_of(DiffusionGenerator(run, task="dots", style=styles[0], length=150), 1)
+    long = gaze_of(Sampler(run, task="dots", style=styles[0], length=150), 1)
     assert long.shape == (1, 2, 150)

@@ -23,16 +23,16 @@ def one_scanpath(duration_ms: float) -> Scanpath:
 def test_the_length_is_that_of_the_scanpath_or_as_asked_for(steerable_folder: Path) -> None:
     model = gd.load(steerable_folder, device="cpu")
     given = {"task": "dots", "scanpath": [one_scanpath(2000.0)]}
-    generator = model.generator(3, **given)  # type: ignore[arg-type]
-    assert generator.constraints is not None
-    fixations = generator.constraints.fixations
+    sampler = model.sampler(n=3, **given)  # type: ignore[arg-type]
+    assert sampler.constraints is not None
+    fixations = sampler.constraints.fixations
     assert fixations is not None
-    assert generator.n_samples == fixations.shape[2] == pytest.approx(20 * 4, abs=3)
+    assert sampler.n_samples == fixations.shape[2] == pytest.approx(20 * 4, abs=3)
     assert model.sample(2, seconds=12, **given).length == 240  # type: ignore[arg-type]
     assert model.sample(2, seconds=12, task="dots").length == 240
     assert model.sample(2, seconds=2, task="dots").length == 40
     # 64 samples, of which 30 are those of the window before.
-    described = (model.generator(seconds=s, task="dots").describe() for s in (3.2, 4, 12))
+    described = (model.sampler(seconds=s, task="dots").describe() for s in (3.2, 4, 12))
     assert [one["windows_each"] for one in described] == [1, 2, 7]
 
 
@@ -40,22 +40,22 @@ def test_windows_take_scanpaths_in_turn_beside_waypoints(steerable_folder: Path)
     model = gd.load(steerable_folder, device="cpu")
     scanpaths = [one_scanpath(500.0), one_scanpath(900.0)]
     settings = {"scanpath": scanpaths, "at": [(3.0, 0.5, 0.5)], "task": "dots"}
-    generator = model.generator(4, seconds=4.0, **settings)  # type: ignore[arg-type]
-    assert generator.constraints is not None
-    found = generator.constraints.of(0, 4, 80)["fixations"]
+    sampler = model.sampler(n=4, seconds=4.0, **settings)  # type: ignore[arg-type]
+    assert sampler.constraints is not None
+    found = sampler.constraints.of(0, 4, 80)["fixations"]
     np.testing.assert_array_equal(found[0], found[2])
     assert not np.array_equal(found[0], found[1], equal_nan=True)
     assert (found[:, :, 60] == 0.5).all()
     with pytest.raises(GazeError, match="falls into a fixation"):
-        model.generator(1, scanpath=scanpaths, start=(0.0, 0.0), task="dots")
+        model.sampler(n=1, scanpath=scanpaths, start=(0.0, 0.0), task="dots")
 
 
 def test_targets_of_other_lengths_share_one(steerable_folder: Path) -> None:
     x = np.array([0.5, -0.5], np.float32)
     targets = [Targets("a", np.array([0.0, t]), x, x) for t in (500.0, 2500.0)]
-    generator = gd.load(steerable_folder, device="cpu").generator(2, targets=targets, task="dots")
-    assert generator.n_samples == 70
-    card = generator.describe()["sampling"]["constraints"]["targets"]
+    sampler = gd.load(steerable_folder, device="cpu").sampler(n=2, targets=targets, task="dots")
+    assert sampler.n_samples == 70
+    card = sampler.describe()["sampling"]["constraints"]["targets"]
     assert card["entries"] == 2
 
 

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 import torch
 
+from gazediffusion.data.writers.card import read_card
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.sampler import DiffusionGenerator
-from gazediffusion.generation.sets import read_card
+from gazediffusion.generation.sampler import Sampler
 from gazediffusion.network import pretrained
 from gazediffusion.network.checkpoint import load_run
 from gazediffusion.network.tensors import rounded
@@ -34,7 +34,7 @@ def test_a_packaged_model_is_its_run_with_rounded_weights(package: Path) -> None
     expected = rounded(run.network.state_dict(), 31)
     for name, tensor in model.network.state_dict().items():
         assert torch.equal(tensor, expected[name])
-    assert len(DiffusionGenerator(model).sample(2)) == 2
+    assert len(Sampler(model).windows(0, 2)) == 2
 
 
 def test_a_run_folder_is_taken_as_it_is(package: Path) -> None:

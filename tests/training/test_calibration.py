@@ -15,7 +15,7 @@ from gazediffusion.conditioning.course import TargetPrior, response_gain
 from gazediffusion.conditioning.prior import Prior
 from gazediffusion.errors import GazeError, StoppedError
 from gazediffusion.generation.long_gaze import Constraints
-from gazediffusion.generation.sampler import DiffusionGenerator
+from gazediffusion.generation.sampler import Sampler
 from gazediffusion.network.checkpoint import Run, load_run, read_config
 from gazediffusion.network.recipes import RECIPES
 from gazediffusion.network.unet import UNetConfig
@@ -52,8 +52,8 @@ def calibrated_by_hand(run: Run, n: int) -> Run:
     conditioning = run.config.conditioning
     draws, generated = [], []
     for task in conditioning.tasks:
-        generator = DiffusionGenerator.of_quality(run, "default", task=task)
-        gaze = torch.from_numpy(generator.sample(n, 1000).cut())
+        sampler = Sampler.of_quality(run, "default", task=task)
+        gaze = torch.from_numpy(replace(sampler, seed=1000).windows(0, n).cut())
         draws.append(conditioning.draw(0, n, 1000, task))
         measured = conditioning.measure(gaze, run.config.rate_hz)
         assert measured is not None
@@ -140,13 +140,13 @@ def test_the_gain_of_gaze_that_follows_a_target_is_measured(steerable_folder: Pa
     plain = replace(prior, generated_gain=prior.recorded_gain)
     bare = replace(conditioning, course=replace(course, targets={"dots": plain}))
     targets = course.draw(["dots"] * n, 0, 64, 20.0, 1000)["targets"]
-    generator = DiffusionGenerator.of_quality(
+    sampler = Sampler.of_quality(
         replace(run, config=replace(run.config, conditioning=bare)),
         "default",
         task="dots",
         constraints=Constraints(targets=targets),
     )
-    gaze = np.concatenate(list(generator.pieces(0, n, 1000)))
+    gaze = np.concatenate(list(replace(sampler, seed=1000).pieces(0, n)))
     assert found.generated_gain == response_gain(gaze, targets, 20.0)
     assert found.generated_gain != (1.0, 1.0)
     assert replace(found, generated_gain=prior.generated_gain) == prior

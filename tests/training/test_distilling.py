@@ -20,7 +20,7 @@ import gazediffusion as gd
 from gazediffusion.errors import GazeError, StoppedError
 from gazediffusion.generation.labelling import can_label
 from gazediffusion.generation.long_gaze import Constraints
-from gazediffusion.generation.sampler import DiffusionGenerator
+from gazediffusion.generation.sampler import Sampler
 from gazediffusion.network.checkpoint import Run, load_run
 from gazediffusion.network.distilled import DISTILLED, changed
 from gazediffusion.network.pretrained import pretrained_folder
@@ -228,20 +228,20 @@ def test_default_takes_the_distilled_network_and_is_steered(folder: Path) -> Non
     assert run.distilled.is_calibrated
     found = {}
     for quality in ("default", "best"):
-        settings = DiffusionGenerator.of_quality(run, quality).settings
+        settings = Sampler.of_quality(run, quality).settings
         found[quality] = (settings["sampler"], settings["steps"])
         assert settings.get("distilled_sha256") == (
             None if quality == "best" else run.distilled.sha256
         )
     assert found == {"default": ("distilled", 3), "best": ("unipc", 40)}
-    generator = DiffusionGenerator.of_quality(run, "default")
-    made = generator.sample(3, seed=1).cut()
+    sampler = Sampler.of_quality(run, "default")
+    made = replace(sampler, seed=1).windows(0, 3).cut()
     assert np.isfinite(made).all()
-    other = DiffusionGenerator.of_quality(run, "default", batch_size=2).sample(3, seed=1).cut()
+    other = Sampler.of_quality(run, "default", batch_size=2, seed=1).windows(0, 3).cut()
     np.testing.assert_allclose(made, other, atol=1e-5)
     known = np.full((1, 2, 64), np.nan, dtype=np.float32)
     known[..., :20] = made[:1, :, :20]
-    steered = DiffusionGenerator.of_quality(run, "default", constraints=Constraints(known=known))
+    steered = Sampler.of_quality(run, "default", constraints=Constraints(known=known))
     assert steered.settings["steps"] == len(SETTINGS_SMALL.levels)
     np.testing.assert_array_equal(steered.sample(1).cut()[0, :, :20], made[0, :, :20])
 
@@ -249,11 +249,11 @@ def test_default_takes_the_distilled_network_and_is_steered(folder: Path) -> Non
 def test_settings_of_the_model_itself_take_its_own_network(folder: Path) -> None:
     run = load_run(folder)
     for settings in ({"steps": 9}, {"sampler": "unipc"}):
-        generator = DiffusionGenerator.of_quality(run, "default", **settings)
-        assert generator.settings["sampler"] != "distilled"
-        assert generator.sampled is run
+        sampler = Sampler.of_quality(run, "default", **settings)
+        assert sampler.settings["sampler"] != "distilled"
+        assert sampler.sampled is run
     without = replace(run, distilled=None)
-    assert DiffusionGenerator.of_quality(without, "default").settings["sampler"] == "unipc"
+    assert Sampler.of_quality(without, "default").settings["sampler"] == "unipc"
 
 
 def test_each_level_takes_one_evaluation_of_the_distilled_network(
@@ -269,7 +269,7 @@ def test_each_level_takes_one_evaluation_of_the_distilled_network(
         return forward(x, t, *given)
 
     monkeypatch.setattr(run.distilled.network, "forward", counted)
-    DiffusionGenerator.of_quality(run, "default").sample(1)
+    Sampler.of_quality(run, "default").windows(0, 1)
     expected = run.config.recipe.edm.embedded(torch.tensor(run.distilled.levels))
     np.testing.assert_allclose(levels, expected.numpy(), rtol=1e-5)
 
@@ -288,9 +288,9 @@ def test_what_a_distilled_network_cannot_do_is_refused(
 ) -> None:
     run = load_run(folder)
     with pytest.raises(GazeError, match="must be 3, not 5"):
-        DiffusionGenerator(run, sampler="distilled", steps=5)
+        Sampler(run, sampler="distilled", steps=5)
     with pytest.raises(GazeError, match="no distilled network"):
-        DiffusionGenerator(teacher, sampler="distilled")
+        Sampler(teacher, sampler="distilled")
     with pytest.raises(GazeError, match="64 at 250 Hz"):
         distill(teacher, labelled_windows(), tmp_path / "run", SETTINGS_SMALL)
     assert not (tmp_path / "run").exists()
@@ -316,8 +316,7 @@ def test_a_rounded_network_is_nearly_the_same(folder: Path, tmp_path: Path) -> N
     run.distilled.save(path, levels=31)
     rounded = load_run(path)
     exact, near = (
-        DiffusionGenerator.of_quality(one, "default", "fp32").sample(2).cut()
-        for one in (run, rounded)
+        Sampler.of_quality(one, "default", "fp32").windows(0, 2).cut() for one in (run, rounded)
     )
     np.testing.assert_allclose(near, exact, atol=0.02)
     assert not np.array_equal(near, exact)
@@ -360,7 +359,7 @@ def test_training_ends_with_a_distilled_network(
     model = go()
     assert any("resuming the distillation" in line and "after 2 of 3" in line for line in said)
     assert len(counts) == 3
-    assert model.generator().settings["sampler"] == "distilled"
+    assert model.sampler().settings["sampler"] == "distilled"
     # A complete run is neither calibrated nor distilled again; one of other settings is named.
     before = {one: one.stat().st_mtime_ns for one in (tmp_path / "run").iterdir()}
     phases.clear()
@@ -408,12 +407,12 @@ def test_a_shared_model_keeps_its_distilled_network(folder: Path, tmp_path: Path
     model.save_pretrained(tmp_path / "shared")
     shared = gd.load(tmp_path / "shared", device="cpu")
     np.testing.assert_array_equal(shared.sample(2).cut(), model.sample(2).cut())
-    assert shared.generator().settings == model.generator().settings
+    assert shared.sampler().settings == model.sampler().settings
 
 
 def test_gaps_are_filled_by_the_models_own_network(folder: Path) -> None:
     model = gd.load(folder, device="cpu")
-    assert model.filler().generator.settings["sampler"] == "unipc"
+    assert model.filler().sampler.settings["sampler"] == "unipc"
 
 
 def test_another_distillation_in_the_folder_is_refused(

@@ -13,7 +13,7 @@ import torch
 from gazediffusion.conditioning.statistics import STATISTICS, measure
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.sampler import DiffusionGenerator
+from gazediffusion.generation.sampler import Sampler
 from gazediffusion.network.checkpoint import Run, RunConfig, load_run
 from gazediffusion.network.recipes import RECIPES, Recipe
 from gazediffusion.network.representations import Joint
@@ -194,37 +194,37 @@ def test_the_configuration_survives_json(run: Run) -> None:
 
 
 def test_windows_are_the_same_for_every_batch_size(run: Run) -> None:
-    one, many = (DiffusionGenerator(run, batch_size=n).sample(5, 1).cut() for n in (1, 5))
+    one, many = (Sampler(run, batch_size=n, seed=1).windows(0, 5).cut() for n in (1, 5))
     np.testing.assert_allclose(one, many, atol=1e-4, rtol=1e-4)
     assert np.isfinite(one).all()
 
 
 def test_without_a_task_each_window_has_its_own_task_and_screen(run: Run) -> None:
-    generator = DiffusionGenerator(run)
-    windows = generator.sample(40)
+    sampler = Sampler(run)
+    windows = sampler.windows(0, 40)
     assert {windows.tasks[k] for k in windows.task} > {"reading"}
     for k in range(len(windows)):
         task = windows.tasks[windows.task[k]]
-        assert windows.screens[windows.screen_index[k]] == generator.screens[task]
-    assert generator.screens["reading"] == SMALL_SCREEN
+        assert windows.screens[windows.screen_index[k]] == sampler.screens[task]
+    assert sampler.screens["reading"] == SMALL_SCREEN
 
 
 def test_the_task_changes_the_windows_and_brings_its_screen(run: Run) -> None:
-    reading = DiffusionGenerator(run, task="reading")
+    reading = Sampler(run, task="reading")
     assert reading.screens == {"reading": SMALL_SCREEN}
-    assert reading.sample(2).screen == SMALL_SCREEN
-    dots = DiffusionGenerator(run, task="dots")
-    assert np.abs(reading.sample(2).cut() - dots.sample(2).cut()).max() > 1e-6
+    assert reading.windows(0, 2).screen == SMALL_SCREEN
+    dots = Sampler(run, task="dots")
+    assert np.abs(reading.windows(0, 2).cut() - dots.windows(0, 2).cut()).max() > 1e-6
 
 
 def test_more_steps_change_the_windows_less_and_less(run: Run) -> None:
-    sets = [DiffusionGenerator(run, steps=n).sample(2).cut() for n in (8, 32, 128)]
+    sets = [Sampler(run, steps=n).windows(0, 2).cut() for n in (8, 32, 128)]
     assert np.abs(sets[2] - sets[1]).mean() < 0.5 * np.abs(sets[1] - sets[0]).mean()
 
 
 def test_bfloat16_stays_near_float32(run: Run) -> None:
     # In eight steps: the solver's four are too coarse for an untrained network.
-    full, half = (DiffusionGenerator(run, bf16=b, steps=8).sample(3).cut() for b in (False, True))
+    full, half = (Sampler(run, bf16=b, steps=8).windows(0, 3).cut() for b in (False, True))
     assert 0 < np.abs(full - half).max() < 0.05 * np.abs(full).max()
 
 
@@ -239,7 +239,7 @@ def test_bfloat16_stays_near_float32(run: Run) -> None:
 )
 def test_bad_settings_are_refused(run: Run, settings: dict[str, object], problem: str) -> None:
     with pytest.raises(GazeError, match=problem):
-        DiffusionGenerator(run, **settings)  # type: ignore[arg-type]
+        Sampler(run, **settings)  # type: ignore[arg-type]
 
 
 def test_several_files_are_for_the_joint_recipe(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ from gazediffusion.storage import fetched, is_remote
 if TYPE_CHECKING:
     from gazediffusion.data.readers import Source
     from gazediffusion.data.reading import Recordings
-    from gazediffusion.generation.sampler import DiffusionGenerator
+    from gazediffusion.generation.sampler import Sampler
     from gazediffusion.network.checkpoint import Run
 
 MIN_PARTICIPANTS = 3
@@ -531,11 +531,11 @@ def _generated(
         return matched_windows(run, reference, _n_beside(reference, n), progress=progress)
     if isinstance(like, Windows):
         return matched_windows(run, like, n or len(like), progress=progress)
-    from gazediffusion.generation.sampler import DiffusionGenerator
+    from gazediffusion.generation.sampler import Sampler
 
     task = like.task if like.task in run.config.conditioning.tasks else None
-    generator = DiffusionGenerator.of_quality(run, "default", task=task)
-    return _sampled(generator, n or len(like), 0, progress)
+    sampler = Sampler.of_quality(run, "default", task=task)
+    return _sampled(sampler, n or len(like), progress)
 
 
 def _fitted(name: str, n: int | None, reference: Windows | None) -> Windows:
@@ -568,7 +568,7 @@ def matched_windows(
 
     A model that does not know one of the tasks generates its own mixture of tasks.
     """
-    from gazediffusion.generation.sampler import DiffusionGenerator
+    from gazediffusion.generation.sampler import Sampler
 
     known = run.config.conditioning.tasks
     reference = with_task_names(reference, known)
@@ -581,8 +581,9 @@ def matched_windows(
     for number, (first, stop) in enumerate(pairwise([0, *stops.tolist()])):
         if stop > first:
             task = reference.tasks[number] if known and is_matched else None
-            generator = DiffusionGenerator.of_quality(run, quality, task=task, **settings)
-            parts.append(_sampled(generator, stop - first, seed + number, progress))
+            how = {"seed": seed + number, "task": task, **settings}
+            sampler = Sampler.of_quality(run, quality, **how)
+            parts.append(_sampled(sampler, stop - first, progress))
     return Windows.from_array(
         np.concatenate([part.cut() for part in parts]),
         run.config.rate_hz,
@@ -591,14 +592,14 @@ def matched_windows(
     )
 
 
-def _sampled(generator: DiffusionGenerator, n: int, seed: int, progress: Progress) -> Windows:
-    """The first n windows of a seed, with progress."""
+def _sampled(sampler: Sampler, n: int, progress: Progress) -> Windows:
+    """The first n windows, with progress."""
     pieces: list[NDArray[np.float32]] = []
-    for piece in generator.pieces(0, n, seed):
+    for piece in sampler.pieces(0, n):
         pieces.append(piece)
-        whose = f" of {generator.task}" if generator.task else ""
+        whose = f" of {sampler.task}" if sampler.task else ""
         progress(f"generating{whose}: {sum(map(len, pieces))} of {n} windows")
-    return generator.as_windows(np.concatenate(pieces), seed)
+    return sampler.as_windows(np.concatenate(pieces))
 
 
 def bottleneck_features(run: Run, batch_size: int = 16) -> FeatureMap:

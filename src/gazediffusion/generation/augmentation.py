@@ -27,7 +27,7 @@ from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.generation.labelling import Labeller, Labels, can_label, with_lost_labels
 from gazediffusion.generation.long_gaze import window_starts
-from gazediffusion.generation.sampler import DiffusionGenerator
+from gazediffusion.generation.sampler import Sampler
 from gazediffusion.jobs import Show, nothing
 from gazediffusion.screen import Floats, Screen
 from gazediffusion.seeds import Stream, derived_seed
@@ -192,12 +192,11 @@ def _with_own_trials(originals: Sequence[Original]) -> tuple[Original, ...]:
 class Batch:
     """Recordings of one participant and task whose synthetic ones are generated together.
 
-    Window k of the generator and the seed is copy k // n of recording k % n, n recordings in all.
+    Window k of the sampler is copy k // n of recording k % n, n recordings in all.
     """
 
-    generator: DiffusionGenerator
+    sampler: Sampler
     originals: tuple[Original, ...]
-    seed: int
     times: int
 
     @property
@@ -208,40 +207,40 @@ class Batch:
     @property
     def windows_each(self) -> int:
         """How many windows of the model's length each of them takes."""
-        return int(self.generator.describe()["windows_each"])
+        return int(self.sampler.describe()["windows_each"])
 
 
 @dataclass(frozen=True)
 class Augmenter:
     """A model that generates recordings in the style of participants."""
 
-    generator: DiffusionGenerator
+    sampler: Sampler
     config: Augmenting
 
     def __post_init__(self) -> None:
-        if self.generator.run.config.conditioning.prior is None:
+        if self.sampler.run.config.conditioning.prior is None:
             raise GazeError(
                 "this model is not conditioned on summary statistics, so that it has no styles",
                 remedy="choose one that is, as the default model",
             )
         if self.config.labels:
-            Labeller.of_generated(self.generator)  # refuses what it has not
+            Labeller.of_generated(self.sampler)  # refuses what it has not
 
     @cached_property
     def loss_model(self) -> LossModel | None:
         """The model of blinks and losses, where they are requested."""
-        return LossModel.load(self.generator.run.path) if self.config.losses else None
+        return LossModel.load(self.sampler.run.path) if self.config.losses else None
 
     def labeller(self, study: Study) -> Labeller | None:
         """What labels the synthetic recordings of a study; None where they get no labels."""
-        made, is_asked = self.generator, self.config.labels
+        made, is_asked = self.sampler, self.config.labels
         if is_asked is None:
             is_asked = study.has_labels and can_label(made.run)
         return Labeller.of_generated(made) if is_asked else None
 
     def read(self, recordings: Recordings, progress: Show = nothing) -> Study:
         """A study, and who of it is augmented; one that cannot be augmented is refused."""
-        config = self.generator.run.config
+        config = self.sampler.run.config
         seconds = config.length / config.rate_hz
         study = Study.read(recordings, self.config, config.rate_hz, seconds, progress)
         self.tasks_of(study)
@@ -250,7 +249,7 @@ class Augmenter:
     def tasks_of(self, study: Study) -> dict[str, str]:
         """The model's task for each task of the study that is augmented."""
         own = dict.fromkeys(one.task for one in study.originals if study.has_style(one))
-        given, known = self.config.task, self.generator.run.config.conditioning.tasks
+        given, known = self.config.task, self.sampler.run.config.conditioning.tasks
         if isinstance(given, Mapping):
             for task in given:
                 if task not in own:
@@ -260,7 +259,7 @@ class Augmenter:
                     )
         found = {task: self._task(task, known) for task in own}
         for task in found.values():
-            self.generator.run.config.conditioning.task_number(task)
+            self.sampler.run.config.conditioning.task_number(task)
         return found
 
     def _task(self, own: str, known: Sequence[str]) -> str:
@@ -278,7 +277,7 @@ class Augmenter:
 
     def batches(self, study: Study) -> list[Batch]:
         """What is generated of a study, in the order of its participants and tasks."""
-        tasks, run = self.tasks_of(study), self.generator.run.config
+        tasks, run = self.tasks_of(study), self.sampler.run.config
         groups: dict[tuple[str, str, int], list[Original]] = {}
         for one in study.originals:
             if study.has_style(one):
@@ -293,15 +292,16 @@ class Augmenter:
                 styles[pair] = style_of(
                     windows, run.conditioning, run.rate_hz, run.length, tasks[task]
                 )
-            generator = replace(
-                self.generator,
+            place = participant, task, n_starts
+            seed = derived_seed(self.config.seed, Stream.AUGMENTATION, *place)
+            sampler = replace(
+                self.sampler,
+                seed=seed,
                 task=tasks[task],
                 style=styles[pair],
                 length=max(one.samples_at(run.rate_hz) for one in originals),
             )
-            place = participant, task, n_starts
-            seed = derived_seed(self.config.seed, Stream.AUGMENTATION, *place)
-            batches.append(Batch(generator, tuple(originals), seed, self.config.times))
+            batches.append(Batch(sampler, tuple(originals), self.config.times))
         return batches
 
     def without_style(self, study: Study) -> list[tuple[str, str]]:
@@ -329,10 +329,10 @@ class Augmenter:
         (time,); each sample takes that of the nearest one, and is noise where the eye is lost.
         """
         copy, k = divmod(number, len(batch.originals))
-        original, run = batch.originals[k], batch.generator.run.config
-        assert batch.generator.task is not None
+        original, run = batch.originals[k], batch.sampler.run.config
+        assert batch.sampler.task is not None
         screen = original.screen
-        own = run.conditioning.screen_of(batch.generator.task)
+        own = run.conditioning.screen_of(batch.sampler.task)
         times_ms = np.arange(original.n_samples, dtype=np.float64) * (1000.0 / original.rate_hz)
         at_rate = _at_times(gaze, run.rate_hz, times_ms, original.rate_hz)
         gaze_px = screen.pixels_from(own, at_rate).astype(np.float32)
@@ -369,16 +369,16 @@ class Augmenter:
         original: Original,
     ) -> tuple[NDArray[np.float32], Labels | None]:
         assert self.loss_model is not None
-        assert batch.generator.task is not None
+        assert batch.sampler.task is not None
         screen = original.screen
         window = Windows.from_array(
             screen.to_normalized(gaze_px)[None],
             original.rate_hz,
             screen,
-            tasks=batch.generator.task,
+            tasks=batch.sampler.task,
             labels=None if labels is None else labels[None],
         )
-        lossy = self.loss_model.add_to(window, batch.seed, number)
+        lossy = self.loss_model.add_to(window, batch.sampler.seed, number)
         if labels is not None:
             lossy = with_lost_labels(lossy, window)
         return np.asarray(screen.to_pixels(lossy.gaze), dtype=np.float32), lossy.labels

@@ -11,7 +11,7 @@ from all training increments).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from gazediffusion.data.windows import CLIP, Windows
 from gazediffusion.data.writers.sets import format_of
 from gazediffusion.errors import GazeError, suggestion
-from gazediffusion.generation.sets import Progress, Sampling, SetConfig, write_set
+from gazediffusion.generation.scheduling import Progress
+from gazediffusion.generation.sets import Sampling, write_set
 from gazediffusion.jobs import Show, nothing
 from gazediffusion.network.pretrained import pretrained_models
 from gazediffusion.plugins import Plugin, find_plugins
@@ -231,7 +232,7 @@ BASELINES: dict[str, type[Process]] = {
 
 @dataclass(frozen=True, eq=False)
 class Baseline:
-    """A fitted baseline, used as a `DiffusionGenerator` is.
+    """A fitted baseline with a seed, used as a `Sampler` is.
 
     `batch_size` changes speed, never the windows.
 
@@ -250,20 +251,21 @@ class Baseline:
     settings: dict[str, Any]
     data: dict[str, Any]
     batch_size: int = 256
+    seed: int = 0
 
     def pieces(
-        self, first: int, stop: int, seed: int, progress: Progress = lambda done: None
+        self, first: int, stop: int, progress: Progress = lambda done: None
     ) -> Iterator[NDArray[np.float32]]:
         """Batches (window, 2, time); `progress` receives how many windows are done."""
         for start in range(first, stop, self.batch_size):
             end = min(start + self.batch_size, stop)
-            streams = [rng(seed, Stream.BASELINE, k) for k in range(start, end)]
+            streams = [rng(self.seed, Stream.BASELINE, k) for k in range(start, end)]
             yield self.process.draw(streams, self.length).astype(np.float32)
             progress(end)
 
     def sample(self, n: int, seed: int = 0) -> Windows:
         """The first n windows of this seed, in memory."""
-        sampling = Sampling(self, SetConfig(n, seed))
+        sampling = Sampling(replace(self, seed=seed), n)
         return sampling.windows(np.concatenate(list(sampling.pieces())))
 
     def sample_to(
@@ -282,12 +284,12 @@ class Baseline:
         """Write the first n windows of this seed to a file or a folder, streamed.
 
         The same bytes as `sample(n, seed).save(path)`, unless screen, grid_px or seconds are given
-        (see `sets.SetConfig`). overwrite: replace a set that is there. Returns the set, its card
+        (see `sets.Sampling`). overwrite: replace a set that is there. Returns the set, its card
         (JSON) and its README.
         """
         format = format_of(Path(path), format)
-        config = SetConfig(n, seed, format, screen, grid_px, seconds)
-        return write_set(self, config, path, progress, overwrite=overwrite)
+        sampling = Sampling(replace(self, seed=seed), n, format, screen, grid_px, seconds)
+        return write_set(sampling, path, progress, overwrite=overwrite)
 
     def describe(self) -> dict[str, Any]:
         """What a card says: length and rate of windows, screens by task, sampling and model."""
@@ -299,10 +301,10 @@ class Baseline:
             "model": {**self.settings, "trained_on": self.data},
         }
 
-    def as_windows(self, gaze: NDArray[np.float32], seed: int, first: int = 0) -> Windows:
-        """Generated gaze (window, 2, time) of windows first.. of a seed, with its origin."""
+    def as_windows(self, gaze: NDArray[np.float32], first: int = 0) -> Windows:
+        """Generated gaze (window, 2, time) of windows first.., with its origin."""
         return Windows.from_array(
-            gaze, self.rate_hz, self.screen, provenance={"seed": seed, **self.settings}
+            gaze, self.rate_hz, self.screen, provenance={"seed": self.seed, **self.settings}
         )
 
 

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from gazediffusion.data.writers.card import readme_of
-from gazediffusion.data.writers.sets import projected, write_part
+from gazediffusion.data.writers.sets import write_part
 from gazediffusion.errors import GazeError, shown
-from gazediffusion.generation.sampler import DiffusionGenerator
-from gazediffusion.generation.sets import Progress, Sampling, SetConfig, make_card
+from gazediffusion.generation.sampler import Sampler
+from gazediffusion.generation.scheduling import Progress
+from gazediffusion.generation.sets import Sampling
 from gazediffusion.jobs import Job, Show, nothing, plain, remove_dead
 from gazediffusion.parallel import in_order, is_in_this_process, ray_connection
 from gazediffusion.storage import (
@@ -80,14 +81,11 @@ def write_dataset(
     overwrite: bool = False,
 ) -> list[Path]:
     """Write what is missing of a set in parts; returns the folder, its card and its README."""
-    generator, config = sampling.generator, sampling.config
-    assert isinstance(generator, DiffusionGenerator)
-    part_size = parts.part_size or max(LEAST_PART_SIZE, generator.batch_size)
-    work = WritePart(generator, config, folder, part_size)
-    settings = {"part_size": part_size, "batch_size": generator.batch_size}
-    decisive = plain(
-        {**make_card(generator, config), "format_written": "parquet", "parts": settings}
-    )
+    n, batch_size = sampling.n, sampling.sampler.batch_size
+    part_size = parts.part_size or max(LEAST_PART_SIZE, batch_size)
+    work = WritePart(sampling, folder, part_size)
+    settings = {"part_size": part_size, "batch_size": batch_size}
+    decisive = plain({**sampling.card(), "format_written": "parquet", "parts": settings})
     card, readme = folder / "card.json", folder / "README.md"
     if _begun(folder) is None and not _is_set(folder):
         require_free(folder, known_by="card.json")
@@ -112,18 +110,18 @@ def write_dataset(
         write_mark(folder, json.dumps(decisive))
         written = set(names_in(folder, _PARTS))
         missing = [one for one in work.numbers if work.name(one) not in written]
-        n_done = config.n - sum(map(work.n_of, missing))
+        n_done = n - sum(map(work.n_of, missing))
         if n_done:
-            say(f"resuming {shown(folder)}: {n_done} of {config.n} windows are there")
-        job.step("generating", n_done, config.n)
-        work = replace(work, progress=lambda done: job.step("generating", n_done + done, config.n))
+            say(f"resuming {shown(folder)}: {n_done} of {n} windows are there")
+        job.step("generating", n_done, n)
+        work = replace(work, progress=lambda done: job.step("generating", n_done + done, n))
         if parts.engine == "ray":
             work = work.sendable(parts.device)
         given = parts.engine, parts.n_workers, parts.address
         with closing(in_order(work, missing, *given)) as found:
             for n_windows in found:
                 n_done += n_windows
-                job.step("generating", n_done, config.n)
+                job.step("generating", n_done, n)
         headers = (read_parquet_header(folder / work.name(one)) or {} for one in work.numbers)
         complete = _with_measured(decisive, headers)
         with written_whole(readme) as temporary:
@@ -137,8 +135,7 @@ def write_dataset(
 class WritePart:
     """Writes a part of a set, by its number, into a folder; returns how many windows it has."""
 
-    generator: DiffusionGenerator
-    config: SetConfig
+    sampling: Sampling
     folder: Path
     part_size: int
     progress: Progress = lambda done: None
@@ -147,7 +144,7 @@ class WritePart:
     @property
     def numbers(self) -> range:
         """Of all parts."""
-        return range(-(-self.config.n // self.part_size))
+        return range(-(-self.sampling.n // self.part_size))
 
     def name(self, number: int) -> str:
         """The name of a part's file."""
@@ -155,7 +152,7 @@ class WritePart:
 
     def n_of(self, number: int) -> int:
         """Windows of a part."""
-        return min(self.part_size, self.config.n - number * self.part_size)
+        return min(self.part_size, self.sampling.n - number * self.part_size)
 
     def sendable(self, device: str) -> WritePart:
         """The same for workers of a cluster: it shows nothing, and has the network on the CPU."""
@@ -165,10 +162,12 @@ class WritePart:
 
     def on_device(self, device: str) -> WritePart:
         """The same with a copy of the network on a device."""
-        run, config = self.generator.run.to(device), self.config
-        if config.labeller is not None:
-            config = replace(config, labeller=replace(config.labeller, run=run))
-        return replace(self, generator=replace(self.generator, run=run), config=config)
+        sampler, labeller = self.sampling.sampler, self.sampling.labeller
+        assert isinstance(sampler, Sampler)
+        run = sampler.run.to(device)
+        labeller = None if labeller is None else replace(labeller, run=run)
+        sampling = replace(self.sampling, sampler=replace(sampler, run=run), labeller=labeller)
+        return replace(self, sampling=sampling)
 
     def __call__(self, number: int) -> int:
         """Write the part."""
@@ -178,20 +177,17 @@ class WritePart:
                 path=self.folder,
                 remedy="name a folder that all machines of the cluster share",
             )
-        generator, config = self.generator, self.config
-        first, n = number * self.part_size, self.n_of(number)
-        pieces, n_samples, at = [], config.n_samples(generator), first
-        for gaze in generator.pieces(
-            first, first + n, config.seed, lambda done: self.progress(done - first)
+        sampling, first, n = self.sampling, number * self.part_size, self.n_of(number)
+        pieces, at = [], first
+        for gaze in sampling.sampler.pieces(
+            first, first + n, lambda done: self.progress(done - first)
         ):
-            windows = config.windows(generator, gaze, at)
-            pieces.append(projected(windows, config.screen, n_samples))
+            pieces.append(sampling.finished(gaze, at))
             at += len(gaze)
-        part = {"first_window": first, "of_windows": config.n}
-        card = {**make_card(generator, config), "part": part}
-        screens = [config.screen] if config.screen else generator.screens.values()
+        card = {**sampling.card(), "part": {"first_window": first, "of_windows": sampling.n}}
+        screens = sampling.screens.values()
         with written_whole(self.folder / self.name(number)) as temporary:
-            write_part(temporary, lambda: pieces, card, screens, first, config.grid_px)
+            write_part(temporary, lambda: pieces, card, screens, first, sampling.grid_px)
         return n
 
 

@@ -21,7 +21,7 @@ from gazediffusion.data.resampling import Clock, low_passed, read_clock, thinnin
 from gazediffusion.data.resolution import rounded_as
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.long_gaze import Constraints
-from gazediffusion.generation.sampler import DiffusionGenerator
+from gazediffusion.generation.sampler import Sampler
 from gazediffusion.generation.scheduling import Progress
 from gazediffusion.network.checkpoint import RunConfig
 from gazediffusion.screen import Floats, Screen
@@ -226,11 +226,11 @@ Courses = list[NDArray[np.float32]]
 class Filler:
     """A steerable model that fills gaps; any other is refused."""
 
-    generator: DiffusionGenerator
+    sampler: Sampler
     config: Filling
 
     def __post_init__(self) -> None:
-        config = self.generator.run.config
+        config = self.sampler.run.config
         self._steered(self.config.task, Constraints())
         longest_s = config.length / config.rate_hz / 2
         if self.config.max_gap_s > longest_s:
@@ -258,7 +258,7 @@ class Filler:
         """The task that gaps of a recording are generated with; None is without one."""
         if self.config.task is not None:
             return self.config.task
-        known = self.generator.run.config.conditioning.tasks
+        known = self.sampler.run.config.conditioning.tasks
         return recording.task if recording.task in known else None
 
     def is_in_degrees(self, recording: Recording) -> bool:
@@ -274,16 +274,17 @@ class Filler:
         n_draws, windows = self.config.draws, self._windows(gaps)
         if not windows:
             return [np.empty((2, 0), dtype=np.float32) for _ in range(n_draws)]
-        recording, config = gaps.recording, self.generator.run.config
+        recording, config = gaps.recording, self.sampler.run.config
         screen, own = require_screen(recording), self._screen(recording)
         known = on_model_grid(gaps, config.rate_hz, own)
         length = config.length
         padded = np.pad(known, ((0, 0), (0, length)), constant_values=np.nan)
         given = np.stack([padded[:, start : start + length] for start, _ in windows])
-        generator = self._steered(self.task_of(recording), Constraints(known=given))
+        steered = self._steered(self.task_of(recording), Constraints(known=given))
+        sampler = replace(steered, seed=self._seed(recording))
         courses: list[Courses] = [[] for _ in range(n_draws)]
         number = 0
-        for piece in generator.pieces(0, n_draws * len(windows), self._seed(recording), progress):
+        for piece in sampler.pieces(0, n_draws * len(windows), progress):
             for window in piece:
                 draw, k = divmod(number, len(windows))
                 start, group = windows[k]
@@ -293,8 +294,8 @@ class Filler:
         known_px = gaps.cleaned.gaze_px
         return [rounded_as(np.concatenate(of_draw, axis=1), known_px) for of_draw in courses]
 
-    def _steered(self, task: str | None, constraints: Constraints) -> DiffusionGenerator:
-        return replace(self.generator, task=task, is_taskless=task is None, constraints=constraints)
+    def _steered(self, task: str | None, constraints: Constraints) -> Sampler:
+        return replace(self.sampler, task=task, is_taskless=task is None, constraints=constraints)
 
     def _seed(self, recording: Recording) -> int:
         """A seed of the recording's own, whatever is filled beside it."""
@@ -302,7 +303,7 @@ class Filler:
         return derived_seed(self.config.seed, Stream.FILLING, *place)
 
     def _windows(self, gaps: Gaps) -> list[tuple[int, list[int]]]:
-        config, time_ms = self.generator.run.config, gaps.cleaned.time_ms
+        config, time_ms = self.sampler.run.config, gaps.cleaned.time_ms
         if not gaps.gaps:
             return []
         per_ms = config.rate_hz / 1000.0
@@ -316,7 +317,7 @@ class Filler:
 
     def _screen(self, recording: Recording) -> Screen:
         """The model's screen."""
-        return model_screen(self.generator.run.config, self.task_of(recording))
+        return model_screen(self.sampler.run.config, self.task_of(recording))
 
     def _course(self, gaps: Gaps, gap: Gap, gaze_px: Floats, start: int) -> NDArray[np.float32]:
         """A gap's samples (2, time) at the recording's times, from a window that starts at `start`.
@@ -325,7 +326,7 @@ class Filler:
         """
         from scipy.interpolate import PchipInterpolator
 
-        cleaned, rate_hz = gaps.cleaned, self.generator.run.config.rate_hz
+        cleaned, rate_hz = gaps.cleaned, self.sampler.run.config.rate_hz
         ends = [gap.start - 1, gap.stop]
         before_ms, after_ms = cleaned.time_ms[ends]
         times_ms = cleaned.time_ms[0] + (start + np.arange(gaze_px.shape[1])) * (1000.0 / rate_hz)

@@ -31,7 +31,7 @@ from gazediffusion.network.unet import UNet
 from gazediffusion.screen import Floats, Screen
 
 if TYPE_CHECKING:
-    from gazediffusion.generation.sampler import DiffusionGenerator
+    from gazediffusion.generation.sampler import Sampler
 
 Labels = NDArray[np.uint8]
 Progress = Callable[[float], None]
@@ -64,8 +64,8 @@ class Labeller:
             )
 
     @classmethod
-    def of_generated(cls, made: DiffusionGenerator) -> Labeller:
-        """What labels the gaze of a generator."""
+    def of_generated(cls, made: Sampler) -> Labeller:
+        """What labels the gaze of a sampler."""
         return cls(made.run, made.batch_size, made.bf16)
 
     def describe(self) -> dict[str, Any]:

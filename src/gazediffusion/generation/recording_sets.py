@@ -201,7 +201,7 @@ def _format_of(output: Path, recordings: Recordings, draws: int) -> str:
 
 def _card(filler: Filler, recordings: Recordings) -> dict[str, Any]:
     """What decides the filled gaze, and where it comes from."""
-    described = filler.generator.describe()
+    described = filler.sampler.describe()
     return {
         "format": "gazediffusion-filled",
         "synthetic": False,
@@ -550,7 +550,7 @@ def _augmented_card(
     labeller: Labeller | None,
 ) -> dict[str, Any]:
     """What decides the synthetic recordings, and whose style they have; no gaze."""
-    config, described = augmenter.config, augmenter.generator.describe()
+    config, described = augmenter.config, augmenter.sampler.describe()
     originals = [one for batch in batches for one in batch.originals]
     rates = {one.rate_hz for one in originals}
     split: dict[str, Any] = {"held_out": study.held_out}
@@ -594,7 +594,7 @@ def _participants(study: Study, batches: list[Batch], times: int) -> list[dict[s
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for batch in batches:
         for one in batch.originals:
-            style = batch.generator.style
+            style = batch.sampler.style
             assert style is not None
             row = rows.setdefault(
                 (one.participant, one.task),
@@ -622,7 +622,7 @@ def _warnings(card: Mapping[str, Any], batches: list[Batch]) -> list[str]:
         more = f" and {len(pairs) - 5} more" if len(pairs) > 5 else ""
         lines.append(f"not augmented, no valid segment is as long as a window: {listed}{more}")
     for batch in batches:
-        own = batch.generator.screens[batch.generator.task or ""]
+        own = batch.sampler.screens[batch.sampler.task or ""]
         if not all(one.screen.is_comparable_with(own) for one in batch.originals):
             lines.append(OTHER_ANGLE.format(done="generated"))
             break
@@ -639,7 +639,7 @@ def _generated(batches: list[Batch], job: Job, labeller: Labeller | None) -> lis
         def progress(n: float, before: int = done, each: int = batch.windows_each) -> None:
             job.step("generating", before + n * each, total)
 
-        pieces = Pieces(job, batch.generator, batch.n, batch.seed, labeller, f"{number:06d}")
+        pieces = Pieces(job, batch.sampler, batch.n, labeller, f"{number:06d}")
         pieces.store(progress)
         found.append(pieces)
         done += batch.n * batch.windows_each

@@ -1,4 +1,4 @@
-"""Generators: windows from a seed and their number, by a model or a baseline.
+"""The sampler: windows of a seed by their numbers, from a trained run.
 
 Window k of a seed is always the same window, whatever the batch size. Windows come in pieces, so
 that a set larger than memory can be written while it is generated. Gaze longer than the model's
@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -82,7 +82,7 @@ def settings_of(
     steps: int | None = None,
     batch_size: int | None = None,
 ) -> dict[str, Any]:
-    """Settings of a generator by a quality: default or best.
+    """Settings of a sampler by a quality: default or best.
 
     precision: fp32, bf16, or auto, which is bf16 for the joint recipe where that is faster.
     sampler, steps: override those of the quality. batch_size: None is the device's default.
@@ -267,14 +267,11 @@ def sample_edm(
     return map(in_place, solve(denoise, noise.draw()))
 
 
-_CONTINUED = 4  # names the random numbers of windows after the first of long gaze
-
-
 @dataclass(frozen=True)
-class DiffusionGenerator:
-    """A trained run with its sampler. `batch_size` changes speed, never the windows.
+class Sampler:
+    """A trained run with a seed and its settings. `batch_size` changes speed, never the windows.
 
-    sampler: auto, or one of the model's kind (`qualities: SAMPLERS`).
+    sampler: auto, or one of the model's kind (`SAMPLERS`).
     steps, eta: None is the recipe's own; eta is of ddim alone.
     task: of all windows, for a model conditioned on tasks; None draws each window's task with the
         shares of the training windows. is_taskless: no window is given a task.
@@ -288,6 +285,7 @@ class DiffusionGenerator:
     """
 
     run: Run
+    seed: int = 0
     sampler: SamplerName = "auto"
     steps: int | None = None
     eta: float | None = None
@@ -325,8 +323,8 @@ class DiffusionGenerator:
         steps: int | None = None,
         batch_size: int | None = None,
         **settings: Any,
-    ) -> DiffusionGenerator:
-        """A generator with the settings of a quality: `settings_of`."""
+    ) -> Sampler:
+        """A sampler with the settings of a quality: `settings_of`."""
         chosen = settings_of(run, quality, precision, sampler, steps, batch_size)
         return cls(run, **chosen, **settings)
 
@@ -401,34 +399,41 @@ class DiffusionGenerator:
         tasks = conditioning.tasks if self.task is None else (self.task,)
         return {task: conditioning.screen_of(task) for task in tasks}
 
+    def windows(self, first: int, stop: int, progress: Progress = lambda done: None) -> Windows:
+        """Windows first..stop-1 of the seed, each with its origin."""
+        if not 0 <= first < stop:
+            raise GazeError(f"there are no windows {first} to {stop}, the last one excluded")
+        return self.as_windows(np.concatenate(list(self.pieces(first, stop, progress))), first)
+
     def pieces(
-        self, first: int, stop: int, seed: int, progress: Progress = lambda done: None
+        self, first: int, stop: int, progress: Progress = lambda done: None
     ) -> Iterator[Floats]:
-        """Windows in batches; `progress` receives the number of windows done, in fractions.
+        """Gaze (window, 2, time) of windows first..stop-1 in batches.
+
+        progress: called with the number of windows done, in fractions.
 
         How they are computed: scheduling.py; how they are chosen: style_choice.py.
         """
         if self.candidates > 1:
-            return chosen_pieces(self, first, stop, seed, progress)
+            return chosen_pieces(self, first, stop, progress)
         spans = spans_of(first, stop, self.batch_size)
         conditioning = self.sampled.config.conditioning
 
         def draw(span: Span) -> Callable[[], tuple[WindowNoise, Draw]]:
             # Sobol points are computed in parallel, which would slow down the sampler's thread.
-            uniforms = conditioning.uniforms(*span, seed)
+            uniforms = conditioning.uniforms(*span, self.seed)
             return lambda: (
-                self._noise(*span, seed),
+                self._noise(*span, self.seed),
                 conditioning.draw_by(uniforms, self.task, self.style),
             )
 
-        begin = partial(self._begun, seed)
         if next(self.network.parameters()).device.type != "cpu":
-            return drawn_ahead(spans, draw, begin, progress)
-        return in_parts(spans, lambda span, done: begin(span, draw(span)(), done)(), progress)
+            return drawn_ahead(spans, draw, self._begun, progress)
+        return in_parts(spans, lambda span, done: self._begun(span, draw(span)(), done)(), progress)
 
     @property
     def batch_kind(self) -> Hashable:
-        """Equal for generators whose windows can share a batch (`in_one_batch`); None: for none."""
+        """Equal for samplers whose windows can share a batch (`in_one_batch`); None: for none."""
         if self.is_steered or self.candidates > 1 or self.style is not None:
             return None
         return (
@@ -439,20 +444,14 @@ class DiffusionGenerator:
             self.is_taskless,
         )
 
-    def sample(self, n: int, seed: int = 0) -> Windows:
-        """The first n windows of this seed, in memory."""
-        if n < 1:
-            raise GazeError(f"`n` must be 1 or more, not {n}")
-        return self.as_windows(np.concatenate(list(self.pieces(0, n, seed))), seed)
-
-    def as_windows(self, gaze: Floats, seed: int, first: int = 0) -> Windows:
-        """Generated gaze (window, 2, time) of windows first.. of a seed, each with its origin.
+    def as_windows(self, gaze: Floats, first: int = 0) -> Windows:
+        """Generated gaze (window, 2, time) of windows first.., each with its origin.
 
         Every window has the task, the screen and the resolution that it was generated for.
         """
         config = self.run.config
         conditioning = config.conditioning
-        drawn = conditioning.draw(first, first + len(gaze), seed, self.task, self.style)
+        drawn = conditioning.draw(first, first + len(gaze), self.seed, self.task, self.style)
         has_tasks = bool(drawn.tasks)
         return Windows.from_array(
             gaze,
@@ -461,19 +460,23 @@ class DiffusionGenerator:
             tasks=[conditioning.tasks[k] for k in drawn.tasks] if has_tasks else "synthetic",
             protocol=config.recipe.protocol,
             steps=drawn.steps,
-            provenance={"seed": seed, "weights_sha256": self.run.weights_sha256, **self.settings},
+            provenance={
+                "seed": self.seed,
+                "weights_sha256": self.run.weights_sha256,
+                **self.settings,
+            },
         )
 
     @torch.inference_mode()
     def _begun(
-        self, seed: int, span: Span, ahead: tuple[WindowNoise, Draw], progress: Progress
+        self, span: Span, ahead: tuple[WindowNoise, Draw], progress: Progress
     ) -> Callable[[], Floats]:
         """What fetches the gaze (window, 2, time) of a batch, which a GPU may be computing."""
         noise, drawn = ahead
         if self.n_samples > self.run.config.length:
-            gaze, uniforms = self._long(noise, drawn, span, seed, progress)
+            gaze, uniforms = self._long(noise, drawn, span, progress)
         else:
-            given = self._given(drawn, span, self.run.config.length, seed)
+            given = self._given(drawn, span, self.run.config.length)
             known, (first, stop) = given.pop("known", None), span
 
             def counted(share: float) -> None:
@@ -486,17 +489,17 @@ class DiffusionGenerator:
         return fetching(self._quantized(gaze, drawn, uniforms)[..., : self.n_samples])
 
     def _long(
-        self, noise: WindowNoise, drawn: Draw, span: Span, seed: int, progress: Progress
+        self, noise: WindowNoise, drawn: Draw, span: Span, progress: Progress
     ) -> tuple[Tensor, Tensor]:
         """Gaze longer than a window, and uniforms: both (window, 2, time).
 
         noise, drawn: of the first 8 s.
         """
-        config, (first, stop) = self.sampled.config, span
+        config, (first, stop), seed = self.sampled.config, span, self.seed
         length, rate_hz = config.length, config.rate_hz
         starts = window_starts(self.n_samples, length, rate_hz)
         total = self.n_samples
-        given = self._given(drawn, span, total, seed)
+        given = self._given(drawn, span, total)
         is_placed = self.constraints is not None and "targets" not in given
         fixed = given.pop("known", None)
         gaze = np.empty((stop - first, 2, total), dtype=np.float32)
@@ -524,7 +527,7 @@ class DiffusionGenerator:
             uniforms[..., within] = torch.special.ndtr(noise.first[:, :2]).cpu().numpy()
         return torch.from_numpy(gaze), torch.from_numpy(uniforms)
 
-    def _given(self, drawn: Draw, span: Span, n_samples: int, seed: int) -> dict[str, Floats]:
+    def _given(self, drawn: Draw, span: Span, n_samples: int) -> dict[str, Floats]:
         """The constraints (window, 2, time) by name; long gaze has a drawn course without any."""
         config, (first, stop) = self.sampled.config, span
         course, tasks = config.conditioning.course, config.conditioning.names_of(drawn)
@@ -534,7 +537,7 @@ class DiffusionGenerator:
             given = {}
         else:
             waypoints = waypoint_samples(n_samples, config.length, config.rate_hz)
-            given = course.draw(tasks, first, n_samples, config.rate_hz, seed, waypoints)
+            given = course.draw(tasks, first, n_samples, config.rate_hz, self.seed, waypoints)
         if "targets" in given:
             given["targets"] = course.compensated(given["targets"], tasks)
         return given
@@ -619,32 +622,32 @@ class DiffusionGenerator:
 
 
 def in_one_batch(
-    asked: Sequence[tuple[DiffusionGenerator, int, Span]], progress: Progress = lambda done: None
+    asked: Sequence[tuple[Sampler, Span]], progress: Progress = lambda done: None
 ) -> list[Floats]:
-    """Windows of several generators of one `batch_kind`, computed in one batch.
+    """Windows of several samplers of one `batch_kind`, computed in one batch.
 
-    asked: generator, seed, and windows first, stop. progress: called with the share that is done.
+    asked: sampler, and windows first, stop. progress: called with the share that is done.
     Rounding does not depend on what else is in the batch: a CPU computes an equal part in each of
     its threads, as it does windows one by one; a GPU fills the batch up to its full size.
     """
-    generator, seed, _ = asked[0]
+    sampler = asked[0][0]
 
     def compute(part: Span) -> Floats:
         noise, drawn, n = [], [], 0
-        for one, seed, span in spans[slice(*part)]:
-            noise.append(one._noise(*span, seed))
-            drawn.append(one.sampled.config.conditioning.draw(*span, seed, one.task))
+        for one, span in spans[slice(*part)]:
+            noise.append(one._noise(*span, one.seed))
+            drawn.append(one.sampled.config.conditioning.draw(*span, one.seed, one.task))
             n += span[1] - span[0]
         ahead = (WindowNoise.joined(noise), Draw.joined(drawn))
-        return generator._begun(0, (0, n), ahead, lambda done: progress(done / n))()
+        return sampler._begun((0, n), ahead, lambda done: progress(done / n))()
 
-    ends = np.cumsum([stop - first for _, _, (first, stop) in asked])
-    if next(generator.network.parameters()).device.type == "cpu":
-        spans = [(one, seed, each) for one, seed, span in asked for each in spans_of(*span, 1)]
+    ends = np.cumsum([stop - first for _, (first, stop) in asked])
+    if next(sampler.network.parameters()).device.type == "cpu":
+        spans = [(one, each) for one, span in asked for each in spans_of(*span, 1)]
         parts = spans_of(0, len(spans), -(-len(spans) // torch.get_num_threads()))
         gaze = by_threads(parts, compute)
     else:
-        missing = int(-ends[-1] % generator.batch_size)
-        spans = [*asked, *([(generator, seed, (0, missing))] if missing else [])]
+        missing = int(-ends[-1] % sampler.batch_size)
+        spans = [*asked, *([(sampler, (0, missing))] if missing else [])]
         gaze = compute((0, len(spans)))
     return np.split(gaze, ends)[:-1]

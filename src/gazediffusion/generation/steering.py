@@ -1,4 +1,4 @@
-"""Steering: what users give to steer generated gaze, made into the constraints of a generator."""
+"""Steering: what users give to steer generated gaze, made into the constraints of a sampler."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gazediffusion.data.scanpaths import (
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.long_gaze import Constraints
-from gazediffusion.generation.sampler import DiffusionGenerator
+from gazediffusion.generation.sampler import Sampler
 from gazediffusion.screen import Screen
 from gazediffusion.seeds import Stream, rng
 from gazediffusion.settings import MOST_SECONDS, Steering
@@ -158,20 +158,18 @@ def as_given(steering: Steering, screen: Screen) -> Steering:
     )
 
 
-def steered(
-    generator: DiffusionGenerator, steering: Steering, n: int, seed: int, seconds: float | None
-) -> DiffusionGenerator:
-    """The generator of n windows that keep to scanpaths, targets, waypoints and a start.
+def steered(sampler: Sampler, steering: Steering, n: int, seconds: float | None) -> Sampler:
+    """The sampler of n windows that keep to scanpaths, targets, waypoints and a start.
 
     Window k takes scanpath k and target k, and again the first after the last. Waypoints and start
     hold for every window. seconds: length of every window; None is that of the longest scanpath or
     target, or of the model's windows.
     """
-    rate_hz, length = generator.run.config.rate_hz, generator.run.config.length
-    generator = replace(generator, constraints=Constraints())  # refused if not steerable
+    rate_hz, length = sampler.run.config.rate_hz, sampler.run.config.length
+    sampler = replace(sampler, constraints=Constraints())  # refused if not steerable
     arrays: dict[str, NDArray[np.float32]] = {}
     if steering.scanpath:
-        arrays["fixations"] = _fixations(list(steering.scanpath), generator, n, seed)
+        arrays["fixations"] = _fixations(list(steering.scanpath), sampler, n, sampler.seed)
     if steering.targets:
         arrays["targets"] = targets_array(steering.targets, rate_hz, seconds)
     longest = max((array.shape[2] for array in arrays.values()), default=length)
@@ -182,21 +180,21 @@ def steered(
         arrays["fixations"] = _merged(arrays.get("fixations"), given)
     n_entries = max(len(array) for array in arrays.values())
     shaped = {name: _shaped(array, n_entries, n_samples) for name, array in arrays.items()}
-    return replace(generator, length=n_samples, constraints=Constraints(**shaped))
+    return replace(sampler, length=n_samples, constraints=Constraints(**shaped))
 
 
 def _fixations(
-    scanpaths: list[Scanpath], generator: DiffusionGenerator, n: int, seed: int
+    scanpaths: list[Scanpath], sampler: Sampler, n: int, seed: int
 ) -> NDArray[np.float32]:
-    rate_hz = generator.run.config.rate_hz
-    screen = next(iter(generator.screens.values()))
+    rate_hz = sampler.run.config.rate_hz
+    screen = next(iter(sampler.screens.values()))
     if not any(np.isnan(one.duration_ms).any() for one in scanpaths):
         times = [timed(one, screen, one.duration_ms) for one in scanpaths]
         return fixations_array(scanpaths, times, rate_hz)
     n_entries = max(len(scanpaths), min(n, _MOST_ENTRIES))
     scanpaths = [scanpaths[k % len(scanpaths)] for k in range(n_entries)]
-    free = replace(generator, constraints=None, length=None)
-    durations = fixation_durations(free.sample(_N_WINDOWS, seed))
+    free = replace(sampler, constraints=None, length=None)
+    durations = fixation_durations(free.windows(0, _N_WINDOWS))
     if not len(durations):
         raise GazeError(
             "this model generates no fixations to draw durations from",

@@ -21,11 +21,11 @@ from gazediffusion.screen import Floats
 
 if TYPE_CHECKING:
     from gazediffusion.conditioning.style import Style
-    from gazediffusion.generation.sampler import DiffusionGenerator
+    from gazediffusion.generation.sampler import Sampler
 
 N_CANDIDATES, MOST_CANDIDATES = 8, 64  # of each window
 _BLOCK = 8  # windows that are chosen at a time
-Blocks = dict[tuple[int, int], Floats]  # gaze by seed and number of the block
+Blocks = dict[int, Floats]  # gaze by number of the block
 
 
 def n_candidates(given: int | None, style: Style | None, steered: object) -> int:
@@ -36,36 +36,34 @@ def n_candidates(given: int | None, style: Style | None, steered: object) -> int
     return N_CANDIDATES if can_choose else 1
 
 
-def require_choice(generator: DiffusionGenerator) -> None:
+def require_choice(sampler: Sampler) -> None:
     """Refuse candidates of windows that cannot be chosen."""
-    n = generator.candidates
+    n = sampler.candidates
     if not 1 <= n <= MOST_CANDIDATES:
         raise GazeError(f"`candidates` must lie between 1 and {MOST_CANDIDATES}, not {n}")
     if n == 1:
         return
-    if generator.style is None:
+    if sampler.style is None:
         raise GazeError("`candidates` are compared with a recording", remedy="give `like`")
-    if generator.constraints is not None:
+    if sampler.constraints is not None:
         raise GazeError(
             "`candidates` cannot be chosen beside a scanpath, targets, waypoints or a start",
             remedy="leave `candidates` out",
         )
-    if generator.style.movements is None:
+    if sampler.style.movements is None:
         raise GazeError(
             "`candidates` are compared in degrees, and the screen has no size",
             remedy="leave `candidates` out, or give the screen's size and distance",
         )
 
 
-def chosen_pieces(
-    generator: DiffusionGenerator, first: int, stop: int, seed: int, progress: Progress
-) -> Iterator[Floats]:
-    """What `DiffusionGenerator.pieces` gives, chosen from candidates."""
-    block = 1 if generator.is_steered else _BLOCK
-    for start, end in spans_of(first, stop, generator.batch_size):
+def chosen_pieces(sampler: Sampler, first: int, stop: int, progress: Progress) -> Iterator[Floats]:
+    """What `Sampler.pieces` gives, chosen from candidates."""
+    block = 1 if sampler.is_steered else _BLOCK
+    for start, end in spans_of(first, stop, sampler.batch_size):
         numbers = range(start // block, -(-end // block))
         counted = partial(_share_of, progress, (start, end))
-        gaze = _blocks(generator, numbers, block, seed, counted)
+        gaze = _blocks(sampler, numbers, block, counted)
         yield gaze[start - numbers.start * block :][: end - start]
 
 
@@ -74,42 +72,40 @@ def _share_of(progress: Progress, span: Span, done: float) -> None:
     progress(span[0] + done * (span[1] - span[0]))
 
 
-def _blocks(
-    generator: DiffusionGenerator, numbers: range, block: int, seed: int, progress: Progress
-) -> Floats:
+def _blocks(sampler: Sampler, numbers: range, block: int, progress: Progress) -> Floats:
     """The windows of these blocks; the last one is kept, for pieces that end within it.
 
     progress: called with the share that is done.
     """
-    kept = generator.kept_blocks
-    n = block * generator.candidates
+    kept = sampler.kept_blocks
+    n = block * sampler.candidates
     # A block is always one batch: another batch size could round so that another window is chosen.
-    length = max(generator.n_samples, generator.run.config.length)
-    every = replace(generator, candidates=1, length=length, batch_size=n)
-    found = {number: kept[seed, number] for number in numbers if (seed, number) in kept}
+    length = max(sampler.n_samples, sampler.run.config.length)
+    every = replace(sampler, candidates=1, length=length, batch_size=n)
+    found = {number: kept[number] for number in numbers if number in kept}
     new = [number for number in numbers if number not in found]
     for k, number in enumerate(new):
 
         def counted(done: float, k: int = k, before: int = number * n) -> None:
             progress((k + (done - before) / n) / len(new))
 
-        (gaze,) = every.pieces(number * n, (number + 1) * n, seed, counted)
-        chosen = gaze[_chosen(every, gaze, block, seed)]
-        found[number] = chosen[..., : generator.n_samples]
+        (gaze,) = every.pieces(number * n, (number + 1) * n, counted)
+        chosen = gaze[_chosen(every, gaze, block)]
+        found[number] = chosen[..., : sampler.n_samples]
     kept.clear()
-    kept[seed, numbers[-1]] = found[numbers[-1]]
+    kept[numbers[-1]] = found[numbers[-1]]
     progress(1.0)
     return np.concatenate([found[number] for number in numbers])
 
 
-def _chosen(every: DiffusionGenerator, gaze: Floats, n: int, seed: int) -> list[int]:
+def _chosen(every: Sampler, gaze: Floats, n: int) -> list[int]:
     """The numbers of the n of the candidates (candidate, 2, time) that are chosen."""
     style, length = every.style, every.run.config.length
     assert style is not None
     assert style.movements is not None
     n_parts = gaze.shape[2] // length
     parts = gaze[..., : n_parts * length].reshape(len(gaze), 2, n_parts, length)
-    windows = every.as_windows(parts.swapaxes(1, 2).reshape(-1, 2, length), seed)
+    windows = every.as_windows(parts.swapaxes(1, 2).reshape(-1, 2, length))
     found = Movements.of(windows)
     candidates = replace(found, window=tuple(one // n_parts for one in found.window))
     return choose(candidates, len(gaze), style.movements, style.n_windows, n)

@@ -35,7 +35,7 @@ from gazediffusion.evaluation.reading import bottleneck_features
 from gazediffusion.evaluation.result import plain_values
 from gazediffusion.evaluation.sets import GazeSet
 from gazediffusion.generation.baselines import SMOOTHING_CELLS, fit_baseline
-from gazediffusion.generation.sampler import DiffusionGenerator, default_batch_size
+from gazediffusion.generation.sampler import Sampler, default_batch_size
 from gazediffusion.jobs import Show, locked, never, nothing
 from gazediffusion.network.checkpoint import Run, WeightsName, load_run, read_config, read_metrics
 from gazediffusion.network.unet import n_parameters
@@ -353,14 +353,9 @@ class Builder:
         if plan.run is None:
             return fit_baseline(name, windows).sample(n, SET_SEED)
         run = self._run(plan.run, plan.weights)
-        generator = DiffusionGenerator(
-            run, steps=plan.steps, eta=plan.eta, batch_size=default_batch_size(run)
-        )
-        pieces = generator.pieces(
-            0, n, SET_SEED, lambda done: self.progress("generating", done, n, "")
-        )
-        gaze = np.concatenate(list(pieces))
-        return generator.as_windows(gaze, SET_SEED)
+        batch_size = default_batch_size(run)
+        sampler = Sampler(run, SET_SEED, steps=plan.steps, eta=plan.eta, batch_size=batch_size)
+        return sampler.windows(0, n, lambda done: self.progress("generating", done, n, ""))
 
     def _gaze(self, name: str) -> GazeSet:
         """The windows of a set, or of participants, dequantized to the tracker's resolution."""

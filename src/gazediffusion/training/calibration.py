@@ -23,7 +23,7 @@ from gazediffusion.conditioning import Conditioning
 from gazediffusion.conditioning.course import Course, response_gain
 from gazediffusion.errors import GazeError, StoppedError, shown
 from gazediffusion.generation.long_gaze import Constraints
-from gazediffusion.generation.sampler import DiffusionGenerator, SamplerName
+from gazediffusion.generation.sampler import Sampler, SamplerName
 from gazediffusion.jobs import Show, never, nothing
 from gazediffusion.network.checkpoint import Run, RunConfig, load_run, write_config
 from gazediffusion.network.tensors import load_tensors, save_tensors
@@ -132,7 +132,7 @@ def _calibrated(run: Run, effort: _Effort) -> Conditioning:
                 continue
             before = effort.before + (state.round * len(tasks) + number) * n
             counted = _counted(effort.progress, before, effort.total)
-            for piece in _generator(here, task=task).pieces(done, n, _SEED, counted):
+            for piece in _sampler(here, task=task).pieces(done, n, counted):
                 found = state.conditioning.measure(torch.from_numpy(piece), run.config.rate_hz)
                 assert found is not None
                 rows = state.measured[number]
@@ -156,10 +156,10 @@ def _with(run: Run, conditioning: Conditioning) -> Run:
     return replace(run, distilled=replace(run.distilled, conditioning=conditioning))
 
 
-def _generator(run: Run, **settings: Any) -> DiffusionGenerator:
+def _sampler(run: Run, **settings: Any) -> Sampler:
     """By the distilled network where the run has one."""
     sampler: SamplerName = "auto" if run.distilled is None else "distilled"
-    return DiffusionGenerator.of_quality(run, "default", sampler=sampler, **settings)
+    return Sampler.of_quality(run, "default", sampler=sampler, seed=_SEED, **settings)
 
 
 def calibrated_course(run: Run, conditioning: Conditioning, n: int = WINDOWS) -> Course:
@@ -170,12 +170,12 @@ def calibrated_course(run: Run, conditioning: Conditioning, n: int = WINDOWS) ->
         uncorrected = replace(prior, generated_gain=prior.recorded_gain)
         here = replace(course, targets={task: uncorrected})
         targets = here.draw([task] * n, 0, length, rate_hz, _SEED)["targets"]
-        generator = _generator(
+        sampler = _sampler(
             _with(run, replace(conditioning, course=here)),
             task=task,
             constraints=Constraints(targets=targets),
         )
-        gaze = np.concatenate(list(generator.pieces(0, n, _SEED)))
+        gaze = np.concatenate(list(sampler.pieces(0, n)))
         gain = response_gain(gaze, targets, rate_hz)
         calibrated[task] = replace(prior, generated_gain=gain)
     return replace(course, targets=calibrated)

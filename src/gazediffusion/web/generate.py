@@ -62,7 +62,7 @@ from gazediffusion.web.worker import PREFIX, Report, TooLargeError
 
 if TYPE_CHECKING:
     from gazediffusion.data.events import Event
-    from gazediffusion.generation.sampler import DiffusionGenerator
+    from gazediffusion.generation.sampler import Sampler
     from gazediffusion.generation.sets import Sampling
 
 routes = APIRouter()
@@ -261,7 +261,7 @@ class GenerationRequest:
         sent = {"at": fields.at, "start": fields.start}
         settings |= {name: value for name, value in sent.items() if value}
         found = cls(served, n, settings, sampling)
-        described = sampling.generator.describe()
+        described = sampling.sampler.describe()
         n_all = n * int(described["windows_each"])
         if n_all > limits.max_windows:
             raise GazeError(
@@ -328,9 +328,9 @@ class _Share:
 
     def __init__(self, sampling: Sampling, job: Job) -> None:
         self.sampling, self.job = sampling, job
-        self.generator = cast("DiffusionGenerator", sampling.generator)
-        self.kind: Hashable = self.generator.batch_kind  # None: with those of none
-        self.first, self.n = 0, sampling.config.n  # windows that are done, and all
+        self.sampler = cast("Sampler", sampling.sampler)
+        self.kind: Hashable = self.sampler.batch_kind  # None: with those of none
+        self.first, self.n = 0, sampling.n  # windows that are done, and all
         self.gaze: NDArray[np.float32] = np.empty((0, 2, 0), np.float32)
 
     def compute(self, shares: Sequence[_Share]) -> None:
@@ -339,12 +339,9 @@ class _Share:
 
         from gazediffusion.generation.sampler import in_one_batch
 
-        most = max(self.generator.batch_size, torch.get_num_threads())
+        most = max(self.sampler.batch_size, torch.get_num_threads())
         each = max(1, most // len(shares))
-        asked = [
-            (one.generator, one.sampling.config.seed, (one.first, min(one.first + each, one.n)))
-            for one in shares
-        ]
+        asked = [(one.sampler, (one.first, min(one.first + each, one.n))) for one in shares]
         most_done = 0.0  # of two parts that are computed at the same time
 
         def progress(done: float) -> None:
@@ -352,7 +349,7 @@ class _Share:
             if all(one.job.is_cancelled for one in shares):
                 raise JobCancelledError
             most_done = max(done, most_done)
-            for one, (_, _, (first, stop)) in zip(shares, asked, strict=True):
+            for one, (_, (first, stop)) in zip(shares, asked, strict=True):
                 one.job.count(first + most_done * (stop - first), one.n)
 
         for one, gaze in zip(shares, in_one_batch(asked, progress), strict=True):
@@ -370,7 +367,7 @@ class _Share:
 
 def _one_by_one(sampling: Sampling, job: Job, end_turn: Callable[[], None]) -> Iterator[Piece]:
     """Windows that share no batch; a turn ends with every window of the model's length."""
-    n, each = sampling.config.n, int(sampling.generator.describe()["windows_each"])
+    n, each = sampling.n, int(sampling.sampler.describe()["windows_each"])
     ended = 0
 
     def progress(done: float) -> None:
@@ -385,7 +382,7 @@ def _one_by_one(sampling: Sampling, job: Job, end_turn: Callable[[], None]) -> I
         job.require_active()
         end_turn()
 
-    for gaze in sampling.generator.pieces(0, n, sampling.config.seed, progress):
+    for gaze in sampling.pieces(progress):
         yield gaze, sampling.labels(gaze, labelled)
 
 
