@@ -243,7 +243,7 @@ def test_default_takes_the_distilled_network_and_is_steered(folder: Path) -> Non
     known[..., :20] = made[:1, :, :20]
     steered = Sampler.of_quality(run, "default", constraints=Constraints(known=known))
     assert steered.settings["steps"] == len(SETTINGS_SMALL.levels)
-    np.testing.assert_array_equal(steered.sample(1).cut()[0, :, :20], made[0, :, :20])
+    np.testing.assert_array_equal(steered.windows(0, 1).cut()[0, :, :20], made[0, :, :20])
 
 
 def test_settings_of_the_model_itself_take_its_own_network(folder: Path) -> None:
