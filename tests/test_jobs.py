@@ -8,8 +8,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import gazediffusion as gd
 from gazediffusion.errors import GazeError, StoppedError
 from gazediffusion.jobs import Job, differences, locked
 
@@ -104,3 +106,21 @@ def test_steps_are_shown_and_a_stop_says_what_is_kept(tmp_path: Path) -> None:
 def test_at_a_url_there_is_no_lock() -> None:
     with locked(Path("memory://a/set")), locked(Path("memory://a/set")):
         pass
+
+
+def test_a_complete_report_is_left_alone_whatever_its_inputs_are_called(tmp_path: Path) -> None:
+    gaze = np.random.default_rng(0).normal(0, 0.01, (40, 2, 2000)).cumsum(axis=-1).clip(-1, 1)
+    windows = gd.Windows.from_array(gaze, 250, gd.Screen(1680, 1050, 47.4, 29.7, 55))
+    windows.save(tmp_path / "walk.npz")
+    config, output = gd.EvaluationConfig(quick=True), tmp_path / "report"
+    how: dict[str, Any] = {"config": config, "summary": "bioeye/reading", "output": output}
+    gd.evaluate_files({"walk": tmp_path / "walk.npz"}, **how)
+    written = {one: one.stat().st_mtime_ns for one in output.iterdir()}
+    (tmp_path / "walk.npz").rename(tmp_path / "renamed.npz")
+    (tmp_path / "walk.json").rename(tmp_path / "renamed.json")
+    with pytest.raises(gd.CompleteError, match="report is complete"):
+        gd.evaluate_files({"walk": tmp_path / "renamed.npz"}, **how)
+    windows.select(np.arange(39)).save(tmp_path / "other.npz")
+    with pytest.raises(GazeError, match=r"settings or inputs \(inputs walk\)"):
+        gd.evaluate_files({"walk": tmp_path / "other.npz"}, **how)
+    assert {one: one.stat().st_mtime_ns for one in output.iterdir()} == written

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from gazediffusion.data.windows import Windows
     from gazediffusion.description import describe
     from gazediffusion.distillation import distill
-    from gazediffusion.errors import GazeError, StoppedError
+    from gazediffusion.errors import CompleteError, GazeError, StoppedError
     from gazediffusion.evaluation.benchmark import BenchmarkRow, benchmark
     from gazediffusion.evaluation.deep_test import DeepConfig, DeepTest
     from gazediffusion.evaluation.evaluation import evaluate
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Baseline": "generation.baselines",
     "BenchmarkRow": "evaluation.benchmark",
+    "CompleteError": "errors",
     "CleaningConfig": "settings",
     "DeepConfig": "evaluation.deep_test",
     "DeepTest": "evaluation.deep_test",
@@ -126,6 +127,7 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "__version__",
     "GazeError",
     "StoppedError",
+    "CompleteError",
     "Screen",
     "Recording",
     "EVENT_CLASSES",

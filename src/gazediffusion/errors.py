@@ -76,6 +76,18 @@ class StoppedError(Exception):
     """
 
 
+class CompleteError(Exception):
+    """An output is complete, of the same inputs and settings: nothing is done. No failure.
+
+    >>> import gazediffusion as gd
+    >>> try:
+    ...     raise gd.CompleteError("report is complete")  # as `evaluate_files` does
+    ... except gd.CompleteError as complete:
+    ...     print(complete)
+    report is complete
+    """
+
+
 def suggestion(given: str, known: list[str]) -> str:
     """Name the known word nearest to the given one, or list them all: `did you mean 'x_px'?`."""
     from difflib import get_close_matches

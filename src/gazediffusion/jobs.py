@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from gazediffusion.errors import GazeError, StoppedError, shown
+from gazediffusion.errors import CompleteError, GazeError, StoppedError, shown
 from gazediffusion.storage import is_remote, naming_failure, remove, work_place, written_whole
 
 # How far a job is: the phase of its work, what is done of how much, and a note.
@@ -39,8 +39,8 @@ class Job:
     """Work on one output; use it in a `with` statement.
 
     decisive: everything that decides the output, as JSON: settings, and inputs by their hashes.
-    there: gives what decided the complete output that is there, or None. `is_complete` is then
-    whether it is that of this job; one of other settings is refused unless `overwrite` says so.
+    there: gives what decided the complete output that is there, or None. `is_complete` says that it
+    is that of this job; one of other settings is refused. overwrite: replace either.
     free: keys that decide the output, but not what is kept on the way to it.
     """
 
@@ -66,9 +66,9 @@ class Job:
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as stack:
             stack.enter_context(locked(self.output))
-            if (there := self.there()) is not None:
+            if not self.overwrite and (there := self.there()) is not None:
                 self.require_same(there)
-                self.is_complete = not differences(there, self.decisive)
+                self.is_complete = True
             remove_dead(self.output)
             self._lock = stack.pop_all()
         return self
@@ -91,6 +91,11 @@ class Job:
                 path=self.output,
                 remedy="name another output, or give `overwrite` to replace it",
             )
+
+    def require_work(self) -> None:
+        """Raise `CompleteError` where the output is complete: its result is not read back."""
+        if self.is_complete:
+            raise CompleteError(f"{shown(self.output)} is complete: same inputs, same settings")
 
     def has(self, name: str) -> bool:
         """Whether a piece of work is kept."""
@@ -196,8 +201,3 @@ def _remove(output: Path, rest: str, pattern: str | None = None) -> None:
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)
-
-
-def said_complete(output: Path) -> str:
-    """What is said of an output that is not made again."""
-    return f"{shown(output)} is complete already: same inputs, same settings"

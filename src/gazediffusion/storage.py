@@ -385,6 +385,18 @@ def sha256_of(path: Path) -> str:
         raise
 
 
+def content_hash(given: Path | str) -> str:
+    """SHA-256 of a file, or of all files of a folder; a name that is no path stays as it is."""
+    path = fetched(given)
+    if path.is_file():
+        return sha256_of(path)
+    if not path.is_dir():
+        return str(given)
+    files = sorted(one for one in path.rglob("*") if one.is_file())
+    lines = (f"{one.relative_to(path).as_posix()} {sha256_of(one)}\n" for one in files)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
 def sha256_source(text: str) -> str:
     """The SHA-256 of an inline style or script, as a content security policy names it."""
     digest = hashlib.sha256(text.encode()).digest()

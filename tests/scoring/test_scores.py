@@ -147,8 +147,10 @@ def test_files_have_their_card_and_are_not_replaced(run_folder: Path, tmp_path: 
     assert table.columns == text.columns
     np.testing.assert_allclose(table["log_likelihood"], text["log_likelihood"])
     before = parquet.read_bytes()
-    with pytest.raises(gd.GazeError, match="exists already"):
+    with pytest.raises(gd.CompleteError, match=r"is complete: same inputs, same settings"):
         gd.score(windows, parquet, run_folder, **QUICK)
+    with pytest.raises(gd.GazeError, match=r"made with .*\(scores seed 0, not 1\); .*`overwrite`"):
+        gd.score(windows, parquet, run_folder, **{**QUICK, "seed": 1})
     gd.score(windows, parquet, run_folder, overwrite=True, **QUICK)
     assert parquet.read_bytes() == before  # the same seed, the same bytes
     with pytest.raises(gd.GazeError, match=r"written as .parquet or .csv"):
@@ -227,9 +229,12 @@ def test_the_command_writes_table_and_pictures(
     assert frame["recording"].unique().to_list() == ["gaze.csv"]
     assert frame["compared_with"].unique().to_list() == ["all tasks"]
     assert len(list((tmp_path / "odd").glob("*.png"))) == 1
-    code, _, err = run(*command)
+    code, out, err = run(*command)
+    assert (code, err) == (0, "")
+    assert out == f"{output} is complete: same inputs, same settings\n"
+    code, _, err = run(*[7 if one == 6 else one for one in command])
     assert code == 2
-    assert "exists already" in err
+    assert "scores n_steps 6, not 7" in err
     assert "--overwrite" in err
     code, _, err = run(*[tmp_path / "new.csv" if one == output else one for one in command])
     assert code == 2

@@ -27,7 +27,7 @@ from gazediffusion.cli import (
     web,
 )
 from gazediffusion.cli.console import err, in_flags, out, plain
-from gazediffusion.errors import GazeError
+from gazediffusion.errors import CompleteError, GazeError
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -82,6 +82,8 @@ def main() -> None:
     """Run the command line; a `GazeError` becomes one line and exit code 2."""
     try:
         app()
+    except CompleteError as complete:
+        out.print(plain(complete))
     except GazeError as error:
         err.print(f"[bold red]error:[/bold red] {plain(in_flags(str(error)))}")
         sys.exit(2)

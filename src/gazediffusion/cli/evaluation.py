@@ -11,7 +11,6 @@ from gazediffusion.cli import progress, tables
 from gazediffusion.cli.console import out, plain
 from gazediffusion.cli.options import Overwrite, reads_recordings
 from gazediffusion.errors import GazeError
-from gazediffusion.storage import require_free, require_writable
 
 
 @reads_recordings
@@ -118,8 +117,6 @@ def evaluate(
     protocols = {"position": ("position",), "velocity": ("velocity",)}
     if protocol not in (*protocols, "both"):
         raise GazeError(f"--protocol must be position, velocity or both, not {protocol!r}")
-    require_free(output, overwrite, gd.Evaluation.RESULTS)
-    require_writable(output)
     config = gd.EvaluationConfig(
         protocols=protocols.get(protocol, ("position", "velocity")),  # type: ignore[arg-type]
         n_bootstrap=bootstrap,
@@ -139,10 +136,10 @@ def evaluate(
             split_seed=split_seed,
             feature_model=feature_model,
             with_membership=membership,
+            output=output,
+            overwrite=overwrite,
             progress=step,
             **reading,
         )
-        step("report")
-        evaluation.save(output, overwrite=overwrite)
     tables.print_evaluation(evaluation)
     out.print(f"wrote {plain(output)}: report.html, report.md, results.json, figures")

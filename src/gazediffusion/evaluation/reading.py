@@ -36,7 +36,7 @@ from gazediffusion.evaluation.real_gaze import (
     find_summary,
     summary_tasks,
 )
-from gazediffusion.evaluation.result import ALL, Evaluation
+from gazediffusion.evaluation.result import ALL, MADE_OF, Evaluation
 from gazediffusion.evaluation.sets import (
     MAX_WINDOWS,
     MIN_WINDOWS,
@@ -48,11 +48,20 @@ from gazediffusion.evaluation.sets import (
     with_left_out,
 )
 from gazediffusion.evaluation.two_sample import FeatureMap, Progress
+from gazediffusion.jobs import Job
 from gazediffusion.network.pretrained import HUB_PREFIX, load_model, pretrained_models
 from gazediffusion.options import grouped
 from gazediffusion.screen import Screen
 from gazediffusion.settings import CleaningConfig, EvaluationConfig, Reading
-from gazediffusion.storage import fetched, is_remote
+from gazediffusion.storage import (
+    content_hash,
+    fetched,
+    is_file,
+    is_remote,
+    read_json,
+    require_free,
+    require_writable,
+)
 
 if TYPE_CHECKING:
     from gazediffusion.data.readers import Source
@@ -84,6 +93,8 @@ def evaluate_files(
     split_seed: int | None = None,
     feature_model: Path | str | None = None,
     with_membership: bool = False,
+    output: Path | str | None = None,
+    overwrite: bool = False,
     progress: Progress = lambda name: None,
     **given: Any,
 ) -> Evaluation:
@@ -100,6 +111,8 @@ def evaluate_files(
     split_seed: holds out other participants than the windows file does.
     feature_model: a position model, for the Frechet Gaze Distance.
     with_membership: also attack the models among the sets (`membership`).
+    output: a folder for the report; a complete one of the same files and settings raises
+        CompleteError, one of others is refused unless `overwrite` says so.
     given: of recordings, as in `read`; `participant_pattern` is of the real ones, and synthetic
         sets of this package, which state everything themselves, need none of them.
 
@@ -116,6 +129,26 @@ def evaluate_files(
     synthetic = synthetic if isinstance(synthetic, Mapping) else named_sets(synthetic)
     synthetic = {name: _local_copy(path) for name, path in synthetic.items()}
     real, reference = (None if one is None else _local_copy(one) for one in (real, reference))
+    if output is not None:
+        folder, how = Path(output), {**given, "summary": summary, "n": n, "by_task": by_task}
+        how |= {"split_seed": split_seed, "with_membership": with_membership}
+        inputs = {**synthetic, "real": real, "reference": reference, "features": feature_model}
+        hashes = {name: one and content_hash(one) for name, one in inputs.items()}
+        made_of = {"inputs": hashes, "config": asdict(config), "settings": how}
+        file = folder / MADE_OF
+
+        def there() -> Any:
+            return read_json(file) if is_file(file) else None
+
+        with Job(folder, made_of, there=there, overwrite=overwrite) as job:
+            job.require_work()
+            require_free(folder, overwrite, Evaluation.RESULTS)
+            require_writable(folder)
+            how |= {"feature_model": feature_model, "progress": progress}
+            found = evaluate_files(synthetic, real, reference, config, **how)
+            progress("report")
+            found.save(folder, overwrite=overwrite, made_of=job.decisive)
+        return found
     if n is not None and n < MIN_WINDOWS:
         raise GazeError(f"`n` must be {MIN_WINDOWS} or more for an evaluation, not {n}")
     (reading,) = grouped([], given, Reading)

@@ -51,6 +51,9 @@ def plain_values(value: Any, digits: int | None = None) -> Any:
     return value if digits is None else float(f"{value:.{digits}g}")
 
 
+MADE_OF = "made_of.json"  # in a report: inputs by content, and settings
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Evaluation:
     """How close synthetic sets are to real gaze, against the real-vs-real floor.
@@ -182,10 +185,16 @@ class Evaluation:
             figures = report.draw_figures(self.parts, Path(folder), self.shown)
             return _written(report.html_report(self.parts, figures), path, overwrite)
 
-    def save(self, folder: Path | str, *, overwrite: bool = False) -> list[Path]:
+    def save(
+        self,
+        folder: Path | str,
+        *,
+        overwrite: bool = False,
+        made_of: Mapping[str, Any] | None = None,
+    ) -> list[Path]:
         """Write report.html, report.md, results.json and figures/ into a folder.
 
-        overwrite: replace a report that is there.
+        overwrite: replace a report that is there. made_of: its inputs and settings, written beside.
         """
         folder = Path(folder)
         with written_whole(folder, overwrite, self.RESULTS) as temporary:
@@ -196,6 +205,8 @@ class Evaluation:
                 "report.md": report.markdown_report(self.parts, figures),
                 self.RESULTS: self.to_json(),
             }
+            if made_of is not None:
+                texts[MADE_OF] = json.dumps(made_of, indent=2)
             for name, text in texts.items():
                 (temporary / name).write_text(text, encoding="utf-8")
             pictures = [one.relative_to(temporary) for both in figures.values() for one in both]

@@ -5,6 +5,7 @@ One row for each window, with percentiles among held-out participants and proven
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -18,7 +19,7 @@ from gazediffusion import __version__
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.jobs import Show, nothing
+from gazediffusion.jobs import Job, Show, nothing
 from gazediffusion.model import Model, load
 from gazediffusion.network.pretrained import SCORES, pretrained_folder
 from gazediffusion.options import grouped
@@ -27,6 +28,9 @@ from gazediffusion.scoring.scorer import CONTRASTS, Floats, RawScores, Scorer
 from gazediffusion.settings import CleaningConfig, Scoring
 from gazediffusion.storage import (
     ending_of,
+    is_file,
+    read_json,
+    read_parquet_header,
     require_free,
     upload_changes,
     write_json,
@@ -60,7 +64,8 @@ def score(
     recordings: what `read` gives, windows of the model's length and rate, or a path. output: a
     .parquet or .csv file to write. plot: a folder for a picture of each recording. stride_s: time
     between windows; None is their length. The last window of a segment ends with it, so that no
-    valid segment of a window's length is left out. progress: called with the phase of the work,
+    valid segment of a window's length is left out. A complete output of the same windows, weights
+    and settings raises CompleteError. progress: called with the phase of the work,
     what is done, of how much, and a note.
 
     >>> import gazediffusion as gd
@@ -73,20 +78,57 @@ def score(
     loaded = model if isinstance(model, Model) else load(model)
     (config,) = grouped([], settings, Scoring)
     scorer = Scorer(loaded.run, config, batch_size)
-    if output is not None:
+    if output is not None and ending_of(Path(output)) not in FORMATS:
         require_scores_path(Path(output), overwrite)
-    if plot is not None:
-        require_free(Path(plot), overwrite, PICTURES)
     cut = _cut(recordings, loaded, stride_s, cleaning)
     n_windows = len(cut.windows)
-    progress("scoring", 0, n_windows, "")
-    raw = scorer.scores(cut.windows, lambda done: progress("scoring", done, n_windows, ""))
-    scores = _tabulated(cut, raw, scorer)
-    if output is not None:
-        scores.save(output, overwrite=overwrite)
+
+    def scored(show: Show) -> Scores:
+        if plot is not None:
+            require_free(Path(plot), overwrite, PICTURES)
+        show("scoring", 0, n_windows, "")
+        raw = scorer.scores(cut.windows, lambda done: show("scoring", done, n_windows, ""))
+        return _tabulated(cut, raw, scorer)
+
+    if output is None:
+        scores = scored(progress)
+    else:
+        path = Path(output)
+        made_of = _made_of(cut, scorer)
+        with Job(path, made_of, progress, there=lambda: _there(path), overwrite=overwrite) as job:
+            job.require_work()
+            require_scores_path(path, overwrite)
+            scores = scored(job.step)
+            scores = replace(scores, card={**scores.card, "made_of": job.decisive})
+            scores.save(path, overwrite=overwrite)
     if plot is not None:
         scores.plot(plot, overwrite=overwrite)
     return scores
+
+
+def _made_of(cut: _Cut, scorer: Scorer) -> dict[str, Any]:
+    """What decides scores: the windows by content, the weights and the settings."""
+    windows, found = cut.windows, hashlib.sha256()
+    for one in (windows.gaze, windows.starts, windows.task, windows.participant):
+        found.update(np.ascontiguousarray(one).tobytes())
+    names = [*cut.names, *windows.tasks, *windows.participants]
+    found.update("\n".join(names).encode())
+    table = Percentiles.load(scorer.run.path)
+    return {
+        "windows_sha256": found.hexdigest(),
+        "weights_sha256": scorer.run.weights_sha256,
+        "scores": asdict(scorer.config),
+        "calibration": None if table is None else dict(table.settings),
+    }
+
+
+def _there(path: Path) -> Any:
+    """What decided the scores in a file; None where there are none."""
+    if not is_file(path):
+        return None
+    is_csv = ending_of(path) == "csv"
+    card = read_json(card_of(path)) if is_csv and is_file(card_of(path)) else None
+    return ((card if is_csv else read_parquet_header(path)) or {}).get("made_of")
 
 
 def calibrate_scores(
