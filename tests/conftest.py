@@ -32,7 +32,7 @@ LONGEST = (
     "web/test_page.py",
     "reproduction/test_build.py",
     "generation/test_cluster.py",
-    "web/test_same_bytes.py",  # and all others of "web"
+    "web/test_generate.py",  # and all others of "web"
     "test_documents.py",
     "training/test_loop.py",
     "reproduction/test_claims.py",  # and all others of "evaluations"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shlex
 import threading
@@ -266,18 +265,6 @@ def test_files_are_those_of_the_library_and_the_command(
     form = {key: str(value) for key, value in settings.items()}
     again = client.post("/api/generate/upload", data={**form, "format": format})
     assert again.content == response.content
-
-
-def test_every_window_of_a_mixture_is_exported_on_its_own_screen(client: TestClient) -> None:
-    found = client.post("/api/generate", json=MIXTURE).json()["windows"]
-    sent = client.post("/api/generate", json={**MIXTURE, "format": "npz"})
-    with np.load(io.BytesIO(sent.content)) as arrays:
-        pixels, degrees = arrays["gaze_px"], arrays["gaze_deg"]
-    for window, gaze_px, gaze_deg in zip(found, pixels, degrees, strict=True):
-        screen = SCREENS[window["task"]]
-        expected = screen.to_pixels(np.array([window["x"], window["y"]]))
-        np.testing.assert_allclose(gaze_px, expected, atol=0.02)
-        np.testing.assert_allclose(gaze_deg, screen.to_degrees(gaze_px), atol=1e-4)
 
 
 @pytest.mark.parametrize(

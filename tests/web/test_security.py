@@ -26,7 +26,7 @@ import gazediffusion as gd
 from gazediffusion.errors import GazeError
 from gazediffusion.web import security
 from gazediffusion.web.queue import Job, Steps
-from gazediffusion.web.settings import Limits, Settings, host_name
+from gazediffusion.web.settings import Limits, Settings
 from gazediffusion.web.state import Playground
 from tests.web.conftest import PATIENCE_S, Start, error_of, live_server
 
@@ -106,23 +106,6 @@ def test_only_names_of_the_server_are_accepted(
         for path in ("/", "/health", "/api/models"):
             answer = client.get(path, headers={**BEARER, "Host": host})
             assert answer.status_code == status, (host, path)
-
-
-@pytest.mark.parametrize(
-    ("header", "name"),
-    [
-        ("Lab.Example:443", "lab.example"),
-        ("[::1]:65535", "[::1]"),
-        ("a:65536", None),
-        ("a:-1", None),
-        ("a_b-c.d", "a_b-c.d"),
-        ("-a", None),
-        ("a..", None),
-        ("lab.example:\u0661", None),
-    ],
-)
-def test_a_host_header_is_a_name_and_a_port(header: str, name: str | None) -> None:
-    assert host_name(header) == name
 
 
 @pytest.mark.parametrize(

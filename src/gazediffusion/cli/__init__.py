@@ -54,7 +54,7 @@ def _common(
     ] = False,
 ) -> None:
     # By default OpenMP threads busy-wait and slow down other processes.
-    # The service sets a passive wait (web/server.py), which a spin count would override.
+    # The service sets a passive wait (web/app.py), which a spin count would override.
     if context.invoked_subcommand != "serve" and "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
