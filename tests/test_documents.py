@@ -68,7 +68,7 @@ def test_every_link_leads_to_a_file(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=path_id)
 def test_every_script_that_is_named_exists(page: Path) -> None:
-    scripts = r"\b((?:experiments|examples|docs)/[a-z_/]+\.(?:py|md|png))\b"
+    scripts = r"\b((?:benchmarks|experiments|examples|docs)/[a-z_/]+\.(?:py|md|png))\b"
     text = re.sub(r"<!-- results.*?<!-- end -->", "", page.read_text(), flags=re.DOTALL)
     for script in re.findall(scripts, text):
         assert (ROOT / script).exists(), f"{script} is missing"
