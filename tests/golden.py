@@ -37,7 +37,10 @@ SCANPATH = "x_px,y_px,duration_ms\n640,360,300\n960,180,250\n300,500,\n700,300,4
 # Verbs by the command line: what is run, and the file whose bytes are hashed.
 COMMANDS = {
     "csv": ("generate -n 2 --task {task} --seed 5 -o {out}/gaze.csv", "gaze.csv"),
-    "rate": ("generate -n 1 --task {task} --rate 60 --grid 0.1 -o {out}/gaze.csv", "gaze.csv"),
+    "rate": (
+        "generate -n 1 --task {task} --rate 60 --set grid_px=0.1 -o {out}/gaze.csv",
+        "gaze.csv",
+    ),
     "asc": ("generate -n 1 --task {task} --seed 5 --format asc -o {out}/gaze", "gaze/*.asc"),
     "label": ("label {study} -o {out}/labelled.csv", "labelled.csv"),
 }

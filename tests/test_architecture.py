@@ -194,7 +194,7 @@ def test_a_package_says_what_it_holds_and_what_it_must_not_know(package: str) ->
 
 
 # What the command line and the web service import besides `import gazediffusion as gd`.
-FRONT = {"cli", "web", "errors", "jobs", "storage"}
+FRONT = {"cli", "web", "errors", "jobs", "options", "settings", "storage"}
 
 
 @pytest.mark.parametrize("package", ["cli", "web"])

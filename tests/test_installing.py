@@ -143,7 +143,7 @@ def test_light_use_does_not_load_torch(tmp_path: Path) -> None:
     commands = [
         "simulate -o study --participants 4 --minutes 1.5",
         "inspect study",
-        "prepare study -o windows.safetensors --stride 50",
+        "prepare study -o windows.safetensors --stride 0.2",
         "evaluate --real windows.safetensors --synthetic windows.safetensors -o report --quick",
         "info windows.safetensors",
     ]

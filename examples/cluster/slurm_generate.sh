@@ -17,4 +17,4 @@ n=$2
 
 mkdir -p "$folder"
 srun gazediffusion generate -n "$n" --seed "$SLURM_ARRAY_TASK_ID" --engine local \
-    --part-size 10240 --batch-size 1024 -o "$folder/seed-$SLURM_ARRAY_TASK_ID"
+    --set part_size=10240 --batch-size 1024 -o "$folder/seed-$SLURM_ARRAY_TASK_ID"

@@ -30,5 +30,5 @@ if ((others > 0)); then
         ray start --address="$address" --num-gpus=8 --num-cpus=32 --block &
 fi
 srun --nodes=1 --ntasks=1 --nodelist="$first" --overlap \
-    gazediffusion generate -n "$n" --engine ray --address "$address" --device cuda \
-    --part-size 10240 --batch-size 1024 --precision bf16 -o "$folder"
+    gazediffusion generate -n "$n" --engine ray --set address="$address" --device cuda \
+    --set part_size=10240 --batch-size 1024 --set precision=bf16 -o "$folder"

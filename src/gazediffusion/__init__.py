@@ -121,6 +121,7 @@ _HOME = {
     "style_windows": "data.preparing",
     "train": "model",
     "write_simulation": "data.simulation",
+    "write_study": "data.study",
 }
 
 __all__ = [  # noqa: RUF022  # in the order of the data's way through the package
@@ -133,6 +134,7 @@ __all__ = [  # noqa: RUF022  # in the order of the data's way through the packag
     "EVENT_CLASSES",
     "Recordings",
     "read",
+    "write_study",
     "from_frame",
     "from_pymovements",
     "from_mne",

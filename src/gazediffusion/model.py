@@ -246,12 +246,10 @@ class Model(Shared):
         from gazediffusion.data.track_loss import LossModel
         from gazediffusion.generation.labelling import Labeller
         from gazediffusion.generation.sets import Sampling
-        from gazediffusion.generation.steering import as_given
 
         how, steering, finishing = grouped(options, given, Generating, Steering, Finishing)
         screen = finishing.given_screen()
-        if stated(steering):
-            steering = as_given(steering, screen or self.screen_of(how.task))
+        steering = self.read_steering(steering, screen, how.task)
         if isinstance(how.like, Path):
             how = replace(how, like=_recorded(how.like, screen))
         sampler = self.sampler(how, steering, seed=seed, n=n)
@@ -264,7 +262,21 @@ class Model(Shared):
             rate_hz=finishing.rate_hz,
             track_loss=LossModel.load(self.run.path) if finishing.losses else None,
             labeller=Labeller.of_generated(sampler) if finishing.labels else None,
+            grid_px=finishing.grid_px,
         )
+
+    def read_steering(
+        self, steering: Steering, screen: Screen | None, task: str | None
+    ) -> Steering:
+        """Steering with what its tables and texts hold, in normalized units.
+
+        screen: that they are on; None is that of the task.
+        """
+        if not stated(steering):
+            return steering
+        from gazediffusion.generation.steering import as_given
+
+        return as_given(steering, screen or self.screen_of(task))
 
     def sample_to(
         self,
@@ -273,7 +285,6 @@ class Model(Shared):
         *options: Options,
         seed: int = 0,
         format: str | None = None,
-        grid_px: float | None = None,
         progress: Show = nothing,
         say: Callable[[str], None] = lambda line: None,
         overwrite: bool = False,
@@ -283,11 +294,10 @@ class Model(Shared):
         """Write the first n windows of a seed as a set, piece by piece; returns the files.
 
         path: a .parquet, .csv or .npz file, or a folder. format: parquet, csv, npz, bids or asc; by
-        default that of the path's ending, parquet for a folder. grid_px: round pixels to this grid.
-        overwrite: replace a set that is there. given: as to `sample`. A stopped call resumes from
-        the pieces it has. A path ending in .safetensors is a windows file, generated in memory,
-        with its card in it. parts: write a large set as a folder of Parquet files, by this process
-        or by a cluster.
+        default that of the path's ending, parquet for a folder. overwrite: replace a set that is
+        there. parts: write a large set as a folder of Parquet files, by this process or by a
+        cluster. given: as to `sample`. A stopped call resumes from the pieces it has. A path ending
+        in .safetensors is a windows file, generated in memory, with its card in it.
         """
         from gazediffusion.data.writers.sets import format_of
         from gazediffusion.generation.sets import write_set, write_windows_file
@@ -297,10 +307,9 @@ class Model(Shared):
         format = "parquet" if is_windows_file else format_of(path, format)
         sampling = self.sampling(n, *options, seed=seed, format=format, **given)
         if is_windows_file:
-            if grid_px is not None:
+            if sampling.grid_px is not None:
                 raise GazeError("a windows file keeps gaze as generated: leave `grid_px` out")
             return write_windows_file(sampling, path, progress, overwrite)
-        sampling = replace(sampling, grid_px=grid_px)
         if parts is not None:
             from gazediffusion.generation.dataset import write_dataset
 

@@ -19,7 +19,7 @@ from dataclasses import Field, dataclass, field, fields, replace
 from inspect import Parameter, Signature, signature
 from numbers import Real
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
 
 from gazediffusion.errors import GazeError, suggestion
 
@@ -34,6 +34,9 @@ _BOUNDS: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
     "lt": (operator.lt, "less than {}"),
 }
 
+# Panels of the command line's help, in their order; the main options, without one, come first.
+_PANELS = (None, "Input", "Screen", "Split", "Output", "Steering", "Sampling", "Hardware", "Rare")
+
 
 def option(
     default: Any,
@@ -44,6 +47,8 @@ def option(
     kind: Any = None,
     parse: Callable[[Any], Any] | None = None,
     rare: bool = False,
+    envvar: str | None = None,
+    repr: bool = True,
     **bounds: float,
 ) -> Any:
     """A field that is an option.
@@ -51,18 +56,18 @@ def option(
     flag: where it is not the name with dashes; several are separated by blanks. panel: of `--help`,
     where it is not that of the class. kind: the type on the command line and the web, where it is
     not that of the field. parse: makes the value of what is given, a text or the value itself.
-    rare: has no flag of its own. bounds: ge, gt, le, lt.
+    rare: has no flag of its own. envvar: states it too. bounds: ge, gt, le, lt.
     """
     stated = {"help": help, "flag": flag, "panel": panel, "kind": kind, "parse": parse}
-    metadata = {**stated, "rare": rare, "bounds": bounds}
-    return field(default=default, metadata=metadata)
+    metadata = {**stated, "rare": rare, "envvar": envvar, "bounds": bounds}
+    return field(default=default, repr=repr, metadata=metadata)
 
 
 @dataclass(frozen=True)
 class Options:
     """Base of dataclasses of options."""
 
-    PANEL: ClassVar[str | None] = None  # of the command line's help
+    PANEL: ClassVar[str]  # of the command line's help, for the options that a class declares
     RARE: ClassVar[str] = "--set {}"  # how the command line states a rare option
 
     def __post_init__(self) -> None:
@@ -124,10 +129,13 @@ def owner_of(group: type[Options], one: Field[Any]) -> type[Options]:
 
 def choices_of(hint: Any) -> tuple[Any, ...]:
     """The choices of a Literal, or of a Literal beside None."""
-    if get_origin(hint) is Literal:
-        return get_args(hint)
-    is_union = isinstance(hint, UnionType)
-    return next((get_args(one) for one in get_args(hint) if is_union and choices_of(one)), ())
+    kind = _without_none(hint)
+    return get_args(kind) if get_origin(kind) is Literal else ()
+
+
+def _without_none(hint: Any) -> Any:
+    """The type beside None."""
+    return get_args(hint)[0] if get_origin(hint) in (UnionType, Union) else hint
 
 
 def _require(one: Field[Any], value: Any, hint: Any) -> None:
@@ -174,36 +182,55 @@ def flags(*groups: type[Options]) -> dict[str, str]:
     }
 
 
-def command(run: Callable[..., None]) -> Callable[..., None]:
+def words_of(values: Mapping[str, Any], *groups: type[Options]) -> list[str]:
+    """Options as the words of a command; one with several values is repeated.
+
+    >>> from gazediffusion.settings import Generating
+    >>> words_of({"task": "dots", "eta": 0.5, "steps": None}, Generating)
+    ['--task', 'dots', '--set', 'eta=0.5']
+    """
+    words, known = [], flags(*groups)
+    for name, value in values.items():
+        flag = known[name]
+        for one in value if isinstance(value, list | tuple) else [value]:
+            if flag == f"--set {name}":
+                words += ["--set", f"{name}={one}"]
+            elif isinstance(one, bool):
+                words += [flag if one else f"--no-{flag[2:]}"]
+            elif one is not None:
+                words += [flag, f"{one}"]
+    return words
+
+
+def command(
+    run: Callable[..., None], begin: Callable[[Mapping[str, str]], None] = lambda flags: None
+) -> Callable[..., None]:
     """A command for typer: each parameter that is a group of options becomes their flags.
 
-    Rare options are given by `--set NAME=VALUE`.
+    Rare options are given by `--set NAME=VALUE`. begin: called first, with how the options are
+    stated.
     """
     own = signature(run, eval_str=True).parameters
-    groups: dict[str, type[Options]] = {
-        name: one.annotation
-        for name, one in own.items()
-        if isinstance(one.annotation, type) and issubclass(one.annotation, Options)
-    }
-    options = {}
-    for group in groups.values():
+    groups: dict[str, type[Options]] = {}
+    options: dict[str, tuple[type[Options], Field[Any]]] = {}
+    shown: list[Parameter] = []
+    for name, parameter in own.items():
+        group = parameter.annotation
+        if not (isinstance(group, type) and issubclass(group, Options)):
+            shown.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
+            continue
+        groups[name] = group
         for one in declared(group):
             if one.name in own or one.name in options:
                 raise TypeError(f"{run.__name__}: two options are called {one.name}")
             options[one.name] = (group, one)
-    rare = {name: one for name, one in options.items() if flags(one[0])[name] == f"--set {name}"}
-    shown = [
-        parameter
-        for name, one in own.items()
-        for parameter in (
-            [_flag(groups[name], option) for option in declared(groups[name])]
-            if name in groups
-            else [one.replace(kind=Parameter.KEYWORD_ONLY)]
-        )
-        if parameter is not None
-    ]
+            if not one.metadata["rare"]:
+                shown.append(_flag(group, one))
+    words = flags(*groups.values())
+    rare = {name: one for name, one in options.items() if words[name] == f"--set {name}"}
 
     def call(**given: Any) -> None:
+        begin(words)
         for text in given.pop("rarely", None) or ():
             name, _, value = text.partition("=")
             if name not in rare:
@@ -216,8 +243,15 @@ def command(run: Callable[..., None]) -> Callable[..., None]:
         run(**{name: value for name, value in given.items() if name in own}, **made)
 
     call.__name__, call.__doc__ = run.__name__, run.__doc__
-    call.__signature__ = Signature([*shown, *_rarely(rare)])  # type: ignore[attr-defined]
+    listed = sorted([*shown, *_rarely(rare)], key=_place)
+    call.__signature__ = Signature(listed)  # type: ignore[attr-defined]
     return call
+
+
+def _place(parameter: Parameter) -> int:
+    """Where the panel of a parameter stands in the help: main options first."""
+    panel = parameter.annotation.__metadata__[0].rich_help_panel
+    return _PANELS.index(panel) if panel in _PANELS else 0
 
 
 def _rarely(rare: Mapping[str, Any]) -> list[Parameter]:
@@ -231,21 +265,20 @@ def _rarely(rare: Mapping[str, Any]) -> list[Parameter]:
     return [named] if rare else []
 
 
-def _flag(group: type[Options], one: Field[Any]) -> Parameter | None:
-    """An option as a parameter that typer understands; None of a rare one."""
+def _flag(group: type[Options], one: Field[Any]) -> Parameter:
+    """An option as a parameter that typer understands."""
     import typer
 
-    if one.metadata["rare"]:
-        return None
     kind, is_list = _kind_of(group, one)
     names = (one.metadata["flag"] or flag_of(one)).split()
-    default = one.default
+    default = None if one.default == () else one.default
     if kind is bool and default is not False:
         names = [f"{names[-1]}/--no-{names[-1][2:]}"]
     stated = typer.Option(
         *names,
         help=one.metadata["help"],
-        rich_help_panel=one.metadata["panel"] or owner_of(group, one).PANEL,
+        envvar=one.metadata["envvar"],
+        rich_help_panel=one.metadata["panel"] or vars(owner_of(group, one)).get("PANEL"),
         show_default=default not in (None, False, ""),
     )
     many = list[kind] | None if is_list else kind | None  # type: ignore[valid-type]
@@ -257,12 +290,11 @@ def _flag(group: type[Options], one: Field[Any]) -> Parameter | None:
 def _kind_of(group: type[Options], one: Field[Any]) -> tuple[type, bool]:
     """The type of an option's values on the command line, and whether it takes several."""
     hint = one.metadata["kind"] or hint_of(group, one)
-    first = get_args(hint)[0] if isinstance(hint, UnionType) else hint
-    if choices_of(first):
+    kind = _without_none(hint)
+    if choices_of(kind):
         return str, False
-    if get_origin(first) in (tuple, list):
-        return get_args(first)[0], True
-    return first, False
+    is_list = get_origin(kind) is tuple
+    return get_args(kind)[0] if is_list else kind, is_list
 
 
 def _value_of(group: type[Options], one: Field[Any], text: str) -> Any:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from gazediffusion.errors import GazeError
 from gazediffusion.options import Options, option
@@ -93,7 +93,7 @@ def protocols_of(given: Sequence[Protocol] | str) -> tuple[Protocol, ...]:
 class OnScreen(Options):
     """A screen, as text (1280x720 and 40x22.5) or as a `Screen`."""
 
-    PANEL: ClassVar[str] = "Screen"
+    PANEL = "Screen"
 
     screen: Screen | str | None = option(None, "Screen in pixels, such as 1280x720.", kind=str)
     screen_cm: str | None = option(None, "Screen in centimetres, such as 40x22.5.")
@@ -122,7 +122,7 @@ class CleaningConfig(Options):
     'best'
     """
 
-    RARE: ClassVar[str] = "{} in study.yaml"
+    RARE = "{} in study.yaml"
 
     eye: EyeChoice = option(
         "right",
@@ -153,7 +153,7 @@ class Reading(CleaningConfig, OnScreen):
     data_dir: where public datasets are kept.
     """
 
-    PANEL: ClassVar[str] = "Input"
+    PANEL = "Input"
 
     input_format: str = option(
         "auto",
@@ -203,7 +203,7 @@ class Reading(CleaningConfig, OnScreen):
 class Splitting(Options):
     """Which participants are held out."""
 
-    PANEL: ClassVar[str] = "Split"
+    PANEL = "Split"
 
     validation_fraction: float = option(
         0.2, "Fraction of participants held out; 0 for none.", flag="--val-fraction", ge=0, lt=1
@@ -229,8 +229,6 @@ class PrepareConfig(Splitting):
     >>> PrepareConfig(rate_hz=120, seconds=4).length  # samples of a window
     480
     """
-
-    PANEL: ClassVar[str] = "Windows"
 
     protocol: Protocol = option(
         "position", "position (windows slide) or velocity (windows do not overlap)."
@@ -294,7 +292,7 @@ class PrepareConfig(Splitting):
 class Working(Options):
     """Who works: this process, several, or a Ray cluster; the output is the same."""
 
-    PANEL: ClassVar[str] = "Hardware"
+    PANEL = "Hardware"
 
     engine: Literal["local", "ray"] = option(
         "local", "local (this machine) or ray (a cluster; pip install 'gazediffusion\\[cluster]')."
@@ -307,24 +305,58 @@ class Working(Options):
     )
 
 
+@dataclass(frozen=True)
+class Partitioning(Options):
+    """Whether a set is written in parts, and by whom."""
+
+    PANEL = "Hardware"
+
+    engine: Literal["local", "ray"] | None = option(
+        None,
+        "Write a folder of Parquet parts: local (this process) or ray (a cluster; pip install "
+        "'gazediffusion\\[cluster]'). Both write the same parts.",
+    )
+    part_size: int | None = option(
+        None, "Windows per part; default: 256, or the batch size if it is larger.", rare=True, ge=1
+    )
+    n_workers: int | None = option(
+        None, "Maximum number of workers of a cluster; default: one per GPU.", rare=True, ge=1
+    )
+    address: str | None = option(
+        None, "Address of the Ray cluster, HOST:PORT or auto for that of this machine.", rare=True
+    )
+
+
 # Models
 
 
 @dataclass(frozen=True)
 class Loading(Options):
-    """Which model, and where it computes."""
+    """Which model, and where it computes.
 
-    PANEL: ClassVar[str] = "Input"
+    weights: best and last are averaged (EMA), raw is not.
+    """
 
     model: str = option("default", "A run folder or a packaged model.")
     device: str = option("auto", "auto, cpu, cuda, cuda:1 ...", panel="Hardware")
+    weights: Literal["best", "last", "raw"] = option("best", "best, last or raw.", rare=True)
+
+
+@dataclass(frozen=True)
+class Numbered(Options):
+    """Which windows: the first n of a seed."""
+
+    n: int | None = option(
+        None, "Number of windows; default: 100, or one per scanpath or target.", flag="-n", ge=1
+    )
+    seed: int = option(0, "Same seed, same windows.", ge=0)
 
 
 @dataclass(frozen=True)
 class Computing(Options):
     """How windows are computed; nothing here changes them but precision."""
 
-    PANEL: ClassVar[str] = "Hardware"
+    PANEL = "Hardware"
 
     batch_size: int | None = option(None, "Windows computed at once; affects speed only.", ge=1)
     precision: Precision = option("auto", "fp32, bf16, or auto (bf16 if it is faster).", rare=True)
@@ -334,7 +366,7 @@ class Computing(Options):
 class Sampled(Computing):
     """How closely windows are sampled."""
 
-    PANEL: ClassVar[str] = "Sampling"
+    PANEL = "Sampling"
 
     quality: Literal["default", "best"] = option("default", "default or best.")
 
@@ -354,7 +386,7 @@ class Generating(Sampled):
     seconds: float | None = option(
         None, "Length of every window: any for a steerable model, else up to the model's 8 s."
     )
-    like: Recordings | Windows | Path | None = option(
+    like: Recordings | Windows | None = option(
         None,
         "Generate in the style of this recording of one participant (8 s or more without a gap), "
         "or of a windows file written by prepare. --task states its task.",
@@ -369,7 +401,9 @@ class Generating(Sampled):
     sampler: Literal["auto", "ddim", "ancestral", "unipc", "distilled"] = option(
         "auto", "Sampler instead of the quality's.", rare=True
     )
-    steps: int | None = option(None, "Sampling steps instead of the quality's.", ge=1)
+    steps: int | None = option(
+        None, "Sampling steps instead of the quality's.", panel="Sampling", ge=1
+    )
     eta: float | None = option(
         None,
         "0 is deterministic, 1 as random as DDPM; of the paper's recipes.",
@@ -388,7 +422,7 @@ class Steering(Options):
     pixels. start: (x, y) at the beginning.
     """
 
-    PANEL: ClassVar[str] = "Steering"
+    PANEL = "Steering"
 
     scanpath: Sequence[Scanpath] = option(
         (), "Table of fixations to make: x, y, and optionally onset or duration.", kind=Path
@@ -406,7 +440,7 @@ class Steering(Options):
 class Finishing(OnScreen):
     """What is added to generated windows, and how they are written."""
 
-    PANEL: ClassVar[str] = "Output"
+    PANEL = "Output"
 
     rate_hz: float | None = option(
         None,
@@ -424,6 +458,9 @@ class Finishing(OnScreen):
         "Add the event class of each sample: fixation, saccade, pursuit or noise. Gaze is the same "
         "without it.",
     )
+    grid_px: float | None = option(
+        None, "Round to the grid of a tracker, such as 0.1 (pixels).", rare=True, gt=0
+    )
 
 
 @dataclass(frozen=True)
@@ -433,8 +470,6 @@ class Filling(Options):
     max_gap_s: padding counts. task: None is each recording's own where the model has it, and no
     task elsewhere. cleaning: what is lost.
     """
-
-    PANEL: ClassVar[str] = "Filling"
 
     draws: int = option(
         1, "Draws per gap; several are written to folders draw-1, draw-2 ...", ge=1, le=1000
@@ -466,8 +501,6 @@ class Augmenting(Splitting):
     from. labels: None adds the event class where a recording of the study has labels and the model
     does.
     """
-
-    PANEL: ClassVar[str] = "Augmenting"
 
     times: int = option(5, "Synthetic recordings per recording.", ge=1, le=1000)
     seed: int = option(0, "Same seed, same bytes.", ge=0)
@@ -511,8 +544,6 @@ class Scoring(Options):
     elsewhere.
     """
 
-    PANEL: ClassVar[str] = "Scoring"
-
     levels: tuple[float, ...] = option(
         SCORE_LEVELS, "Noise levels of the denoising errors.", rare=True, kind=tuple[float, ...]
     )
@@ -549,8 +580,6 @@ class Scoring(Options):
 class Training(Options):
     """How a model is trained; None is the recipe's."""
 
-    PANEL: ClassVar[str] = "Training"
-
     seed: int = option(42, "Same seed, same device: same weights.", ge=0)
     epochs: int | None = option(None, "Default: the recipe's.", ge=1)
     batch_size: int | None = option(None, "Default: the recipe's.", ge=1)
@@ -575,6 +604,74 @@ class Training(Options):
 
 
 @dataclass(frozen=True)
+class Comparing(Options):
+    """Which gaze is compared, and how much of it."""
+
+    reference: str | None = option(
+        None,
+        "The training participants, for the floor; by default those of the real windows file.",
+    )
+    summary: str | None = option(
+        None, "Packaged summary used without --real: gazecom, bioeye, or NAME/task."
+    )
+    n: int | None = option(
+        None,
+        "Windows to generate from a model; default: 2500, at most half as many as the training "
+        "participants have.",
+        flag="-n",
+        ge=1,
+    )
+    by_task: bool = option(
+        False, "Also evaluate each task with three or more held-out participants."
+    )
+    split_seed: int | None = option(None, "Seed of another split than that of the file.", ge=0)
+    feature_model: str | None = option(
+        None,
+        "A position model, for the Frechet Gaze Distance (on a CPU the paper's network takes about "
+        "a minute per 500 windows).",
+    )
+    with_membership: bool = option(
+        False, "Also attack the models (membership inference).", flag="--membership"
+    )
+
+
+@dataclass(frozen=True)
+class Benchmarking(Options):
+    """A row of the benchmark."""
+
+    name: str | None = option(None, "Name of the row; default: that of the file.")
+    trained_on: str = option("", "Data that the generator was trained on, as shown in the table.")
+    link: str = option("", "Address of the generator's page.")
+    version: int | None = option(None, "Version of the definition; default: the newest.")
+    real: Path | None = option(
+        None,
+        "A windows file of recordings: networks are trained to tell FILE from its training "
+        "participants and tested on the held-out ones (deep two-sample test). Minutes on a GPU, "
+        "tens of minutes on two cores.",
+    )
+
+
+@dataclass(frozen=True)
+class Reproducing(Options):
+    """Which of the paper's experiments are run."""
+
+    tasks: tuple[str, ...] = option((), "Keep this task only; repeatable.", flag="--only")
+    only: tuple[str, ...] = option((), "Build this table only; repeatable.", flag="--table")
+    runs: tuple[str, ...] = option(
+        (),
+        "Train this run and generate its sets, nothing else; repeatable. Sets and histories "
+        "that several machines made are copied into one folder.",
+        flag="--run",
+    )
+    tiny: bool = option(False, "Tiny networks: the whole pipeline in minutes.")
+    until: Literal["windows", "samples", "results"] = option(
+        "results", "Stop after windows (recordings read), samples (all GPU work) or results."
+    )
+    so_far: bool = option(False, "Train nothing; write the tables that the runs allow.")
+    device: str = option("auto", "auto, cpu, cuda ...", panel="Hardware")
+
+
+@dataclass(frozen=True)
 class EvaluationConfig(Options):
     """What is computed. `quick` leaves out the bootstrap and the slow tests.
 
@@ -585,8 +682,6 @@ class EvaluationConfig(Options):
     >>> EvaluationConfig(protocols=("position",), n_bootstrap=50).n_replicates
     50
     """
-
-    PANEL: ClassVar[str] = "Evaluating"
 
     protocols: tuple[Protocol, ...] = option(
         "both", "position, velocity or both.", flag="--protocol", kind=str, parse=protocols_of

@@ -126,17 +126,16 @@ def test_columns_can_be_named(run: RunCommand, study: Path, tmp_path: Path) -> N
 BAD = {
     "no such file": (["inspect", "nothing-here"], "no such file or folder"),
     "nothing matches": (["inspect", "none*.csv"], "nothing matches"),
-    "wrong format name": (["inspect", "STUDY", "--format", "edf"], "no format 'edf'"),
+    "wrong format name": (["inspect", "STUDY", "--input-format", "edf"], "no format 'edf'"),
     "screen": (["inspect", "STUDY", "--screen", "wide"], "--screen must look like"),
     "screen-cm alone": (["inspect", "STUDY", "--screen-cm", "40x20"], "need --screen"),
     "columns": (["inspect", "STUDY", "--columns", "x"], "--columns must look like"),
-    "pattern": (["inspect", "STUDY", "--participant-pattern", "("], "no regular expression"),
-    "pattern group": (["inspect", "STUDY", "--participant-pattern", "p"], "no group"),
-    "eye": (["inspect", "STUDY", "--eye", "third"], "--eye must be"),
+    "eye": (["inspect", "STUDY", "--eye", "left"], "state it as eye in study.yaml"),
+    "no flag": (["inspect", "STUDY", "--colour", "red"], "No such option: --colour"),
     "plot ending": (["inspect", "STUDY", "--plot", "OUT/a.bmp"], ".png, .svg or .pdf"),
     "protocol": (["prepare", "STUDY", "-o", "OUT/w.safetensors", "--protocol", "x"], "--protocol"),
     "ending": (["prepare", "STUDY", "-o", "OUT/w.bin"], "ends in .safetensors"),
-    "task": (["prepare", "STUDY", "-o", "OUT/w.safetensors", "--task", "x"], "no recording of"),
+    "task": (["prepare", "STUDY", "-o", "OUT/w.safetensors", "--only", "x"], "no recording of"),
     "rate": (["prepare", "STUDY", "-o", "OUT/w.safetensors", "--rate", "1000"], "below the target"),
     "seconds": (["prepare", "STUDY", "-o", "OUT/w.safetensors", "--seconds", "900"], "longest"),
     "same": (["prepare", "STUDY", "-o", "OUT/w.safetensors", "--same-participant", "a"], "A=B"),
@@ -188,6 +187,7 @@ def test_one_participant_only_is_refused(run: RunCommand, tmp_path: Path, study:
     one = pl.read_parquet(study / "recordings.parquet").filter(pl.col("participant") == "01")
     one.write_parquet(tmp_path / "one.parquet")
     arguments = (tmp_path / "one.parquet", "-o", tmp_path / "w.safetensors", "--screen", "1280x720")
+    arguments = (*arguments, "--seconds", 2)
     assert "only one participant (01)" in error_of(run("prepare", *arguments))
     assert run("prepare", *arguments, "--val-fraction", 0)[0] == 0
 
@@ -228,9 +228,11 @@ def test_participant_and_task_come_from_the_file_name(run: RunCommand, tmp_path:
         walk = 300 + np.cumsum(rng.normal(0, 0.5, (2, 2100)), axis=1)
         frame = pl.DataFrame({"t_ms": np.arange(2100) * 4.0, "x_px": walk[0], "y_px": walk[1]})
         frame.write_csv(tmp_path / f"{name}.csv")
+    pattern = r"(?P<participant>\w+)_(?P<task>\w+)\.csv"
+    (tmp_path / "study.yaml").write_text(f"participant_pattern: '{pattern}'")
     code, _, lines = run(
         "prepare", tmp_path / "*_dots.csv", "-o", tmp_path / "w.safetensors",
-        "--screen", "800x600", "--participant-pattern", r"(?P<participant>\w+)_(?P<task>\w+)\.csv",
+        "--screen", "800x600",
     )  # fmt: skip
     assert code == 0, lines
     windows = Windows.load(tmp_path / "w.safetensors")
@@ -301,15 +303,15 @@ def test_tensorboard_is_written_when_asked(run: RunCommand, trained: Path, tmp_p
 BAD_MODELS = {
     "no windows": (["train", "none.safetensors", "-o", "OUT/r"], "no such file"),
     "recipe": (["train", "WINDOWS", "-o", "OUT/r", "--recipe", "speed"], "no recipe 'speed'"),
-    "epochs": (["train", "WINDOWS", "-o", "OUT/r", "--epochs", "0"], "epochs must be 1"),
+    "epochs": (["train", "WINDOWS", "-o", "OUT/r", "--epochs", "0"], "--epochs must be 1"),
     "device": (["train", "WINDOWS", "-o", "OUT/r", "--device", "abacus"], "--device abacus"),
     "precision": (["train", "WINDOWS", "-o", "OUT/r", "--precision", "int3"], "--precision"),
     "seed": (["train", "WINDOWS", "-o", "OUT/r", "--seed", "-1"], "--seed"),
     "no model": (["generate", "-o", "OUT/g", "--model", "nowhere"], "no run folder"),
     "n": (["generate", "-o", "OUT/g", "--model", "RUN", "-n", "0"], "-n must be 1"),
     "steps": (["generate", "-o", "OUT/g", "--model", "RUN", "--steps", "1001"], "--steps must"),
-    "eta": (["generate", "-o", "OUT/g", "--model", "RUN", "--eta", "7"], "--eta"),
-    "sampler": (["generate", "-o", "OUT/g", "--model", "RUN", "--sampler", "x"], "--sampler"),
+    "eta": (["generate", "-o", "OUT/g", "--model", "RUN", "--set", "eta=7"], "--set eta must"),
+    "sampler": (["generate", "-o", "OUT/g", "--model", "RUN", "--set", "sampler=x"], "sampler"),
     "format": (["generate", "-o", "OUT/g", "--model", "RUN", "--format", "x"], "no format 'x'"),
     "asc is a folder": (
         ["generate", "-o", "OUT/g.asc", "--model", "RUN"], "give --format asc and a name without"
@@ -342,7 +344,7 @@ BAD_MODELS = {
         ["generate", "--model", "uniform", "--fit", "WINDOWS", "-o", "OUT/g.csv", "--at", "1:2,3"],
         "a baseline takes no --at"
     ),
-    "weights": (["generate", "-o", "OUT/g", "--model", "RUN", "--weights", "x"], "--weights"),
+    "weights": (["generate", "-o", "OUT/g", "--model", "RUN", "--set", "weights=x"], "weights"),
     "bids without cm": (
         ["generate", "-o", "OUT/g", "--model", "RUN", "--format", "bids", "-n", "1",
          "--screen", "800x600"],

@@ -58,7 +58,7 @@ def test_ctrl_c_in_generate_keeps_the_windows_and_the_same_command_resumes(
     assert code == 130, errors
     assert "Traceback" not in errors
     (line,) = [one for one in said.splitlines() if one.startswith("stopped")]
-    assert "of 600 windows are generated" in line
+    assert "of 600" in line
     assert line.endswith("the same command resumes")
     n_pieces = len(list(tmp_path.glob(".*.work/*.npz")))
     small = [word if word != "600" else str(2 * n_pieces) for word in words]

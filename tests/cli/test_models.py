@@ -48,7 +48,7 @@ def test_a_set_in_the_style_of_a_recording_says_so(
 ) -> None:
     path, given = tmp_path / "gaze.csv", study / "one.csv"
     words = f"generate --like {given} --task movies -n 2 --steps 2 {SCREEN} -o {path}"
-    words += " --candidates 2"
+    words += " --set candidates=2"
     assert run(*words.split())[0] == 0
     card = json.loads(path.with_suffix(".json").read_text())
     card = card.get("GazediffusionCard", card)
@@ -82,12 +82,12 @@ def test_a_set_in_the_style_of_a_recording_says_so(
         ),
         ("--like {0}/empty.csv --task movies " + SCREEN, "empty.csv"),
         (
-            "--candidates 4",
+            "--set candidates=4",
             "compared with a recording; give --like",
         ),
         (
-            "--like {0}/one.csv --task movies --candidates 4 --start 640,360 " + SCREEN,
-            "--candidates cannot be chosen beside a scanpath",
+            "--like {0}/one.csv --task movies --set candidates=4 --at 0:640,360 " + SCREEN,
+            "--set candidates cannot be chosen beside a scanpath",
         ),
         ("--like {0}/none.csv --task movies", "none.csv"),
     ],

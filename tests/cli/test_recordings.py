@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gazediffusion.cli import console
-from gazediffusion.cli.tables import shortened
+from gazediffusion.cli.show import shortened
 from gazediffusion.data.windows import Windows
 from tests.cli.test_cli import error_of
 from tests.conftest import RunCommand
@@ -71,12 +71,13 @@ def test_a_screen_that_contradicts_the_file_needs_an_override(
 ) -> None:
     run("simulate", "-o", tmp_path / "sim", "--participants", 2, "--minutes", 0.5, "--rate", 250)
     output = tmp_path / "w.safetensors"
-    given = ("prepare", tmp_path / "sim", "-o", output, "--screen", "3840x2160")
+    given = ("prepare", tmp_path / "sim", "-o", output, "--screen", "3840x2160", "--seconds", 2)
     said = error_of(run(*given))
     assert "states a screen of 1920x1080 px" in said
     assert "--screen is 3840x2160 px" in said
-    assert "--override-screen" in said
-    code, _, lines = run(*given, "--override-screen")
+    assert "override_screen in study.yaml" in said
+    (tmp_path / "sim" / "study.yaml").write_text("override_screen: true")
+    code, _, lines = run(*given)
     assert code == 0
     assert "warning: the gaze stays in the top left quarter" in lines
     assert Windows.load(output).screen.width_px == 3840
@@ -101,7 +102,7 @@ def test_long_lists_are_shortened() -> None:
 def test_every_command_that_reads_recordings_has_the_options_of_reading(run: RunCommand) -> None:
     for verb in ("inspect", "prepare", "fill", "augment", "evaluate", "reproduce", "serve"):
         said = run(verb, "--help")[1]
-        for option in ("--unit", "--origin", "--columns", "--source-rate", "--override-screen"):
+        for option in ("--unit", "--origin", "--columns", "--source-rate", "--input-format"):
             assert option in said, f"{verb} lacks {option}"
 
 
@@ -138,7 +139,7 @@ def test_prepare_excludes_participants_by_quality_and_says_whom(
     run: RunCommand, eyelink: Path, tmp_path: Path
 ) -> None:
     output = tmp_path / "w.safetensors"
-    limits = ("--min-valid", 0.9, "--max-calibration-error", 0.7)
+    limits = ("--set", "min_valid=0.9", "--set", "max_calibration_error_deg=0.7")
     code, said, lines = run("prepare", eyelink, "-o", output, "--seconds", 2, *limits)
     assert code == 0, lines
     assert "participants excluded by data quality: 2" in said
@@ -149,4 +150,4 @@ def test_prepare_excludes_participants_by_quality_and_says_whom(
     code, said, _ = run("info", output)
     assert "4: calibration error 0.80 deg" in said
     none = run("prepare", eyelink / "P5.asc", "-o", tmp_path / "n.safetensors", *limits)
-    assert "so --max-calibration-error selects nobody" in error_of(none)
+    assert "so --set max_calibration_error_deg selects nobody" in error_of(none)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gazediffusion as gd
-from gazediffusion.cli.progress import Bars
+from gazediffusion.cli.console import Bar
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.writers import write_into
 from gazediffusion.errors import GazeError
@@ -241,14 +241,14 @@ def test_an_interrupted_call_resumes_from_its_pieces(
 def test_ctrl_c_says_what_is_kept(
     run: RunCommand, steerable_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    show = Bars.__call__
+    show = Bar.__call__
 
-    def interrupt(bars: Bars, phase: str, *given: Any) -> None:
+    def interrupt(bars: Bar, phase: str, *given: Any) -> None:
         show(bars, phase, *given)
         if phase == "generating":
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Bars, "__call__", interrupt)
+    monkeypatch.setattr(Bar, "__call__", interrupt)
     source = written(tmp_path / "in")
     code, said, errors = run("augment", source, "-o", tmp_path / "out", "--model", steerable_folder)
     assert code == 130

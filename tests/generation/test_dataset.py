@@ -175,7 +175,7 @@ def test_the_command_writes_the_same_parts_and_resumes(
     tmp_path: Path, run: RunCommand, steerable_folder: Path, model: gd.Model, monkeypatch: Any
 ) -> None:
     words = ["generate", "--model", steerable_folder, "-n", N, "--batch-size", 2, "--steps", 2]
-    words += ["--device", "cpu", "-o", tmp_path / "p", "--engine", "local", "--part-size", 3]
+    words += ["--device", "cpu", "-o", tmp_path / "p", "--engine", "local", "--set", "part_size=3"]
     write = WritePart.__call__
 
     def stopped(self: WritePart, number: int) -> int:

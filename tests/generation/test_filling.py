@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import gazediffusion as gd
-from gazediffusion.cli.progress import Bars
+from gazediffusion.cli.console import Bar
 from gazediffusion.data.recordings import Recording
 from gazediffusion.data.writers import write_into
 from gazediffusion.errors import GazeError
@@ -313,13 +313,13 @@ def test_ctrl_c_says_what_is_kept(
     blinking: Recording,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    show = Bars.__call__
+    show = Bar.__call__
 
-    def interrupt(bars: Bars, phase: str, *given: Any) -> None:
+    def interrupt(bars: Bar, phase: str, *given: Any) -> None:
         show(bars, phase, *given)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Bars, "__call__", interrupt)
+    monkeypatch.setattr(Bar, "__call__", interrupt)
     source = written(tmp_path / "in", blinking, "csv")
     code, said, errors = run("fill", source, "-o", tmp_path / "out", "--model", steerable_folder)
     assert code == 130

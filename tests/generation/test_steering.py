@@ -76,7 +76,7 @@ def test_the_command_line_steers_and_says_so(
 
 
 def test_a_packaged_model_that_is_not_steerable_says_so(tmp_path: Path, run: RunCommand) -> None:
-    words = ["generate", "--model", "position", "--start", "640,360", "-n", 1]
+    words = ["generate", "--model", "position", "--at", "0:640,360", "-n", 1]
     code, _, error = run(*words, "-o", tmp_path / "gaze.npz")
     assert code == 2
     assert "not steerable" in error

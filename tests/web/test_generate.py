@@ -376,7 +376,7 @@ def test_windows_like_a_recording_have_the_bytes_of_the_command_line(
 ) -> None:
     write_into(tmp_path / "in", [(make_recording(n=3000), ())], "parquet")
     words = ["--task", "reading", "-n", 1, "--batch-size", BATCH_CPU]
-    words += ["--like", tmp_path / "in", "--candidates", 2, "--device", "cpu"]
+    words += ["--like", tmp_path / "in", "--set", "candidates=2", "--device", "cpu"]
     code, _, error = run("generate", "-o", tmp_path / "gaze.parquet", *words)
     assert code == 0, error
     gd.style_windows(gd.read(tmp_path / "in"), 250.0, 8.0).save(tmp_path / "like.safetensors")

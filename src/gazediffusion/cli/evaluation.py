@@ -1,19 +1,38 @@
-"""Commands that compare: evaluate and baseline."""
+"""Commands that compare and describe: evaluate, benchmark, reproduce, info."""
 
 from __future__ import annotations
 
+import shlex
+import time
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from gazediffusion.cli import progress, tables
-from gazediffusion.cli.console import out, plain
-from gazediffusion.cli.options import Overwrite, reads_recordings
-from gazediffusion.errors import GazeError
+from gazediffusion.cli import show
+from gazediffusion.cli.console import (
+    bar,
+    err,
+    out,
+    plain,
+    show_reading,
+    stop_on_interrupt,
+    warn,
+)
+from gazediffusion.cli.data import Overwrite
+from gazediffusion.options import stated, words_of
+from gazediffusion.settings import (
+    Benchmarking,
+    Comparing,
+    EvaluationConfig,
+    Reading,
+    Reproducing,
+)
+from gazediffusion.storage import require_free, require_writable
 
 
-@reads_recordings
 def evaluate(
     synthetic: Annotated[
         list[str],
@@ -25,6 +44,9 @@ def evaluate(
         ),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="A folder.")],
+    comparing: Comparing,
+    config: EvaluationConfig,
+    reading: Reading,
     more: Annotated[
         list[str] | None, typer.Argument(help="More synthetic sets.", show_default=False)
     ] = None,
@@ -36,51 +58,6 @@ def evaluate(
             show_default=False,
         ),
     ] = None,
-    summary: Annotated[
-        str | None,
-        typer.Option(
-            help="Packaged summary used without --real: gazecom, bioeye, or NAME/task.",
-            show_default=False,
-        ),
-    ] = None,
-    reference: Annotated[
-        str | None,
-        typer.Option(
-            help="The training participants, for the floor; by default those of the real windows "
-            "file.",
-            show_default=False,
-        ),
-    ] = None,
-    n: Annotated[
-        int | None,
-        typer.Option(
-            "-n",
-            help="Windows to generate from a model; default: 2500, at most half as many as the "
-            "training participants have.",
-            show_default=False,
-        ),
-    ] = None,
-    by_task: Annotated[
-        bool,
-        typer.Option(
-            "--by-task", help="Also evaluate each task with three or more held-out participants."
-        ),
-    ] = False,
-    split_seed: Annotated[
-        int | None,
-        typer.Option(help="Seed of another split than that of the file.", show_default=False),
-    ] = None,
-    feature_model: Annotated[
-        str | None,
-        typer.Option(
-            help="A position model, for the Frechet Gaze Distance (on a CPU the paper's network "
-            "takes about a minute per 500 windows).",
-            show_default=False,
-        ),
-    ] = None,
-    membership: Annotated[
-        bool, typer.Option("--membership", help="Also attack the models (membership inference).")
-    ] = False,
     deep: Annotated[
         bool,
         typer.Option(
@@ -89,15 +66,7 @@ def evaluate(
             "snippets. Minutes on a GPU, tens of minutes on two cores.",
         ),
     ] = False,
-    protocol: Annotated[str, typer.Option(help="position, velocity or both.")] = "both",
-    quick: Annotated[
-        bool, typer.Option("--quick", help="A first look: no intervals, no slow tests.")
-    ] = False,
-    bootstrap: Annotated[int, typer.Option(help="Number of bootstrap replicates.")] = 200,
-    seed: Annotated[int, typer.Option(help="Seed of subsets and bootstrap replicates.")] = 0,
     overwrite: Overwrite = False,
-    *,
-    reading: dict[str, Any],
 ) -> None:
     """Evaluate synthetic gaze against real participants, with the real-vs-real floor.
 
@@ -114,32 +83,171 @@ def evaluate(
     """
     import gazediffusion as gd
 
-    protocols = {"position": ("position",), "velocity": ("velocity",)}
-    if protocol not in (*protocols, "both"):
-        raise GazeError(f"--protocol must be position, velocity or both, not {protocol!r}")
-    config = gd.EvaluationConfig(
-        protocols=protocols.get(protocol, ("position", "velocity")),  # type: ignore[arg-type]
-        n_bootstrap=bootstrap,
-        quick=quick,
-        seed=seed,
-        deep=gd.DeepConfig() if deep else None,
-    )
-    with progress.steps_line() as step:
+    if real is not None and Path(real).suffix not in (".safetensors", ".npz"):
+        show_reading(gd.read(real, reading))
+    with bar() as shown:
         evaluation = gd.evaluate_files(
             [*synthetic, *(more or [])],
             real,
-            reference,
-            config,
-            summary=summary,
-            n=n,
-            by_task=by_task,
-            split_seed=split_seed,
-            feature_model=feature_model,
-            with_membership=membership,
+            config=replace(config, deep=gd.DeepConfig() if deep else None),
             output=output,
             overwrite=overwrite,
-            progress=step,
-            **reading,
+            progress=lambda name: shown(name, 0),
+            **vars(comparing),
+            **stated(reading),
         )
-    tables.print_evaluation(evaluation)
+    show.print_evaluation(evaluation)
     out.print(f"wrote {plain(output)}: report.html, report.md, results.json, figures")
+
+
+def benchmark(
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="Generated gaze: windows file, recordings, .npz; or a run folder or packaged "
+            "model, whose windows are generated.",
+            show_default=False,
+        ),
+    ],
+    task: Annotated[str, typer.Option(help="reading, dots or movies.", show_default=False)],
+    benchmarking: Benchmarking,
+    reading: Reading,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            help="The .json file to submit; by default NAME-TASK.json.",
+            show_default=False,
+        ),
+    ] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Evaluate a generator's file against held-out participants, in figures that others can cite.
+
+    Prints the row beside that of real windows and writes it as JSON. No recordings are needed. The
+    benchmark compares 300 windows of 8 s at 250 Hz: of more a fixed draw is taken, fewer are
+    refused. Definitions have a version and never change.
+
+    Example: [bold]gazediffusion benchmark gaze.parquet --task reading --name ours[/bold]
+    """
+    import gazediffusion as gd
+
+    stem = benchmarking.name or Path(file).stem
+    output = output or Path(f"{stem.replace(' ', '-').replace('/', '-')}-{task}.json")
+    require_free(output, overwrite)
+    require_writable(output)
+    with bar() as shown:
+        row = gd.benchmark(
+            file,
+            task,
+            progress=lambda name: shown(name, 0),
+            **vars(benchmarking),
+            **stated(reading),
+        )
+    row.save(output, overwrite=overwrite)
+    for line in row.warnings:
+        warn(line)
+    show.print_benchmark(row)
+    out.print(f"wrote {plain(output)}; how to submit it: docs/howto/evaluate_a_generator.md")
+
+
+def reproduce(
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", help="Folder of all artefacts and results; it is resumed."),
+    ],
+    reproducing: Reproducing,
+    reading: Reading,
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Recordings: a file, a folder, or pymovements:NAME; repeatable. Not needed to "
+            "resume, nor with --tiny, which simulates recordings.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Reproduce the paper's experiments on your recordings: every table and figure.
+
+    Trains three seeds of both models and an ablation (an hour on an H200; on a CPU use --tiny),
+    generates, evaluates, and writes OUTPUT/results: README.md, results.json and figures. Each
+    number stands beside the paper's and the real-vs-real floor. Every artefact is kept: the same
+    command resumes, and OUTPUT can be moved between machines.
+
+    Example: [bold]gazediffusion reproduce --data study/ --screen 1280x720 --screen-cm 40x22.5
+    --distance-cm 45 -o reproduction[/bold]
+    """
+    import gazediffusion as gd
+
+    require_writable(output)
+    recordings = gd.read(data, reading) if data else None
+    if recordings is not None:
+        show_reading(recordings)
+    chosen = {name: getattr(reproducing, name) for name in ("tasks", "tiny")}
+    words = words_of(stated(reading) | {k: v for k, v in chosen.items() if v}, Reading, Reproducing)
+    sources = [word for path in data or [] for word in ("--data", path)]
+    begun = time.monotonic()
+    with bar(output) as shown, stop_on_interrupt() as stopped:
+
+        def say(part: str) -> None:
+            minutes, seconds = divmod(time.monotonic() - begun, 60)
+            shown.close()
+            err.print(f"[dim]{minutes:3.0f}:{seconds:02.0f}[/dim] {plain(part)}")
+
+        results = gd.reproduce(
+            output,
+            recordings,
+            command=shlex.join(["gazediffusion", "reproduce", *sources, *words, "-o", output.name]),
+            progress=shown,
+            should_stop=stopped,
+            say=say,
+            **vars(reproducing),
+        )
+    runs = ", ".join(reproducing.runs)
+    reached = f": {runs}" if runs else f": all up to {reproducing.until}"
+    out.print(f"wrote {plain(results or output)}" + ("" if results else reached))
+
+
+def info(
+    path: Annotated[
+        str | None,
+        typer.Argument(
+            help="A windows file, a run folder, a packaged model or a synthetic set; without it, "
+            "plug-ins are listed.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    bound: Annotated[
+        Path | None,
+        typer.Option(
+            help="A windows file: estimate a run's variational bound on its held-out participants.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Describe a file or folder: what it is, from which data, settings and versions.
+
+    Example: [bold]gazediffusion info windows.safetensors[/bold]
+    """
+    import gazediffusion as gd
+
+    if path is None:
+        show.print_installed()
+        return
+    if bound is not None:
+        model, windows = gd.load(path), gd.Windows.load(bound)
+        with bar() as shown:
+            estimate = model.variational_bound(
+                windows, progress=partial(shown, "variational bound")
+            )
+    if as_json:
+        described = gd.describe(path)
+        if bound is not None:
+            described |= {"variational_bound": estimate.to_json()}
+        out.print_json(data=described)
+        return
+    show.print_description(path)
+    if bound is not None:
+        show.print_bound(estimate, model.config.recipe.representation)

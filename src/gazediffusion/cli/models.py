@@ -1,44 +1,43 @@
-"""Commands about models: train and generate."""
+"""Commands about models: train and use one, and serve them in the browser."""
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from gazediffusion.cli import progress, tables
+from gazediffusion.cli import show
 from gazediffusion.cli.console import (
+    bar,
     mute_other_processes,
     out,
     plain,
+    scalar_log,
+    show_written,
+    stop_on_interrupt,
     warn,
 )
-from gazediffusion.cli.options import (
-    Address,
-    BatchSize,
-    Candidates,
-    Compiled,
-    Device,
-    DistanceCm,
-    Engine,
-    Origin,
-    Overwrite,
-    PartSize,
-    SaveEvery,
-    ScreenCm,
-    ScreenPx,
-    TrainingPrecision,
-    Unit,
-    Workers,
-    engine_of,
-    screen_of,
-    windows_or_recordings,
-)
+from gazediffusion.cli.data import Overwrite
 from gazediffusion.errors import GazeError, shown
+from gazediffusion.options import stated
+from gazediffusion.settings import (
+    Finishing,
+    Generating,
+    Loading,
+    Numbered,
+    Partitioning,
+    Reading,
+    Steering,
+    Training,
+)
 from gazediffusion.storage import place_of, require_writable
+from gazediffusion.web.settings import Limits, Settings
 
 _BASELINES = ("kinematic-markov", "positional-markov", "uniform", "gaussian")
+_WEB_NEEDS = ("fastapi", "uvicorn", "plotly", "python_multipart")
 
 
 def train(
@@ -50,6 +49,7 @@ def train(
         ),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="The run folder.")],
+    training: Training,
     recipe: Annotated[
         str | None,
         typer.Option(
@@ -67,24 +67,6 @@ def train(
             show_default=False,
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same device: same weights.")] = 42,
-    epochs: Annotated[
-        int | None, typer.Option(help="Default: the recipe's.", show_default=False)
-    ] = None,
-    batch_size: Annotated[
-        int | None, typer.Option(help="Default: the recipe's.", show_default=False)
-    ] = None,
-    learning_rate: Annotated[
-        float | None,
-        typer.Option(help="Default: the recipe's, with --from half of it.", show_default=False),
-    ] = None,
-    device: Device = "auto",
-    precision: TrainingPrecision = "auto",
-    compiled: Compiled = None,
-    resume: Annotated[
-        bool, typer.Option("--resume/--no-resume", help="Resume the run in the folder.")
-    ] = True,
-    save_every: SaveEvery = 60.0,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Also log to RUN/tensorboard.")
     ] = False,
@@ -106,35 +88,26 @@ def train(
     mute_other_processes()
     loaded = [gd.Windows.load(path) for path in windows]
     source = None if initial is None else gd.load(initial, device="cpu")
-    log = progress.scalar_log(place_of(output) / "tensorboard" if tensorboard else None)
-    with progress.training_bars() as (bars, stopped):
+    log = scalar_log(place_of(output) / "tensorboard" if tensorboard else None)
+    with bar(output) as shown_bar, stop_on_interrupt() as stopped:
         gd.train(
             loaded,
             output,
             recipe,
             initial=source,
-            seed=seed,
-            epochs=epochs,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            device=device,
-            precision=precision,
-            compiled=compiled,
-            resume=resume,
-            save_every_s=save_every,
-            progress=bars,
+            progress=shown_bar,
             on_epoch=log,
             should_stop=stopped,
-            say=bars.say,
+            say=shown_bar.say,
+            **vars(training),
         )
     if out.quiet:
         return
-    tables.print_run(gd.describe(output))
-    out.print(f"wrote {plain(output)}{bars.note}")
+    show.print_run(gd.describe(output))
+    out.print(f"wrote {plain(output)}{shown_bar.note}")
 
 
 def generate(
-    context: typer.Context,
     output: Annotated[
         Path,
         typer.Option(
@@ -143,148 +116,29 @@ def generate(
             help="A folder, or a .parquet, .csv, .npz or .safetensors (windows) file.",
         ),
     ],
-    model: Annotated[
-        str,
-        typer.Option(
-            help="A run folder, a packaged model (joint, which is the default, or the paper's "
-            "position and velocity), or with --fit a baseline: kinematic-markov, "
-            "positional-markov, uniform, gaussian or a plug-in's generator."
-        ),
-    ] = "default",
+    loading: Loading,
+    numbered: Numbered,
+    generating: Generating,
+    steering: Steering,
+    finishing: Finishing,
+    partitioning: Partitioning,
     fit: Annotated[
         Path | None,
         typer.Option(
-            help="Windows file whose training participants a baseline is fitted to.",
+            help="A windows file that a baseline is fitted to: --model kinematic-markov, "
+            "positional-markov, uniform, gaussian or a plug-in's generator.",
             show_default=False,
         ),
     ] = None,
-    n: Annotated[
-        int | None,
-        typer.Option(
-            "-n",
-            help="Number of windows; default: 100, or one per scanpath or target.",
-            show_default=False,
-        ),
-    ] = None,
-    quality: Annotated[
-        str,
-        typer.Option(
-            help="default or best: with a distilled network 6 or 40 evaluations; --steps and "
-            "--sampler override it."
-        ),
-    ] = "default",
-    steps: Annotated[
-        int | None, typer.Option(help="Sampling steps instead of the recipe's.", show_default=False)
-    ] = None,
-    eta: Annotated[
-        float | None,
-        typer.Option(help="0 is deterministic, 1 as random as DDPM.", show_default=False),
-    ] = None,
-    sampler: Annotated[
-        str,
-        typer.Option(
-            help="ddim, or ancestral over every step, for the paper's recipes; distilled or unipc "
-            "for joint; auto is that of the quality."
-        ),
-    ] = "auto",
-    task: Annotated[
-        str | None,
-        typer.Option(
-            help="Task of all windows; default: the mixture of tasks in training.",
-            show_default=False,
-        ),
-    ] = None,
-    like: Annotated[
-        Path | None,
-        typer.Option(
-            help="Generate in the style of this recording of one participant (8 s or more without "
-            "a gap), or of a windows file written by prepare. --task states its task.",
-            show_default=False,
-        ),
-    ] = None,
-    candidates: Candidates = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same windows.")] = 0,
     format: Annotated[
         str | None,
         typer.Option(
             help="Format of the output: parquet, csv, npz, bids, asc or a plug-in's; default: by "
             "the output's ending.",
             show_default=False,
+            rich_help_panel="Output",
         ),
     ] = None,
-    weights: Annotated[str, typer.Option(help="best, last, or raw (not averaged).")] = "best",
-    batch_size: BatchSize = None,
-    seconds: Annotated[
-        float | None,
-        typer.Option(
-            help="Length of every window: any for a steerable model, else up to the model's 8 s.",
-            show_default=False,
-        ),
-    ] = None,
-    scanpath: Annotated[
-        Path | None,
-        typer.Option(
-            help="Table of fixations to make: x, y, and optionally onset or duration.",
-            show_default=False,
-        ),
-    ] = None,
-    targets: Annotated[
-        Path | None,
-        typer.Option(
-            help="Table of the jumps of a target that gaze follows: time, x, y.",
-            show_default=False,
-        ),
-    ] = None,
-    at: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Waypoint SECONDS:X,Y in pixels, such as 2.0:640,360; repeatable.",
-            show_default=False,
-        ),
-    ] = None,
-    start: Annotated[
-        str | None,
-        typer.Option(help="First position, X,Y in pixels.", show_default=False),
-    ] = None,
-    unit: Unit = None,
-    origin: Origin = None,
-    rate: Annotated[
-        float | None,
-        typer.Option(
-            help="Rate of the windows (Hz), such as 60; default and maximum: the model's.",
-            show_default=False,
-        ),
-    ] = None,
-    losses: Annotated[
-        bool,
-        typer.Option(
-            "--losses",
-            help="Add blinks and track loss as in the training participants' recordings: missing "
-            "samples, and the artefacts of the lid around them.",
-        ),
-    ] = False,
-    labels: Annotated[
-        bool,
-        typer.Option(
-            "--labels",
-            help="Add the event class of each sample: fixation, saccade, pursuit or noise. Gaze is "
-            "the same without it.",
-        ),
-    ] = False,
-    screen: ScreenPx = None,
-    screen_cm: ScreenCm = None,
-    distance_cm: DistanceCm = None,
-    grid: Annotated[
-        float | None, typer.Option(help="Round to the grid of a tracker, such as 0.1 (pixels).")
-    ] = None,
-    device: Device = "auto",
-    precision: Annotated[
-        str, typer.Option(help="fp32, bf16 (joint alone), or auto: bf16 where it is faster.")
-    ] = "auto",
-    engine: Engine = None,
-    address: Address = None,
-    part_size: PartSize = None,
-    workers: Workers = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Generate synthetic gaze with the packaged model, or with your own.
@@ -296,87 +150,104 @@ def generate(
     """
     import gazediffusion as gd
 
-    if fit is not None or model in _BASELINES:
-        _generate_by_baseline(context, output, model, fit, n, seed, format, overwrite)
+    if fit is not None or loading.model in _BASELINES:
+        groups = (generating, steering, finishing, partitioning)
+        for name in (name for group in groups for name in stated(group)):
+            raise GazeError(f"a baseline takes no `{name}`")
+        _generate_by_baseline(output, loading.model, fit, numbered, format, overwrite)
         return
-    parts = engine_of(engine, address, part_size, workers, device)
+    engine, device = partitioning.engine, loading.device
+    if engine is None:
+        for name in stated(partitioning):
+            raise GazeError(f"`{name}` needs `engine`")
     where = "auto" if engine == "ray" and device == "cuda" else device  # the workers' GPUs
-    loaded = gd.load(model, weights, where)  # type: ignore[arg-type]  # checked there
-    if not loaded.is_calibrated:
-        warn(f"{model} is not calibrated: the train command that made it calibrates it")
-    given = screen_of(screen, screen_cm, distance_cm)
-    steering: dict[str, Any] = {}
-    if scanpath or targets or at or start:
-        on, place = given or loaded.screen_of(task), {"unit": unit, "origin": origin}
-        steering = {
-            "scanpath": gd.read_scanpaths(scanpath, on, **place) if scanpath else [],  # type: ignore[arg-type]  # checked there
-            "targets": gd.read_targets(targets, on, **place) if targets else [],  # type: ignore[arg-type]
-            "at": [gd.parse_waypoint(one, on) for one in at or []],
-            "start": gd.parse_position(start, on) if start else None,
-        }
-    if n is None:
-        n = max(*(len(steering.get(name, ())) for name in ("scanpath", "targets")), 0) or 100
-    kept = f"in {shown(output)}" if parts else None
-    with progress.bars_of(output, kept) as bars:
-        written = loaded.sample_to(
+    model = gd.load(loading.model, loading.weights, where)
+    if not model.is_calibrated:
+        warn(f"{loading.model} is not calibrated: the train command that made it calibrates it")
+    screen = finishing.given_screen()
+    steering = model.read_steering(steering, screen, generating.task)
+    n = numbered.n or max(len(steering.scanpath), len(steering.targets)) or 100
+    parts = None if engine is None else gd.Parts(**vars(partitioning), device=device)
+    kept = None if engine is None else f"in {shown(output)}"
+    with bar(output, kept) as shown_bar:
+        written = model.sample_to(
             output,
             n,
-            seed=seed,
-            screen=given,
-            grid_px=grid,
-            seconds=seconds,
-            rate_hz=rate,
-            losses=losses,
-            labels=labels,
-            progress=bars,
-            say=bars.say,
+            generating,
+            steering,
+            finishing,
+            seed=numbered.seed,
+            progress=shown_bar,
+            say=shown_bar.say,
             overwrite=overwrite,
-            task=task,
-            like=None if like is None else windows_or_recordings(like, given),
-            candidates=candidates,
-            quality=quality,
-            sampler=sampler,
-            steps=steps,
-            eta=eta,
-            precision=precision,
-            batch_size=batch_size,
-            **steering,
             format=format,
             parts=parts,
         )
-    bars.wrote(written, f"{n} synthetic windows by {loaded.name}, seed {seed}")
+    show_written(shown_bar, written, f"{n} synthetic windows by {model.name}, seed {numbered.seed}")
 
 
 def _generate_by_baseline(
-    context: typer.Context,
     output: Path,
     name: str,
     fit: Path | None,
-    n: int | None,
-    seed: int,
+    numbered: Numbered,
     format: str | None,
     overwrite: bool,
 ) -> None:
     """Generate by one of the paper's statistical baselines, or by a plug-in's generator."""
     import gazediffusion as gd
 
-    for option in context.params.keys() - {"output", "model", "fit", "n", "seed", "format"}:
-        source = context.get_parameter_source(option)
-        if source is not None and source.name == "COMMANDLINE" and option != "overwrite":
-            raise GazeError(f"a baseline takes no --{option.replace('_', '-')}")
     if fit is None:
         raise GazeError(
             f"the baseline {name} is fitted to recordings",
-            remedy="give a windows file written by prepare with --fit",
+            remedy="give a windows file written by prepare with `fit`",
         )
     require_writable(output)
-    n = 100 if n is None else n
-    fitted = gd.fit_baseline(name, gd.Windows.load(fit))
-    with progress.bars_of(output) as bars:
+    n, seed = numbered.n or 100, numbered.seed
+    with bar() as shown_bar:
+        shown_bar(f"fitting {name}", 0)
+        fitted = gd.fit_baseline(name, gd.Windows.load(fit))
         if output.suffix == ".safetensors" and format is None:
-            bars("generating", 0, n)
+            shown_bar("generating", 0)
             fitted.sample(n, seed).save(output, overwrite=overwrite)
         else:
-            how: dict[str, Any] = {"progress": bars, "overwrite": overwrite}
-            fitted.sample_to(output, n, seed=seed, format=format, **how)
-    bars.wrote([output], f"{n} windows of the baseline {name}, seed {seed}")
+            fitted.sample_to(
+                output, n, seed=seed, format=format, progress=shown_bar, overwrite=overwrite
+            )
+    show_written(shown_bar, [output], f"{n} windows of the baseline {name}, seed {seed}")
+
+
+def serve(
+    settings: Settings,
+    limits: Limits,
+    reading: Reading,
+    opens: Annotated[
+        bool | None,
+        typer.Option(
+            "--open/--no-open",
+            help="Open the page in a browser; by default in a terminal.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Generate, compare and export synthetic gaze in the browser or over HTTP.
+
+    Uploaded recordings are read on this machine and not stored. The HTTP API is described at /docs.
+
+    Example: [bold]gazediffusion serve --real study/ --screen 1280x720[/bold]
+    """
+    from importlib.util import find_spec
+
+    missing = [name for name in _WEB_NEEDS if find_spec(name) is None]
+    if missing:
+        raise GazeError(
+            f"the playground needs {', '.join(missing)}", remedy="pip install 'gazediffusion[web]'"
+        )
+    from gazediffusion.web.app import serve as serve_page
+
+    def say(url: str) -> None:
+        out.print(f"the playground is at {plain(url)} (Ctrl-C ends it)")
+
+    is_interactive = sys.stdout.isatty() and settings.is_loopback
+    settings = replace(settings, reading=stated(reading), limits=limits)
+    serve_page(settings, say, is_interactive if opens is None else opens)

@@ -1,224 +1,269 @@
-"""Commands about recordings: simulate, inspect, prepare."""
+"""Commands that work through recordings with a model: fill, label, augment, score."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from gazediffusion.cli import progress, tables
-from gazediffusion.cli.console import in_flags, out, plain
-from gazediffusion.cli.options import (
-    Address,
-    BlinkAfter,
-    BlinkBefore,
-    EyeOption,
-    FileEngine,
-    FileWorkers,
-    Format,
-    MaxSpeed,
-    Overwrite,
-    Paths,
-    SameParticipant,
-    SplitSeed,
-    Tasks,
-    ValFraction,
-    cleaning_of,
-    groups_of,
-    reads_recordings,
-)
+from gazediffusion.cli import show
+from gazediffusion.cli.console import bar, out, plain, show_reading, show_written, warn
+from gazediffusion.cli.data import Overwrite, Paths
 from gazediffusion.errors import GazeError
-from gazediffusion.storage import require_free, size_of
+from gazediffusion.settings import (
+    Augmenting,
+    Computing,
+    Filling,
+    Loading,
+    Reading,
+    Sampled,
+    Scoring,
+)
+
+Output = Annotated[
+    Path,
+    typer.Option(
+        "-o",
+        "--output",
+        help="A .parquet or .csv file, or a folder in the recordings' own format (bids, asc, csv, "
+        "parquet; parquet for others).",
+    ),
+]
 
 
-def simulate(
-    output: Annotated[Path, typer.Option("-o", "--output", help="A folder.")],
-    participants: Annotated[int, typer.Option(help="Number of participants.")] = 10,
-    minutes: Annotated[float, typer.Option(help="Minutes of gaze per participant.")] = 2.0,
-    format: Annotated[
-        str, typer.Option(help="asc, csv, parquet, bids, columns or a plug-in's.")
-    ] = "parquet",
-    rate: Annotated[float, typer.Option(help="Samples per second.")] = 1000.0,
-    seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = 0,
+def fill(
+    paths: Paths,
+    output: Output,
+    reading: Reading,
+    loading: Loading,
+    filling: Filling,
+    sampled: Sampled,
     overwrite: Overwrite = False,
 ) -> None:
-    """Simulate eye-tracker recordings whose true events are known.
+    """Fill blinks and losses of recordings with a steerable model.
 
-    Saccades on the main sequence, fixational drift and tremor, blinks and losses, on the
-    tracker's 0.1 px grid: data without a licence, for trying the package and testing detectors.
-    It is a hand-written model, not a trained one.
+    Each gap up to --max-gap is sampled given the gaze on both sides. Known samples are kept, filled
+    ones are marked, and longer gaps, and those at the beginning or end of a recording, stay lost.
+    The flanks of a blink are part of its gap; padding of 0 ms in study.yaml keeps them. Ctrl-C
+    keeps what is sampled; the same command resumes.
 
-    Example: [bold]gazediffusion simulate -o sim --participants 20 --format bids[/bold]
+    Example: [bold]gazediffusion fill study/P01.asc -o filled --draws 5[/bold]
     """
     import gazediffusion as gd
 
-    config = gd.SimulationConfig(
-        n_participants=participants, minutes=minutes, seed=seed, rate_hz=rate
-    )
-    with progress.shown() as bars:
-        written = gd.write_simulation(config, output, format, bars, overwrite=overwrite)
-    out.print(
-        f"wrote {plain(output)}: {participants} participants, {minutes:g} min each at {rate:g} Hz, "
-        f"{len(written)} files, true events in {plain(_truth_of(written))}"
-    )
+    recordings = gd.read(paths, reading)
+    show_reading(recordings)
+    model = gd.load(**vars(loading))
+    with bar(output) as shown:
+        written = gd.fill(
+            recordings,
+            output,
+            model,
+            filling,
+            sampled,
+            progress=shown,
+            overwrite=overwrite,
+        )
+    for line in written.warnings:
+        warn(line)
+    counts = written.counts
+    if counts.gaps == 0:
+        out.print("no gap: the recordings are written as they are")
+    else:
+        out.print(
+            f"filled {counts.filled} of {counts.gaps} gaps, {counts.filled_samples} of "
+            f"{counts.samples} samples; still lost: {counts.too_long} longer than "
+            f"{filling.max_gap_s:g} s, {counts.at_ends} at the beginning or end of a recording"
+        )
+    what = f"draws {filling.draws}, model {model.name}, seed {filling.seed}"
+    show_written(shown, written.paths, what)
 
 
-@reads_recordings
-def inspect(
+def label(
     paths: Paths,
-    format: Format = "auto",
-    eye: EyeOption = "right",
-    blink_before: BlinkBefore = 60.0,
-    blink_after: BlinkAfter = 100.0,
-    max_speed: MaxSpeed = 1000.0,
-    rate: Annotated[float, typer.Option(help="Rate of the counted windows (Hz).")] = 250.0,
-    seconds: Annotated[float, typer.Option(help="Length of the counted windows (s).")] = 8.0,
+    output: Output,
+    reading: Reading,
+    loading: Loading,
+    computing: Computing,
+    overwrite: Overwrite = False,
+) -> None:
+    """Label every sample of recordings: fixation, saccade, pursuit or noise.
+
+    The network that generates gaze labels it, as GazeCom's hand labels taught it. Gaze is written
+    as it was read. Lost samples, and the flanks of blinks, are noise; padding of 0 ms in study.yaml
+    labels the flanks. Labels that the recordings have are replaced. Ctrl-C keeps what is labelled;
+    the same command resumes.
+
+    Example: [bold]gazediffusion label study/P01.asc -o labelled.parquet[/bold]
+    """
+    import gazediffusion as gd
+
+    recordings = gd.read(paths, reading)
+    show_reading(recordings)
+    model = gd.load(**vars(loading))
+    with bar(output) as shown:
+        written = gd.label(
+            recordings,
+            output,
+            model,
+            computing,
+            progress=shown,
+            overwrite=overwrite,
+        )
+    for line in written.warnings:
+        warn(line)
+    total = sum(written.n_samples.values())
+    shares = ", ".join(f"{name} {n / total:.1%}" for name, n in written.n_samples.items())
+    show_written(shown, written.paths, f"{total} samples ({shares}), model {model.name}")
+
+
+def augment(
+    paths: Paths,
+    output: Output,
+    reading: Reading,
+    loading: Loading,
+    augmenting: Augmenting,
+    sampled: Sampled,
+    split: Annotated[
+        Path | None,
+        typer.Option(
+            help="Windows file of the study; only its training participants are augmented.",
+            show_default=False,
+            rich_help_panel="Split",
+        ),
+    ] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Generate recordings in the style of each participant of a study.
+
+    A recording of participant P07 becomes --times synthetic ones of its length, rate and screen, of
+    P07-synthetic-1, P07-synthetic-2 and so on. Participants whom prepare holds out are not
+    augmented, so that they can test what is trained with the synthetic recordings; --val-fraction 0
+    augments all. The output does not contain the study. Ctrl-C keeps what is generated; the same
+    command resumes.
+
+    Example: [bold]gazediffusion augment study/ -o study-synthetic --times 5[/bold]
+    """
+    import gazediffusion as gd
+
+    if split is not None and augmenting.held_out:
+        raise GazeError("give `held_out` or `split`, not both")
+    how = {} if split is None else {"held_out": gd.Windows.load(split)}
+    recordings = gd.read(paths, reading)
+    show_reading(recordings)
+    model = gd.load(**vars(loading))
+    with bar(output) as shown:
+        written = gd.augment(
+            recordings,
+            output,
+            model,
+            augmenting,
+            sampled,
+            progress=shown,
+            overwrite=overwrite,
+            **how,
+        )
+    for line in written.warnings:
+        warn(line)
+    rows = written.card["participants"]
+    n_recordings = augmenting.times * sum(row["recordings"] for row in rows)
+    minutes = sum(row["synthetic_seconds"] for row in rows) / 60
+    held = ", ".join(written.card["split"]["held_out"])
+    out.print(
+        f"generated {n_recordings} recordings, {minutes:.1f} min, in the style of "
+        f"{len({row['participant'] for row in rows})} participants; held out: "
+        f"{plain(held or 'nobody')}"
+    )
+    what = f"times {augmenting.times}, model {model.name}, seed {augmenting.seed}"
+    show_written(shown, written.paths, what)
+
+
+def score(
+    reading: Reading,
+    loading: Loading,
+    scoring: Scoring,
+    computing: Computing,
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Recordings: files, folders or quoted globs; or one windows file of prepare.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="A .parquet or .csv file.", show_default=False),
+    ] = None,
+    stride: Annotated[
+        float | None,
+        typer.Option(help="Seconds between windows; default: their length.", show_default=False),
+    ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(help="Draw one recording in both representations (.png, .svg, .pdf)."),
+        typer.Option(help="Folder for one picture per recording.", show_default=False),
     ] = None,
-    plot_participant: Annotated[
-        str | None, typer.Option(help="Participant to draw; default: the first with enough gaze.")
+    calibrate: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Windows files with training and held-out participants; writes the quantiles that "
+            "percentiles need into the run folder of --model, first. Repeatable.",
+            show_default=False,
+        ),
     ] = None,
+    n: Annotated[
+        int, typer.Option("-n", help="Windows of each task for --calibrate, at most.")
+    ] = 500,
     overwrite: Overwrite = False,
-    *,
-    reading: dict[str, Any],
 ) -> None:
-    """Inspect recordings: participants, tasks, rate, duration, losses, and windows they give.
+    """Score every window of recordings: which are odd, where and at which scale.
 
-    Example: [bold]gazediffusion inspect study/ --screen 1920x1080 --plot look.png[/bold]
+    Columns of the output: the log-likelihood by the probability-flow equation, the denoising error,
+    and the distance of its profile over noise levels, each with its percentile among windows of
+    held-out participants. Windows that cannot be cut are counted. The oddest windows are printed.
+
+    Example: [bold]gazediffusion score study/ -o scores.parquet --plot odd[/bold]
     """
     import gazediffusion as gd
 
-    if plot is not None:
-        require_free(plot, overwrite)
-    recordings = gd.read(paths, input_format=format, **reading)
-    cleaning = cleaning_of(eye, blink_before, blink_after, max_speed)
-    config = gd.PrepareConfig(rate_hz=rate, seconds=seconds, cleaning=cleaning)
-    with progress.shown() as bars:
-        summaries = gd.inspect(recordings, config, bars)
-    for summary in summaries:
-        out.print(tables.inspection_table(summary, config.seconds))
-    for note in sorted({note for summary in summaries for note in summary.notes}):
-        out.print(f"note: {plain(in_flags(note))}")
-    if plot is not None:
-        title = gd.plot_recording(recordings, config, plot, plot_participant, overwrite=overwrite)
-        out.print(f"wrote {plain(plot)}: {plain(title)}")
-
-
-@reads_recordings
-def prepare(
-    paths: Paths,
-    output: Annotated[Path, typer.Option("-o", "--output", help="The windows file to write.")],
-    protocol: Annotated[
-        str, typer.Option(help="position (windows slide) or velocity (windows do not overlap).")
-    ] = "position",
-    rate: Annotated[float, typer.Option(help="Samples per second of the windows.")] = 250.0,
-    seconds: Annotated[float, typer.Option(help="Length of a window (s).")] = 8.0,
-    stride: Annotated[
-        int | None,
-        typer.Option(
-            help="Samples between window starts; default: one second for position, one window for "
-            "velocity.",
-            show_default=False,
-        ),
-    ] = None,
-    task: Tasks = None,
-    rename: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Rename a task, OLD=NEW; several tasks may get the same name.",
-            show_default=False,
-        ),
-    ] = None,
-    format: Format = "auto",
-    eye: EyeOption = "right",
-    blink_before: BlinkBefore = 60.0,
-    blink_after: BlinkAfter = 100.0,
-    max_speed: MaxSpeed = 1000.0,
-    min_valid: Annotated[
-        float,
-        typer.Option(help="Exclude participants with a smaller share of valid samples."),
-    ] = 0.0,
-    max_calibration_error: Annotated[
-        float | None,
-        typer.Option(
-            help="Exclude participants with a larger calibration error (degrees), where files "
-            "state it.",
-            show_default=False,
-        ),
-    ] = None,
-    val_fraction: ValFraction = 0.2,
-    split_seed: SplitSeed = 42,
-    same_participant: SameParticipant = None,
-    targets: Annotated[
-        Path | None,
-        typer.Option(
-            help="Table of the jumps of a target: participant, trial, t_ms, x_px, y_px.",
-            show_default=False,
-        ),
-    ] = None,
-    engine: FileEngine = "local",
-    workers: FileWorkers = None,
-    address: Address = None,
-    overwrite: Overwrite = False,
-    *,
-    reading: dict[str, Any],
-) -> None:
-    """Turn recordings into clean, split, documented training windows.
-
-    Lost samples, blinks and impossible speeds divide a recording into valid segments. Windows are
-    cut within segments, and participants, never windows, are split. The output is one safetensors
-    file.
-
-    Example: [bold]gazediffusion prepare study/ -o windows.safetensors --screen 1280x720
-    --screen-cm 40x22.5 --distance-cm 45[/bold]
-
-    Thousands of files: [bold]--workers 8[/bold] reads them in 8 processes, [bold]--engine
-    ray[/bold] by a cluster.
-    """
-    import gazediffusion as gd
-
-    config = gd.PrepareConfig(
-        protocol=protocol,  # type: ignore[arg-type]  # checked by the config itself
-        rate_hz=rate,
-        seconds=seconds,
-        stride_s=None if stride is None else stride / rate,
-        tasks=tuple(task or ()),
-        task_names=tuple(_pair(one) for one in rename or ()),
-        validation_fraction=val_fraction,
-        split_seed=split_seed,
-        same_participant=groups_of(same_participant),
-        cleaning=cleaning_of(eye, blink_before, blink_after, max_speed),
-        min_valid=min_valid,
-        max_calibration_error_deg=max_calibration_error,
-    )
-    recordings = gd.read(paths, input_format=format, **reading)
-    with progress.shown() as bars:
-        windows = gd.prepare(
-            recordings,
-            config,
-            bars,
-            output=output,
+    if not paths and not calibrate:
+        raise GazeError("there is nothing to score", remedy="name recordings")
+    if paths and output is None:
+        raise GazeError("the scores need a file", remedy="give `output`, as -o scores.parquet")
+    model = gd.load(**vars(loading))
+    if calibrate:
+        parts = [gd.Windows.load(path) for path in calibrate]
+        with bar() as shown:
+            path = gd.calibrate_scores(
+                model, parts, scoring, computing, n=n, progress=shown, overwrite=overwrite
+            )
+        out.print(f"wrote {plain(path)}")
+    if not paths or output is None:
+        return
+    given: Path | gd.Recordings
+    if any(path.endswith(".safetensors") for path in paths):
+        if len(paths) > 1:
+            raise GazeError("a windows file is scored alone", remedy="name one file")
+        given = Path(paths[0])
+    else:
+        given = gd.read(paths, reading)
+        show_reading(given)
+    with bar() as shown:
+        scores = gd.score(
+            given,
+            output,
+            model,
+            scoring,
+            computing,
+            plot=plot,
+            stride_s=stride,
+            progress=shown,
             overwrite=overwrite,
-            targets=targets,
-            engine=engine,
-            n_workers=workers,
-            address=address,
         )
-    tables.print_windows(windows)
-    out.print(
-        f"wrote {plain(output)}{bars.note}: {len(windows)} windows, {size_of(output) / 1e6:.1f} MB"
-    )
-
-
-def _pair(words: str) -> tuple[str, str]:
-    old, equals, new = (word.strip() for word in words.partition("="))
-    if not equals or not old or not new:
-        raise GazeError(f"`task_names` must look like OLD=NEW, not {words!r}")
-    return old, new
-
-
-def _truth_of(written: list[Path]) -> Path:
-    return next(path for path in written if path.name == "events.csv")
+    for note in scores.notes:
+        warn(note)
+    show.print_scores(scores)
+    what = f"{len(scores)} windows, model {model.name}, seed {scoring.seed}"
+    out.print(f"wrote {plain(output)}: {what}")
+    if plot is not None:
+        out.print(f"pictures: {plain(plot)}")

@@ -44,6 +44,7 @@ class Recordings:
 
     sources: tuple[Source, ...]
     reading: Reading = field(default_factory=Reading)
+    paths: tuple[str | Path, ...] = ()  # as they were named
     study: Path | None = None  # the study.yaml that was used
 
     def __iter__(self) -> Iterator[Recording]:
@@ -133,7 +134,7 @@ def read(
     (reading,) = grouped([reading] if reading else [], given, Reading)
     reading, study = with_study(listed, reading, given)
     sources = find_sources(listed, read_options(reading), reading.input_format)
-    return Recordings(tuple(sources), reading, study)
+    return Recordings(tuple(sources), reading, tuple(listed), study)
 
 
 def read_options(reading: Reading) -> ReadOptions:

@@ -11,12 +11,16 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gazediffusion.errors import GazeError
 from gazediffusion.options import declared, grouped, stated
 from gazediffusion.screen import Screen
 from gazediffusion.settings import Reading
 from gazediffusion.storage import is_remote, require_free, written_whole
+
+if TYPE_CHECKING:
+    from gazediffusion.data.reading import Recordings
 
 STUDY = "study.yaml"
 
@@ -67,27 +71,34 @@ def _read(path: Path) -> Reading:
     return reading  # type: ignore[no-any-return]  # a Reading
 
 
-def write_study(
-    paths: Sequence[str | Path], reading: Reading, used: Path | None, overwrite: bool = False
-) -> Path:
+def write_study(recordings: Recordings, overwrite: bool = False) -> Path:
     """Write the `study.yaml` beside recordings: how they were read, and the other options.
 
-    used: the `study.yaml` that they were read with, which is replaced.
+    It replaces the one that they were read with, and another where `overwrite` says so.
+
+    >>> import gazediffusion as gd
+    >>> config = gd.SimulationConfig(n_participants=1, minutes=0.3, rate_hz=250)
+    >>> files = gd.write_simulation(config, "study", "csv")
+    >>> gd.write_study(gd.read("study", eye="best")).name
+    'study.yaml'
+    >>> gd.read("study").reading.eye
+    'best'
     """
     import yaml
 
-    folders = {study_path(path) for path in paths}
-    path = folders.pop()
+    folders = {study_path(path) for path in recordings.paths}
+    path = folders.pop() if folders else None
     if folders or path is None:
         raise GazeError("a study.yaml is of one folder", remedy="name one folder of recordings")
-    require_free(path, overwrite or path == used)
+    require_free(path, overwrite or path == recordings.study)
+    reading = recordings.reading
     values = stated(reading)
     if isinstance(reading.screen, Screen):
         values |= reading.screen.as_given()
     lines = ["# How every command of gazediffusion reads the recordings in this folder."]
     for one in declared(Reading):
         value = {one.name: values.get(one.name, one.default)}
-        line = yaml.safe_dump(value, allow_unicode=True, default_flow_style=None).strip()
+        line = yaml.safe_dump(value, allow_unicode=True, width=1000).strip()
         about = re.sub(r"\[/?bold\]", "", one.metadata["help"])
         lines += ["", f"# {about}", line if one.name in values else f"# {line}"]
     with written_whole(path) as temporary:

@@ -22,10 +22,10 @@ from gazediffusion.errors import GazeError
 from gazediffusion.jobs import Job, Show, nothing
 from gazediffusion.model import Model, load
 from gazediffusion.network.pretrained import SCORES, pretrained_folder
-from gazediffusion.options import grouped
+from gazediffusion.options import Options, grouped
 from gazediffusion.scoring.percentiles import MOST_WINDOWS, Percentiles, n_to_score, values_of
 from gazediffusion.scoring.scorer import CONTRASTS, Floats, RawScores, Scorer
-from gazediffusion.settings import CleaningConfig, Scoring
+from gazediffusion.settings import CleaningConfig, Computing, Scoring
 from gazediffusion.storage import (
     ending_of,
     is_file,
@@ -50,14 +50,13 @@ def score(
     recordings: Recordings | Windows | Path | str,
     output: Path | str | None = None,
     model: Model | Path | str = "default",
-    *,
+    *options: Options,
     plot: Path | str | None = None,
     stride_s: float | None = None,
     cleaning: CleaningConfig | None = None,
-    batch_size: int | None = None,
     progress: Show = nothing,
     overwrite: bool = False,
-    **settings: Any,
+    **given: Any,
 ) -> Scores:
     """Score every window of recordings: which are odd to a model, and how odd.
 
@@ -76,8 +75,8 @@ def score(
     Scores(4 windows, calibrated)
     """
     loaded = model if isinstance(model, Model) else load(model)
-    (config,) = grouped([], settings, Scoring)
-    scorer = Scorer(loaded.run, config, batch_size)
+    scoring, computing = grouped(options, given, Scoring, Computing)
+    scorer = Scorer(loaded.run, scoring, computing.batch_size)
     if output is not None and ending_of(Path(output)) not in FORMATS:
         require_scores_path(Path(output), overwrite)
     cut = _cut(recordings, loaded, stride_s, cleaning)
@@ -134,12 +133,11 @@ def _there(path: Path) -> Any:
 def calibrate_scores(
     model: Model | Path | str,
     windows: Windows | Sequence[Windows],
-    *,
+    *options: Options,
     n: int = MOST_WINDOWS,
-    batch_size: int | None = None,
     progress: Show = nothing,
     overwrite: bool = False,
-    **settings: Any,
+    **given: Any,
 ) -> Path:
     """Compare future scores of a run with held-out participants: writes RUN/scores.json.
 
@@ -167,8 +165,8 @@ def calibrate_scores(
             remedy="give `overwrite` to calibrate them again",
         )
     parts = [windows] if isinstance(windows, Windows) else list(windows)
-    (config,) = grouped([], settings, Scoring)
-    scorer = Scorer(loaded.run, config, batch_size)
+    scoring, computing = grouped(options, given, Scoring, Computing)
+    scorer = Scorer(loaded.run, scoring, computing.batch_size)
     total = n_to_score(parts, n)
     shown = lambda done: progress("calibrating scores", done, total, "")  # noqa: E731
     Percentiles.fit(scorer, parts, n, shown).save(path)

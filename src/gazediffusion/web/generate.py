@@ -31,6 +31,9 @@ from numpy.typing import NDArray
 
 import gazediffusion as gd
 from gazediffusion.errors import GazeError
+from gazediffusion.options import words_of
+from gazediffusion.settings import Finishing, Generating, Numbered
+from gazediffusion.settings import Steering as SteeringOptions
 from gazediffusion.web.queue import (
     Job,
     JobCancelledError,
@@ -157,6 +160,10 @@ def _sources(windows: gd.Windows, path: Path) -> list[dict[str, str]]:
         return [{key: str(one[key]) for key in ("name", "sha256")} for one in listed]
     except (TypeError, KeyError, IndexError) as error:
         raise GazeError("the sources of this windows file are damaged", path=path) from error
+
+
+# The options of a request that the command line has too.
+_OPTIONS = (Numbered, Generating, SteeringOptions, Finishing)
 
 
 @dataclass(frozen=True)
@@ -290,12 +297,10 @@ class GenerationRequest:
         """The command line that writes the same windows."""
         source = self.served.about.source
         words = ["gazediffusion", "generate", "-o", "gaze.parquet", "--model", source]
-        words += ["-n", str(self.n)]
-        for name, value in self.settings.items():
-            flag = "rate" if name == "rate_hz" else name.replace("_", "-")
-            for one in value if isinstance(value, list) else [value]:
-                words += [f"--{flag}"] if one is True else [f"--{flag}", str(one)]
-        return shlex.join(words)
+        given = {"n": self.n, **self.settings}
+        if (start := given.pop("start", None)) is not None:
+            given["at"] = [f"0:{start}", *given.get("at", ())]
+        return shlex.join([*words, *words_of(given, *_OPTIONS)])
 
     def python(self) -> str:
         """The Python program that writes the same windows."""

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from gazediffusion.errors import GazeError
+from gazediffusion.options import Options, option
+from gazediffusion.storage import fetched, is_remote
 
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9]([a-z0-9._-]*[a-z0-9])?)(:\d{1,5})?", re.ASCII)
 
@@ -23,22 +25,18 @@ def host_name(header: str) -> str | None:
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Limits of one request. max_jobs counts running and waiting jobs.
+class Limits(Options):
+    """Limits of one request, and of the process that reads and compares an upload."""
 
-    max_memory_mb, max_work_s: of the process that reads and compares an upload.
-    """
+    PANEL = "Limits"
 
-    max_windows: int = 500
-    max_jobs: int = 16
-    max_upload_mb: int = 100
-    max_memory_mb: int = 2048
-    max_work_s: int = 120
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if value < 1:
-                raise GazeError(f"`{name}` must be 1 or more, not {value}")
+    max_windows: int = option(500, "Maximum number of windows per request.", ge=1)
+    max_jobs: int = option(16, "Maximum number of jobs, running and waiting.", ge=1)
+    max_upload_mb: int = option(100, "Maximum size of an upload (MB).", ge=1)
+    max_memory_mb: int = option(
+        2048, "Memory limit for reading and comparing an upload (MB).", ge=1
+    )
+    max_work_s: int = option(120, "Time limit for reading or comparing an upload (s).", ge=1)
 
     @property
     def max_upload_bytes(self) -> int:
@@ -46,33 +44,43 @@ class Limits:
         return self.max_upload_mb * 2**20
 
 
+def _model_here(model: str) -> str:
+    return str(fetched(model)) if is_remote(model) else model
+
+
 @dataclass(frozen=True)
-class Settings:
+class Settings(Options):
     """Everything that a server is started with.
 
-    model: a run folder to serve beside the packaged models, or the packaged model to list first.
-    real: recordings to compare with; reading: options of `gd.read`.
-    token: that every request to /api must carry. allowed_hosts: names under which a reverse proxy
-    passes requests on.
+    reading: options of `gd.read` for the recordings to compare with.
     """
 
-    host: str = "127.0.0.1"
-    port: int = 8000
-    model: str | None = None
-    real: Path | None = None
+    port: int = option(8000, "The port to listen on; 0 chooses a free one.", ge=0, le=65535)
+    host: str = option("127.0.0.1", "The address to listen on; any but loopback needs --token.")
+    model: str | None = option(
+        None, "A run folder, or the packaged model to list first.", parse=_model_here
+    )
+    real: Path | None = option(
+        None,
+        "Recordings or a windows file to compare with; the page accepts others.",
+        parse=fetched,
+    )
     reading: Mapping[str, Any] = field(default_factory=dict)
-    token: str | None = field(default=None, repr=False)
-    allowed_hosts: tuple[str, ...] = ()
+    token: str | None = option(
+        None, "Token that every request must carry.", envvar="GAZEDIFFUSION_TOKEN", repr=False
+    )
+    allowed_hosts: tuple[str, ...] = option(
+        (), "Host name of a reverse proxy; repeatable.", flag="--allowed-host"
+    )
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
-        if not 0 <= self.port <= 65535:
-            raise GazeError(f"`port` must lie between 0 and 65535, not {self.port}")
+        super().__post_init__()
         if self.token is not None and not self.token.strip():
             raise GazeError("`token` must not be empty")
         for name in self.allowed_hosts:
             if host_name(name) != name.lower():
-                raise GazeError(f"`allowed_host` must be a name without port, not {name!r}")
+                raise GazeError(f"`allowed_hosts` must be a name without port, not {name!r}")
         if self.token is None and (self.allowed_hosts or not self.is_loopback):
             raise GazeError(
                 f"{(*self.allowed_hosts, self.host)[0]} can be reached from other machines, and "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from gazediffusion.cli.console import in_flags, out, plain, warn
+from gazediffusion.cli.console import out, plain, warn
 from gazediffusion.storage import is_remote
 
 if TYPE_CHECKING:
@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from gazediffusion.diffusion.likelihood import Bound
     from gazediffusion.evaluation.benchmark import BenchmarkRow
     from gazediffusion.evaluation.result import Evaluation
+    from gazediffusion.scoring.scores import Scores
     from gazediffusion.screen import Screen
 
 
+_SHOWN = 10  # odd windows
 # Why samples are dropped, in the words of the table.
 _DROPPED = (
     ("lost", "lost"),
@@ -224,7 +226,7 @@ def print_windows(windows: Windows) -> None:
 
 def _print_cleaning(provenance: Mapping[str, Any]) -> None:
     for line in provenance.get("warnings", ()):
-        warn(in_flags(line))
+        warn(line)
     counts = provenance.get("cleaning", {}).get("all")
     if counts:
         total = max(counts["total"], 1)
@@ -263,3 +265,47 @@ def print_provenance(provenance: Mapping[str, Any]) -> None:
         out.print(f"and {len(sources) - 10} more files (--json lists all)")
     settings = ", ".join(f"{name}={value}" for name, value in provenance["config"].items())
     out.print(f"settings: {plain(settings)}")
+
+
+def print_scores(scores: Scores) -> None:
+    """The oddest windows first, and what could not be scored."""
+    columns, order = scores.columns, scores.order[:_SHOWN]
+    titles = {
+        "recording": "recording", "participant": "participant", "task": "task", "trial": "trial",
+        "onset_ms": "onset (s)", "profile_percentile": "profile %",
+        "denoising_error_percentile": "error %", "log_likelihood_percentile": "likelihood %",
+        "denoising_error": "error", "log_likelihood": "log-likelihood",
+        "oddest_level": "odd at sigma", "oddest_span_ms": "odd from (s)",
+    }  # fmt: skip
+    table = Table(title=f"oddest of {len(scores)} windows")
+    shown = [name for name in titles if columns[name].dtype == object or _is_known(columns[name])]
+    for name in shown:
+        table.add_column(titles[name], justify="left" if columns[name].dtype == object else "right")
+    for row in order:
+        table.add_row(*(_cell(name, columns[name][row]) for name in shown))
+    out.print(table)
+    out.print(scores.coverage.in_words(scores.windows.length / scores.windows.rate_hz))
+
+
+def _is_known(values: Any) -> bool:
+    return not bool((values != values).all())
+
+
+def _cell(name: str, value: Any) -> str:
+    if isinstance(value, str):
+        return plain(value)
+    if name.endswith("_ms"):
+        return f"{value / 1000:.1f}"
+    return f"{value:.1f}" if name.endswith("percentile") else f"{value:.3g}"
+
+
+def print_installed() -> None:
+    """The readers, exporters, metrics and generators of plug-ins."""
+    import gazediffusion as gd
+
+    groups = ("readers", "exporters", "metrics", "generators")
+    found = [one for group in groups for one in gd.find_plugins(group).values()]  # type: ignore[arg-type]
+    for one in found:
+        out.print(plain(f"{one.group.removesuffix('s')} {one.name}: {one.package}"))
+    if not found:
+        out.print("no plug-ins are installed")
