@@ -10,6 +10,7 @@ import pytest
 from gazediffusion import storage
 from gazediffusion.errors import GazeError
 from gazediffusion.storage import (
+    content_hash,
     decode_text,
     open_unpacked,
     put_in_place,
@@ -22,40 +23,29 @@ from gazediffusion.storage import (
 )
 
 
-def test_written_whole_puts_the_file_in_place(tmp_path: Path) -> None:
-    target = tmp_path / "new" / "a.txt"
-    with written_whole(target) as temporary:
-        temporary.write_text("done")
-        assert not target.exists()
-    assert target.read_text() == "done"
-    assert [path.name for path in target.parent.iterdir()] == ["a.txt"]
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_an_output_appears_whole_and_a_failure_leaves_the_old_one(
+    tmp_path: Path, is_folder: bool
+) -> None:
+    target = tmp_path / "new" / "a"
 
+    def write(text: str, error: BaseException | None = None) -> None:
+        with written_whole(target, known_by="part" if is_folder else None) as temporary:
+            if is_folder:
+                temporary.mkdir()
+            (temporary / "part" if is_folder else temporary).write_text(text)
+            if error is not None:
+                raise error
 
-def test_a_failure_leaves_the_old_file_and_no_trace(tmp_path: Path) -> None:
-    target = tmp_path / "a.txt"
-    target.write_text("old")
-
-    def fail() -> None:
-        with written_whole(target) as temporary:
-            temporary.write_text("half")
-            raise RuntimeError
-
+    for error in (RuntimeError(), KeyboardInterrupt()):
+        with pytest.raises(type(error)):
+            write("half", error)
+        assert list((tmp_path / "new").iterdir()) == []
+    write("old")
     with pytest.raises(RuntimeError):
-        fail()
-    assert target.read_text() == "old"
-    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
-
-
-def test_an_interrupted_folder_leaves_no_trace(tmp_path: Path) -> None:
-    def interrupt() -> None:
-        with written_whole(tmp_path / "set") as temporary:
-            temporary.mkdir()
-            (temporary / "part").write_text("half")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupt()
-    assert list(tmp_path.iterdir()) == []
+        write("half", RuntimeError())
+    assert (target / "part" if is_folder else target).read_text() == "old"
+    assert [path.name for path in target.parent.iterdir()] == ["a"]
 
 
 def test_a_folder_that_holds_something_is_never_replaced(tmp_path: Path) -> None:
@@ -118,15 +108,14 @@ def test_a_folder_is_not_named_like_a_file(tmp_path: Path) -> None:
         require_free(tmp_path / "file", overwrite=True, known_by="x")
 
 
-def test_a_path_below_a_file_cannot_be_written(tmp_path: Path) -> None:
+def test_an_output_that_cannot_be_written_is_refused_and_a_probe_leaves_nothing(
+    tmp_path: Path,
+) -> None:
+    require_writable(tmp_path / "out.txt")
+    assert list(tmp_path.iterdir()) == []
     (tmp_path / "file").write_text("")
     with pytest.raises(GazeError, match="cannot be written"):
         require_writable(tmp_path / "file" / "out.txt")
-
-
-def test_require_writable_leaves_nothing_behind(tmp_path: Path) -> None:
-    require_writable(tmp_path / "out.txt")
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("content", [b"", b" \n\t\n"])
@@ -140,16 +129,20 @@ def test_an_empty_file_is_refused(tmp_path: Path, content: bytes) -> None:
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
 def test_text_is_decoded_whatever_windows_wrote(encoding: str) -> None:
     assert decode_text("Zeit µs".encode(encoding), Path("a.tsv")) == "Zeit µs"
-
-
-def test_binary_content_is_not_taken_for_text() -> None:
     with pytest.raises(GazeError, match="binary"):
         decode_text(b"EDF\x00\x01", Path("a.edf"))
 
 
-def test_sha256_is_that_of_the_content(tmp_path: Path) -> None:
+def test_hashes_are_those_of_the_content_and_a_folder_has_one_of_all_its_files(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "a").write_bytes(b"gaze")
     assert sha256_of(tmp_path / "a") == hashlib.sha256(b"gaze").hexdigest()
+    assert content_hash(tmp_path / "a") == sha256_of(tmp_path / "a")
+    assert content_hash("joint") == "joint"  # a packaged model
+    before = content_hash(tmp_path)
+    (tmp_path / "b").write_bytes(b"gaze")
+    assert content_hash(tmp_path) != before
 
 
 def test_gzip_is_unpacked_whatever_the_file_is_called(tmp_path: Path) -> None:

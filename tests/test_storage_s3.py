@@ -169,9 +169,11 @@ def test_commands_take_urls_and_provenance_names_them(
     assert run(*given, "-o", tmp_path / "gaze.csv")[0] == 0
     for name, content in objects("s3://bucket/out").items():
         assert content == (tmp_path / name).read_bytes()
-    code, _, errors = run(*given, "-o", "s3://bucket/out/gaze.csv")
+    code, said, _ = run(*given, "-o", "s3://bucket/out/gaze.csv")
+    assert (code, "(it was complete already)" in said) == (0, True)
+    code, _, errors = run(*given, "--seed", 1, "-o", "s3://bucket/out/gaze.csv")
     assert code == 2
-    assert errors.splitlines()[-1].startswith("error: s3://bucket/out/gaze.csv: this file exists")
+    assert errors.splitlines()[-1].startswith("error: s3://bucket/out/gaze.csv: this was made with")
     assert run("info", "s3://bucket/out/gaze.csv")[0] == 0
     assert not left(cache)
 

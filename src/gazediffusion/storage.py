@@ -115,12 +115,7 @@ def _failure(error: Exception, path: Path | str, scheme: str, rest: str) -> Gaze
 def is_file(path: Path) -> bool:
     """Whether there is a file, or an object."""
     with reached(path) as place:
-        if isinstance(place, Path):
-            return place.is_file()
-        try:
-            return bool(place.fs.info(place.path)["type"] == "file")
-        except FileNotFoundError:
-            return False
+        return bool(place.is_file())
 
 
 def size_of(path: Path) -> int:
@@ -151,8 +146,8 @@ def names_in(folder: Path, pattern: str = "*") -> list[str]:
         return sorted(path.name for path in folder.glob(pattern))
     with reached(folder) as place:
         found = sorted(_objects(place))
-    anywhere = pattern.removeprefix("**/")
-    patterns = (anywhere,) if anywhere == pattern else (anywhere, f"*/{anywhere}")
+    # `**/` is any number of folders, none as well; `*` crosses them here.
+    patterns = {pattern, pattern.removeprefix("**/")}
     return [one for one in found if any(fnmatch.fnmatchcase(one, fit) for fit in patterns)]
 
 
@@ -177,30 +172,26 @@ def fetched(path: Path | str, beside: Sequence[str] = ()) -> Path:
         return Path(path)
     path = Path(path)
     with reached(path) as place:
-        info = place.fs.info(place.path)
+        info, home = place.fs.info(place.path), path.parent
         if info["type"] == "file":
-            copy = _copied(place.fs, info, path)
-            for other, about in _objects(place.parent, 1).items() if beside else ():
-                if any(fnmatch.fnmatchcase(other, pattern) for pattern in beside):
-                    _copied(place.fs, about, path.parent / other)
-            return copy
-        objects = _objects(place)
-        if INCOMPLETE in objects:
-            raise GazeError(
-                "this folder is not complete",
-                path=path,
-                remedy="give the command that wrote it again",
-            )
-        seen = {one: about for one, about in objects.items() if not _is_hidden(one)}
-        if not seen:
-            raise FileNotFoundError(place.path)
-        _each(lambda one: _copied(place.fs, seen[one], path / one), list(seen))
-    folder = _copy_of(path)
-    for old in [one for one in folder.rglob("*") if one.is_file()]:
-        if old.relative_to(folder).as_posix() not in seen:
-            old.unlink()
-            _fetched.pop(old, None)
-    return folder
+            others = _objects(place.parent, 1) if beside else {}
+            fits = [k for k in others if any(fnmatch.fnmatchcase(k, one) for one in beside)]
+            found = {path.name: info, **{name: others[name] for name in fits}}
+        else:
+            every, home = _objects(place), path
+            if INCOMPLETE in every:
+                remedy = "give the command that wrote it again"
+                raise GazeError("this folder is not complete", path=path, remedy=remedy)
+            found = {name: one for name, one in every.items() if not _is_hidden(name)}
+            if not found:
+                raise FileNotFoundError(place.path)
+            folder = _copy_of(path)
+            for old in [one for one in folder.rglob("*") if one.is_file()]:
+                if old.relative_to(folder).as_posix() not in found:
+                    old.unlink()
+                    _fetched.pop(old, None)
+        _each(lambda name: _copied(place.fs, found[name], home / name), list(found))
+    return _copy_of(path)
 
 
 def fetched_matches(pattern: str, beside: Callable[[str], Sequence[str]]) -> list[Path]:
@@ -212,19 +203,19 @@ def fetched_matches(pattern: str, beside: Callable[[str], Sequence[str]]) -> lis
         return [fetched(pattern, beside(PurePosixPath(pattern).name))]
     with reached(pattern) as place:
         found = sorted(place.fs.glob(place.path))
-        scheme = url_of(pattern).partition("://")[0]
     if not found:
         raise GazeError("nothing matches this pattern", path=pattern)
+    scheme = url_of(pattern).partition("://")[0]
     urls = [f"{scheme}://{one.lstrip('/')}" for one in found]
     return [fetched(url, beside(PurePosixPath(url).name)) for url in urls]
 
 
-def _copied(fs: Any, info: Mapping[str, Any], path: Path) -> Path:
-    """The copy of an object, fetched again where the object has changed since."""
+def _copied(fs: Any, info: Mapping[str, Any], path: Path) -> None:
+    """Fetch an object, if it has changed since it was fetched last."""
     stated = {"size", "ETag", "etag", "created", "generation"} & {*info}
     copy, known = _copy_of(path), str(sorted((key, str(info[key])) for key in stated))
     if copy.is_file() and _fetched.get(copy) == (known, copy.stat().st_mtime_ns):
-        return copy
+        return
     copy.parent.mkdir(parents=True, exist_ok=True)
     part = copy.with_name(f".{copy.name}.part")
     fs.get_file(info["name"], str(part))
@@ -234,7 +225,6 @@ def _copied(fs: Any, info: Mapping[str, Any], path: Path) -> Path:
         raise GazeError(f"{n_bytes} of {info['size']} bytes were received", path=path)
     os.replace(part, copy)
     _fetched[copy] = known, copy.stat().st_mtime_ns
-    return copy
 
 
 def _copy_of(path: Path) -> Path:
@@ -252,8 +242,7 @@ def _copy_of(path: Path) -> Path:
 def _each(do: Callable[[str], Any], names: Sequence[str]) -> None:
     """Do it for each name, several at a time; the first failure is raised."""
     with ThreadPoolExecutor(_N_TRANSFERS) as workers:
-        for _ in workers.map(do, names):
-            pass
+        list(workers.map(do, names))
 
 
 def _is_hidden(name: str) -> bool:
@@ -523,11 +512,10 @@ def put(source: Path, target: Path) -> None:
     if not source.is_dir():
         _put_file(source, target)
         return
-    files = sorted(path for path in source.rglob("*") if path.is_file())
-    new = [path.relative_to(source).as_posix() for path in files]
+    new = [one.relative_to(source).as_posix() for one in source.rglob("*") if one.is_file()]
     write_mark(target, "This folder is being uploaded.\n")
-    old = set(names_in(target)) - {*new, INCOMPLETE}
-    _each(lambda name: _put_file(source / name, target / name), new)
+    old = {*names_in(target)} - {*new, INCOMPLETE}
+    _each(lambda name: _put_file(source / name, target / name), sorted(new))
     _each(lambda name: remove(target / name), sorted(old))
     remove(target / INCOMPLETE)
 
