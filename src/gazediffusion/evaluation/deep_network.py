@@ -143,59 +143,47 @@ def fit(
     devices = [device] if device.type == "cuda" else []
     flags = torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True)
     with torch_seeded(seed, Stream.EVALUATION, "network", devices=devices), flags:
-        return _fit(training, stopping, length, fitting, seed, on_step)
-
-
-def _fit(
-    training: Pair,
-    stopping: Pair,
-    length: int,
-    fitting: Fitting,
-    seed: int,
-    on_step: Callable[[int], None],
-) -> SnippetNetwork:
-    device = training[0].device
-    network = SnippetNetwork(fitting.widths, fitting.dropout).to(device)
-    optimizer = torch.optim.AdamW(
-        network.parameters(),
-        lr=fitting.learning_rate,
-        weight_decay=fitting.weight_decay,
-        fused=device.type == "cuda",
-    )
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: _learning_rate(step / fitting.n_steps)
-    )
-    draws = DeviceDraws(device, seed, Stream.EVALUATION, "snippets")
-    n_half = fitting.batch_size // 2
-    labels = torch.arange(2 * n_half, device=device).ge(n_half).float()
-    n_crops = n_crops_of(training[0].shape[-1], length)
-    averaged = copy.deepcopy(network)
-    averages, values = _weights(averaged, network)
-    lengths = _shortened(length, fitting.shortest, fitting.n_steps, draws)
-    lowest, n_worse, best = math.inf, 0, network.state_dict()
-    for step in range(1, fitting.n_steps + 1):
-        network.train()
-        here = lengths[step - 1]
-        batch = torch.cat([drawn_snippets(one, n_half, here, draws) for one in training])
-        batch = augmented(batch, fitting, draws)
-        optimizer.zero_grad(set_to_none=True)
-        with precision(device):
-            logits = network(batch)
-        loss = nn.functional.binary_cross_entropy_with_logits(logits.float(), labels)
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        schedule.step()
-        _average(averages, values, fitting.average, step)
-        if step % fitting.n_check == 0 or step == fitting.n_steps:
-            on_step(step)
-            found = _loss(averaged, stopping, length, n_crops)
-            n_worse = 0 if found < lowest else n_worse + 1
-            if found < lowest:
-                lowest, best = found, copy.deepcopy(averaged.state_dict())
-            if n_worse >= fitting.patience or lowest < _SEPARATED:
-                break
-    network.load_state_dict(best)
-    return network.eval()
+        network = SnippetNetwork(fitting.widths, fitting.dropout).to(device)
+        optimizer = torch.optim.AdamW(
+            network.parameters(),
+            lr=fitting.learning_rate,
+            weight_decay=fitting.weight_decay,
+            fused=device.type == "cuda",
+        )
+        schedule = torch.optim.lr_scheduler.LambdaLR(
+            optimizer, lambda step: _learning_rate(step / fitting.n_steps)
+        )
+        draws = DeviceDraws(device, seed, Stream.EVALUATION, "snippets")
+        n_half = fitting.batch_size // 2
+        labels = torch.arange(2 * n_half, device=device).ge(n_half).float()
+        n_crops = n_crops_of(training[0].shape[-1], length)
+        averaged = copy.deepcopy(network)
+        averages, values = _weights(averaged, network)
+        lengths = _shortened(length, fitting.shortest, fitting.n_steps, draws)
+        lowest, n_worse, best = math.inf, 0, network.state_dict()
+        for step in range(1, fitting.n_steps + 1):
+            network.train()
+            here = lengths[step - 1]
+            batch = torch.cat([drawn_snippets(one, n_half, here, draws) for one in training])
+            batch = augmented(batch, fitting, draws)
+            optimizer.zero_grad(set_to_none=True)
+            with precision(device):
+                logits = network(batch)
+            loss = nn.functional.binary_cross_entropy_with_logits(logits.float(), labels)
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            schedule.step()
+            _average(averages, values, fitting.average, step)
+            if step % fitting.n_check == 0 or step == fitting.n_steps:
+                on_step(step)
+                found = _loss(averaged, stopping, length, n_crops)
+                n_worse = 0 if found < lowest else n_worse + 1
+                if found < lowest:
+                    lowest, best = found, copy.deepcopy(averaged.state_dict())
+                if n_worse >= fitting.patience or lowest < _SEPARATED:
+                    break
+        network.load_state_dict(best)
+        return network.eval()
 
 
 def _weights(*networks: SnippetNetwork) -> list[list[Tensor]]:

@@ -55,8 +55,6 @@ from gazediffusion.evaluation.quantities import (
     Quantity,
     curves_of,
     main_sequence_of,
-    metrics,
-    packages_of,
     plugin_quantities,
 )
 from gazediffusion.evaluation.real_gaze import (
@@ -84,6 +82,7 @@ from gazediffusion.evaluation.sets import (
     whole_windows,
 )
 from gazediffusion.evaluation.two_sample import TESTS, FeatureMap, Progress, compute_tests
+from gazediffusion.plugins import find_plugins
 from gazediffusion.screen import Screen
 from gazediffusion.seeds import Stream
 from gazediffusion.settings import EvaluationConfig
@@ -144,12 +143,7 @@ def evaluate(
         screen = real.screens[0] if screen is None and len(real.screens) == 1 else screen
     sets = {name: _windows(one, name, rate_hz, screen) for name, one in given.items()}
     if real is None or isinstance(real, str):
-        if config.deep is not None:
-            raise GazeError("`deep` needs recordings", remedy="give them as `real`")
-        if reference is not None or feature_model is not None:
-            raise GazeError(
-                "`reference` and `feature_model` need recordings", remedy="give them as `real`"
-            )
+        refuse_without_recordings(config, reference, feature_model)
         return _against_summaries(real, sets, config, progress)
     held_out = _windows(real, "real", rate_hz, screen, participants)
     training = None
@@ -158,6 +152,16 @@ def evaluate(
     sets = {name: at_rate_of(held_out, name, one) for name, one in sets.items()}
     results = evaluate_windows(held_out, sets, training, config, feature_model, progress)
     return Evaluation({ALL: results}, shown_windows(held_out, sets))
+
+
+def refuse_without_recordings(config: EvaluationConfig, *given: Any) -> None:
+    """Refuse what a summary of real gaze does not do; given: reference and feature model."""
+    if config.deep is not None:
+        raise GazeError("`deep` needs recordings", remedy="give them as `real`")
+    if any(one is not None for one in given):
+        raise GazeError(
+            "`reference` and `feature_model` need recordings", remedy="give them as `real`"
+        )
 
 
 def evaluate_windows(
@@ -337,7 +341,7 @@ def compare(
     real participants' recordings. feature_model: maps windows to features for the Frechet Gaze
     Distance. progress: called with the name of each part.
     """
-    plugins = metrics()
+    plugins = find_plugins("metrics")
     sets = arrange(real, synthetic, train, config.seed)
     for one in sets.all:
         progress(f"measuring {one.name}")
@@ -358,11 +362,11 @@ def compare(
             "participants' recordings, lower than the floor between participants"
         )
     shown = {one.name: sets.measured[one.name] for one in sets.shown}
-    results = assemble(
-        config, sets.n_common, described, notes, work.quantities(), work.scalars(), shown
-    )
+    quantities, scalars = work.quantities(), [work.scalar(name) for name in SCALARS]
+    results = assemble(config, sets.n_common, described, notes, quantities, scalars, shown)
     if plugins:
-        results["about"]["plugins"] = packages_of(plugins)
+        packages = {name: one.package for name, one in plugins.items()}
+        results["about"]["plugins"] = packages
     results["differences"] = differences_of(work.mean_js, results["means"])
     results["tests"] = compute_tests(sets, config, feature_model, progress)
     progress("headline")
@@ -599,11 +603,8 @@ class _Comparison:
                 over = replicates / (floor if drawn_floor is None else drawn_floor)
             self.ratio_draws.setdefault(one, {})[name] = over
 
-    def scalars(self) -> list[Results]:
-        """Temporal distances: mean absolute difference of two sets' mean curves."""
-        return [self._scalar(name) for name in SCALARS]
-
-    def _scalar(self, name: str) -> Results:
+    def scalar(self, name: str) -> Results:
+        """A temporal distance: mean absolute difference of two sets' mean curves."""
         curves = {one: measured.curves[name] for one, measured in self.sets.measured.items()}
 
         def gap(a: str, b: str) -> float:
@@ -666,8 +667,10 @@ def compare_with(
     """
     require_comparable(summary, synthetic)
     uncut = synthetic_sets(synthetic, config.seed, summary.screen)
-    sets = _cut_to_size(summary, uncut, config.seed)
-    n_common, part = len(sets[0].gaze), summary.part
+    part = summary.part
+    # At most as many windows as have a floor.
+    n_common = min(part["sizes"][-1], *(len(one.gaze) for one in uncut))
+    sets = [one.cut(n_common, stream(config.seed, one.name)) for one in uncut]
     measured = {}
     for one in sets:
         progress(f"measuring {one.name}")
@@ -712,7 +715,7 @@ def compare_with(
         "intervals need recordings, and are left out",
         *(
             f"the metric {name} of a plug-in needs recordings, and is left out"
-            for name in metrics()
+            for name in find_plugins("metrics")
         ),
     ]
     results = assemble(
@@ -729,12 +732,6 @@ def compare_with(
             "n_windows": n_common,
         }
     return results
-
-
-def _cut_to_size(summary: RealGaze, uncut: list[GazeSet], seed: int) -> list[GazeSet]:
-    """The synthetic sets, cut to the smallest, and to the most windows that have a floor."""
-    n_common = min(summary.part["sizes"][-1], *(len(one.gaze) for one in uncut))
-    return [one.cut(n_common, stream(seed, one.name)) for one in uncut]
 
 
 def _cells(summary: RealGaze, apart: Mapping[str, Numbers], key: str, n: int) -> Results:

@@ -28,7 +28,7 @@ from gazediffusion.evaluation.features import (
     normalized_spectra,
     velocity_quantities,
 )
-from gazediffusion.plugins import Plugin, find_plugins
+from gazediffusion.plugins import Plugin
 from gazediffusion.screen import Screen
 
 if TYPE_CHECKING:
@@ -290,16 +290,6 @@ def main_sequence_of(measured: Mapping[str, Measured]) -> dict[str, Any]:
             "peak_deg_s": peak[::step][:_MAX_POINTS].tolist(),
         }
     return {"sets": rows}
-
-
-def metrics() -> dict[str, Plugin]:
-    """The metrics of plug-ins, by name."""
-    return find_plugins("metrics")
-
-
-def packages_of(plugins: Mapping[str, Plugin]) -> dict[str, str]:
-    """The package of each metric, as results state it."""
-    return {name: one.package for name, one in plugins.items()}
 
 
 def plugin_quantities(of: GazeSet, plugins: Mapping[str, Plugin]) -> dict[str, Quantity]:

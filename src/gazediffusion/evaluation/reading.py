@@ -28,7 +28,12 @@ from gazediffusion.data.windows import Windows, evenly_spaced
 from gazediffusion.data.writers.card import read_card
 from gazediffusion.data.writers.npz import read_npz
 from gazediffusion.errors import GazeError
-from gazediffusion.evaluation.evaluation import evaluate, evaluate_windows, shown_windows
+from gazediffusion.evaluation.evaluation import (
+    evaluate,
+    evaluate_windows,
+    refuse_without_recordings,
+    shown_windows,
+)
 from gazediffusion.evaluation.real_gaze import (
     DEFAULT,
     UNLABELLED,
@@ -161,12 +166,7 @@ def evaluate_files(
         return sets
 
     if real is None:
-        if config.deep is not None:
-            raise GazeError("`deep` needs recordings", remedy="give them as `real`")
-        if reference is not None or feature_model is not None:
-            raise GazeError(
-                "`reference` and `feature_model` need recordings", remedy="give them as `real`"
-            )
+        refuse_without_recordings(config, reference, feature_model)
         sets = read_sets(find_summary(summary or DEFAULT), None)
         return evaluate(summary, sets, config=config, progress=progress)
     if summary is not None:

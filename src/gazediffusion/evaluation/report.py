@@ -79,16 +79,12 @@ _COLUMNS = ["set", "median ratio", f"above {LIMIT:g}", "worst", "saccades (%)", 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under columns; `foot` rows (means, floors) stay below when the others are sorted.
-
-    is_text: the cells are sentences, which Markdown aligns to the left.
-    """
+    """Rows under columns; `foot` rows (means, floors) stay below when the others are sorted."""
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     foot: Sequence[Sequence[Cell]] = ()
-    is_text: bool = False
     kind: ClassVar[str] = "table"
 
 
@@ -99,14 +95,6 @@ class Picture:
     name: str
     caption: str
     kind: ClassVar[str] = "picture"
-
-
-@dataclass(frozen=True)
-class Code:
-    """A command or other text that is shown as it is."""
-
-    text: str
-    kind: ClassVar[str] = "code"
 
 
 @dataclass(frozen=True)
@@ -134,7 +122,7 @@ class Bars:
             yield {"name": name, "colour": colour, "ratio": ratio, **places}
 
 
-Block = str | Table | Picture | Bars | Code
+Block = str | Table | Picture | Bars
 Sections = dict[str, list[Block]]
 
 

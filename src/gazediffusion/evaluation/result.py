@@ -88,6 +88,11 @@ class Evaluation:
         )
 
     @property
+    def _whole(self) -> list[Results]:
+        """The parts that hold all windows: all tasks together, or each task."""
+        return [self.parts[ALL]] if ALL in self.parts else list(self.parts.values())
+
+    @property
     def headlines(self) -> dict[str, Headline]:
         """The headline of each synthetic set and of the second draw of real gaze.
 
@@ -105,9 +110,8 @@ class Evaluation:
 
         1.0: as close to held-out participants as the training participants are.
         """
-        parts = [self.parts[ALL]] if ALL in self.parts else list(self.parts.values())
         pooled: dict[str, list[float]] = {}
-        for results in parts:
+        for results in self._whole:
             for name in results["sets"]["synthetic"]:
                 pooled.setdefault(name, []).extend(ratio_entries(results, name).values())
         return {name: float(np.median(values or [np.nan])) for name, values in pooled.items()}
@@ -129,8 +133,7 @@ class Evaluation:
 
         With several parts those of all tasks together; empty where it was not computed.
         """
-        parts = [self.parts[ALL]] if ALL in self.parts else list(self.parts.values())
-        found = (parts[0].get("tests") or {}).get("deep") or {}
+        found = (self._whole[0].get("tests") or {}).get("deep") or {}
         return report.deep_sets(found) if "settings" in found else {}
 
     @property

@@ -189,24 +189,16 @@ def at_rate_of(real: Like, name: str, windows: Windows) -> Windows:
 
     They are low-passed, or thinned where the real windows were thinned from a higher rate.
     """
-    require_rate(real, name, windows.rate_hz)
-    return windows_at(windows, real.rate_hz, is_thinned(real))
-
-
-def require_rate(real: Like, name: str, rate_hz: float) -> None:
-    """Refuse a synthetic set of a lower rate than the real windows have."""
-    if rate_hz < real.rate_hz:
-        is_summary = not isinstance(real, Windows)
+    if windows.rate_hz < real.rate_hz:
+        other = f"give recordings of {windows.rate_hz:g} Hz as `real`"
+        if isinstance(real, Windows):
+            other = f"prepare the recordings with `rate_hz` {windows.rate_hz:g}"
         raise GazeError(
-            f"{name} is at {rate_hz:g} Hz and the real gaze at {real.rate_hz:g} Hz: motion "
+            f"{name} is at {windows.rate_hz:g} Hz and the real gaze at {real.rate_hz:g} Hz: motion "
             "between the samples cannot be invented",
-            remedy=f"generate at {real.rate_hz:g} Hz, or "
-            + (
-                f"give recordings of {rate_hz:g} Hz as `real`"
-                if is_summary
-                else f"prepare the recordings with `rate_hz` {rate_hz:g}"
-            ),
+            remedy=f"generate at {real.rate_hz:g} Hz, or {other}",
         )
+    return windows_at(windows, real.rate_hz, is_thinned(real))
 
 
 def is_thinned(real: Like) -> bool:
