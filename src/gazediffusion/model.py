@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -28,6 +28,7 @@ from gazediffusion.settings import (
     Labelling,
     Sampled,
     Steering,
+    Training,
 )
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from gazediffusion.generation.sets import Sampling
     from gazediffusion.network.checkpoint import RunConfig
     from gazediffusion.network.recipes import Recipe
-    from gazediffusion.training.settings import TrainingSettings
     from gazediffusion.training.training import Epoch
 
 
@@ -69,15 +69,20 @@ def train(
     windows: Windows | Sequence[Windows],
     folder: Path | str,
     recipe: Recipe | str | None = None,
-    *,
+    *options: Options,
     initial: Model | None = None,
-    **settings: Unpack[TrainingSettings],
+    progress: Show = nothing,
+    on_epoch: Callable[[Epoch], None] = lambda epoch: None,
+    should_stop: Callable[[], bool] = never,
+    say: Callable[[str], None] = lambda line: None,
+    **given: Any,
 ) -> Model:
     """Train a model into a run folder, calibrate it and load it.
 
     recipe: a name of `RECIPES` or a recipe; None is the initial model's, or that of the windows'
-    protocol. initial: a model to fine-tune. folder: at a URL it is uploaded after each epoch and
-    when the call ends or is stopped.
+    protocol. given: options of `Training`, as `epochs`. initial: a model to fine-tune. folder: at a
+    URL it is uploaded after each epoch and when the call ends or is stopped. progress, on_epoch and
+    say receive how far it is. should_stop: asks for a stop, after which the same call resumes.
 
     >>> import gazediffusion as gd
     >>> config = gd.SimulationConfig(n_participants=2, minutes=0.3, rate_hz=250)
@@ -91,17 +96,26 @@ def train(
     from gazediffusion.training.training import train as train_run
 
     run = None if initial is None else initial.run
-    show = settings.pop("on_epoch", lambda epoch: None)
+    (training,) = grouped(options, given, Training)
     with working_copy(folder, is_first()) as local:
 
-        def on_epoch(epoch: Epoch) -> None:
+        def after_epoch(epoch: Epoch) -> None:
             upload_changes(local)
-            show(epoch)
+            on_epoch(epoch)
 
-        settings["on_epoch"] = on_epoch
-        train_run(windows, local, recipe, initial=run, **settings)
+        train_run(
+            windows,
+            local,
+            recipe,
+            initial=run,
+            progress=progress,
+            on_epoch=after_epoch,
+            should_stop=should_stop,
+            say=say,
+            **vars(training),
+        )
     wait_for_all()  # until the first process has uploaded the folder
-    return load(folder, device=settings.get("device", "auto"))
+    return load(folder, device=training.device)
 
 
 class Model(Shared):
@@ -383,13 +397,14 @@ class Model(Shared):
         self,
         windows: Windows | Sequence[Windows],
         folder: Path | str,
-        **settings: Unpack[TrainingSettings],
+        *options: Options,
+        **given: Any,
     ) -> Model:
         """A new model, initialised from this one and trained on windows of other recordings.
 
-        Settings are those of `train`; the learning rate is half the recipe's by default.
+        Everything else is as to `train`; the learning rate is half the recipe's by default.
         """
-        return train(windows, folder, initial=self, **settings)
+        return train(windows, folder, None, *options, initial=self, **given)
 
     def variational_bound(
         self,

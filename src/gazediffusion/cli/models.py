@@ -94,12 +94,12 @@ def train(
             loaded,
             output,
             recipe,
+            training,
             initial=source,
             progress=shown_bar,
             on_epoch=log,
             should_stop=stopped,
             say=shown_bar.say,
-            **vars(training),
         )
     if out.quiet:
         return
