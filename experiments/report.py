@@ -30,7 +30,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image
 
 import gazediffusion as gd
 from gazediffusion.data.recordings import true_segments
@@ -472,6 +471,8 @@ def draw(names: Sequence[str], seed: int) -> None:
 
 def save_small(figure: Any, path: Path) -> None:
     """Write a figure of matplotlib, a PNG file in few colours, small enough for the repository."""
+    from PIL import Image
+
     save_figure(figure, path)
     n_colours = 192 if path.stem == "front" else 32
     picture = Image.open(path).convert("RGB")

@@ -14,6 +14,7 @@ from sklearn.metrics import roc_auc_score
 
 import gazediffusion as gd
 from gazediffusion.seeds import STREAMS
+from tests.test_architecture import loaded_by
 from tests.test_documents import ROOT
 
 sys.path.append(str(ROOT / "experiments"))
@@ -46,6 +47,11 @@ def test_every_experiment_is_listed_and_there_are_ten() -> None:
 def test_an_experiment_says_what_it_is_called_with(name: str) -> None:
     doc = __import__(name).__doc__
     assert f"\n    python experiments/{name}.py " in doc
+
+
+def test_the_deep_test_runs_on_a_gpu_machine_that_has_little_but_torch() -> None:
+    loaded = loaded_by(f"import sys; sys.path.append({str(ROOT / 'experiments')!r}); import deep")
+    assert not {"polars", "pymovements", "scipy", "sklearn", "matplotlib", "PIL"} & loaded
 
 
 # `package` and `benchmark` take a second or two, all others longer.
