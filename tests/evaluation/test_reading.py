@@ -28,7 +28,7 @@ from gazediffusion.evaluation.reading import (
     real_windows,
     split_again,
 )
-from gazediffusion.generation.sampler import DiffusionGenerator
+from gazediffusion.generation.sampler import Sampler
 from gazediffusion.network.checkpoint import load_run
 from gazediffusion.screen import Screen
 from gazediffusion.settings import Reading, SimulationConfig
@@ -123,9 +123,9 @@ def test_a_model_generates_the_shares_of_tasks_of_the_reference(joint_run: Path)
         assert (np.array(found.tasks)[found.task] == task).sum() == pytest.approx(
             10 * share, abs=0.51
         )
-    first = DiffusionGenerator.of_quality(run, "default", task=found.tasks[found.task[0]])
     number = windows.tasks.index(found.tasks[found.task[0]])
-    np.testing.assert_allclose(found.cut()[:1], first.sample(1, number).cut(), atol=1e-4)
+    first = Sampler.of_quality(run, "default", task=windows.tasks[number], seed=number)
+    np.testing.assert_allclose(found.cut()[:1], first.windows(0, 1).cut(), atol=1e-4)
     assert found.screens[found.screen_index[0]] == first.screens[first.task or ""]
 
 
@@ -133,7 +133,7 @@ def test_a_model_that_does_not_know_a_task_generates_its_own_mixture(joint_run: 
     run = load_run(joint_run)
     unknown = replace(joint_parts()[0], tasks=("knitting", "sewing"))
     found = matched_windows(run, unknown, 6)
-    expected = DiffusionGenerator.of_quality(run, "default").sample(6, 0)
+    expected = Sampler.of_quality(run, "default").windows(0, 6)
     np.testing.assert_array_equal(found.cut(), expected.cut())
 
 
