@@ -45,7 +45,7 @@ def test_every_experiment_is_listed_and_there_are_ten() -> None:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_an_experiment_says_what_it_is_called_with(name: str) -> None:
-    doc = __import__(name).__doc__
+    doc = str(__import__(name).__doc__)
     assert f"\n    python experiments/{name}.py " in doc
 
 
