@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from gazediffusion.generation.filling import Filler
     from gazediffusion.generation.recording_sets import RecordingLabeller
     from gazediffusion.generation.sampler import Sampler
-    from gazediffusion.generation.scheduling import Progress
     from gazediffusion.generation.sets import Sampling
     from gazediffusion.network.checkpoint import RunConfig
     from gazediffusion.network.recipes import Recipe
@@ -236,17 +235,18 @@ class Model(Shared):
         n: int,
         *options: Options,
         seed: int = 0,
-        progress: Progress = lambda done: None,
+        progress: Show = nothing,
         **given: Any,
     ) -> Windows:
         """The first n windows of a seed, each with its task, screen and resolution.
 
         given: options of `Generating`, `Steering` and `Finishing` by name, as `task`, `seconds`,
-        `scanpath` or `labels`, beside groups of them. progress: called with the windows done.
-        Window k of a seed is always the same.
+        `scanpath` or `labels`, beside groups of them. progress: called with the phase of the
+        work, what is done, of how much, and a note. Window k of a seed is always the same.
         """
         sampling = self.sampling(n, *options, seed=seed, **given)
-        return sampling.windows(np.concatenate(list(sampling.pieces(progress))))
+        pieces = sampling.pieces(lambda done: progress("generating", done, n, ""))
+        return sampling.windows(np.concatenate(list(pieces)))
 
     def sampling(
         self, n: int, *options: Options, seed: int = 0, format: str = "parquet", **given: Any
@@ -337,20 +337,22 @@ class Model(Shared):
         self,
         recording: Recording,
         *options: Options,
-        progress: Progress = lambda done: None,
+        progress: Show = nothing,
         **given: Any,
     ) -> list[Recording]:
         """A recording with its gaps filled, once for each draw, by a steerable model.
 
         given: options of `Filling` and `Sampled`. The eye that cleaning chooses is kept;
-        `Recording.is_filled` marks the filled samples, all others are as recorded. progress: called
-        with the number of windows generated.
+        `Recording.is_filled` marks the filled samples, all others are as recorded. progress: as of
+        `sample`.
         """
         from gazediffusion.generation.filling import filled
 
         filler = self.filler(*options, **given)
         gaps = filler.gaps(recording)
-        return [filled(recording, gaps.marks, course) for course in filler.courses(gaps, progress)]
+        total = filler.n_windows(gaps)
+        courses = filler.courses(gaps, lambda done: progress("filling", done, total, ""))
+        return [filled(recording, gaps.marks, course) for course in courses]
 
     def filler(self, *options: Options, **given: Any) -> Filler:
         """What fills gaps with these settings; a model that is not steerable is refused."""
@@ -373,15 +375,16 @@ class Model(Shared):
         self,
         recording: Recording,
         *options: Options,
-        progress: Progress = lambda done: None,
+        progress: Show = nothing,
         **given: Any,
     ) -> Recording:
         """A recording with the event class of every sample (`Recording.labels`); gaze is kept.
 
-        given: options of `Labelling` and `Computing`. progress: called with the number of windows
-        labelled.
+        given: options of `Labelling` and `Computing`. progress: as of `sample`.
         """
-        return self.labeller(*options, **given).labelled(recording, progress)
+        labeller = self.labeller(*options, **given)
+        total = labeller.n_windows(labeller.gaps(recording))
+        return labeller.labelled(recording, lambda done: progress("labelling", done, total, ""))
 
     def labeller(self, *options: Options, **given: Any) -> RecordingLabeller:
         """What labels recordings with these settings; a model without labels is refused."""
@@ -411,16 +414,19 @@ class Model(Shared):
         windows: Windows,
         n_windows: int = 64,
         n_times: int | None = 8,
-        progress: Callable[[int, int], None] = lambda done, total: None,
+        progress: Show = nothing,
     ) -> Bound:
         """The variational bound of a DDPM on held-out windows, with its standard error.
 
         Without bias for any number of windows and of steps drawn for each (`n_times`; None takes
-        all). `progress(done, total)` counts evaluations of the network.
+        all). progress: counts evaluations of the network.
         """
         from gazediffusion.training.training import held_out_bound
 
-        return held_out_bound(self.run, windows, n_windows, n_times, progress=progress)
+        def counted(done: int, total: int) -> None:
+            progress("variational bound", done, total, "")
+
+        return held_out_bound(self.run, windows, n_windows, n_times, progress=counted)
 
     def calibrate(
         self,

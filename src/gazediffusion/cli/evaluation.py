@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import time
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -239,9 +238,7 @@ def info(
     if bound is not None:
         model, windows = gd.load(path), gd.Windows.load(bound)
         with bar() as shown:
-            estimate = model.variational_bound(
-                windows, progress=partial(shown, "variational bound")
-            )
+            estimate = model.variational_bound(windows, progress=shown)
     if as_json:
         described = gd.describe(path)
         if bound is not None:
