@@ -76,13 +76,6 @@ def test_percentages_are_against_all_windows_of_the_training_participants(
         assert getattr(quick.headlines["noisy"], name).value == 100 * (a / b - 1)
 
 
-def test_quick_has_no_intervals_and_no_classifier(quick: Evaluation) -> None:
-    for one in quick.headlines.values():
-        assert one.ratio.interval is None
-        assert one.path_length_percent.interval is None
-        assert one.c2st.value is None
-
-
 @pytest.fixture(scope="module")
 def full(windows: Windows) -> Evaluation:
     """With intervals, of so few windows that the slow tests are not computable."""
