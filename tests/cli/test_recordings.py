@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -83,27 +82,9 @@ def test_a_screen_that_contradicts_the_file_needs_an_override(
     assert Windows.load(output).screen.width_px == 3840
 
 
-def test_several_screens_are_prepared_together(run: RunCommand, tmp_path: Path) -> None:
-    for number, size in enumerate((SCREEN.to_bids(), {"ScreenResolution": [1920, 1080]})):
-        path = written(tmp_path, gaze_px(6000, number), f"p{number}")
-
-        path.with_suffix(".json").write_text(json.dumps(size))
-    code, said, _ = run("prepare", tmp_path, "-o", tmp_path / "w.safetensors")
-    assert code == 0, said
-    sizes = {screen.width_px for screen in Windows.load(tmp_path / "w.safetensors").screens}
-    assert sizes == {1280, 1920}
-
-
 def test_long_lists_are_shortened() -> None:
     assert shortened({"b", "a"}) == "a, b"
     assert shortened([f"P{k:02d}" for k in range(1, 21)]) == "P01, P02, P03 ... P20"
-
-
-def test_every_command_that_reads_recordings_has_the_options_of_reading(run: RunCommand) -> None:
-    for verb in ("inspect", "prepare", "fill", "augment", "evaluate", "reproduce", "serve"):
-        said = run(verb, "--help")[1]
-        for option in ("--unit", "--origin", "--columns", "--source-rate", "--input-format"):
-            assert option in said, f"{verb} lacks {option}"
 
 
 @pytest.fixture
