@@ -102,6 +102,33 @@ def test_every_command_and_option_exists(page: Path) -> None:
                 assert option in known | {"--help"}, f"gazediffusion {verb} {option}"
 
 
+# Options of other programs.
+FOREIGN = {
+    "--help",
+    "--max-restarts",
+    "--nproc-per-node",
+    "--standalone",
+    "--strict",
+    "--working-dir",
+}
+
+
+def test_every_option_that_a_text_names_exists() -> None:
+    import typer
+
+    from gazediffusion.cli import app
+
+    verbs: Any = typer.main.get_command(app)
+    known = {one for verb in verbs.commands.values() for param in verb.params for one in param.opts}
+    known |= {
+        one for verb in verbs.commands.values() for p in verb.params for one in p.secondary_opts
+    }
+    for page in PAGES:
+        text = re.sub(r"<!-- results.*?<!-- end -->", "", page.read_text(), flags=re.DOTALL)
+        for option in re.findall(r"(?<=`)--[a-z][a-z-]+|(?<= )--[a-z][a-z-]+(?=[^`\n]*`)", text):
+            assert option in known | FOREIGN, f"{page.name}: {option}"
+
+
 def test_the_readme_has_a_picture_on_its_first_screen() -> None:
     lines = (ROOT / "README.md").read_text().splitlines()
     assert any(line.startswith("![") for line in lines[:10])
