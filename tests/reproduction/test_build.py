@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import gazediffusion as gd
-from gazediffusion.cli import app, progress
+from gazediffusion.cli import app, console
 from gazediffusion.data.simulation import write_simulation
 from gazediffusion.errors import GazeError
 from gazediffusion.plotting import style
@@ -242,7 +242,7 @@ def test_a_stop_is_one_line_that_says_how_to_resume(
     shutil.copytree(made, folder)
     (folder / "sets" / f"{SMALL.raw}.safetensors").unlink()
     always = contextlib.nullcontext(lambda: True)
-    monkeypatch.setattr(progress, "stop_on_interrupt", lambda: always)
+    monkeypatch.setattr(console, "stop_on_interrupt", lambda: always)
     result = run("--tiny", "-o", folder, "--only", "sampling")
     assert result.exit_code == 130
     said = " ".join(result.stdout.split())
