@@ -12,7 +12,7 @@ from gazediffusion.cli.show import shortened
 from gazediffusion.data.windows import Windows
 from tests.cli.test_cli import error_of
 from tests.conftest import RunCommand
-from tests.data.readers.test_eyelink_asc import asc, block, calibration
+from tests.data.readers.files import asc, block, calibration
 from tests.data.test_plausibility import SCREEN, gaze_px, written
 
 ON_SCREEN = ("--screen", "1280x720", "--screen-cm", "40x22.5", "--distance-cm", 45)
