@@ -376,7 +376,8 @@ def assert_found(recording: Recording, **expected: Any) -> None:
         if name == "ms":
             np.testing.assert_allclose(recording.time_ms, value, rtol=1e-12)
         elif name in ("left", "right", "cyclopean"):
-            np.testing.assert_allclose(recording.gaze_px[name], value, rtol=1e-6)  # type: ignore[index]
+            gaze_px: Any = recording.gaze_px
+            np.testing.assert_allclose(gaze_px[name], value, rtol=1e-6)
         elif name == "blinks":
             found = {eye: np.flatnonzero(one).tolist() for eye, one in recording.is_blink.items()}
             assert found == value

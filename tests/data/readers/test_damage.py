@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,7 +38,7 @@ Edits = list[tuple[float, str, bytes]]
 def read_or_refuse(path: Path, format: str) -> None:
     with contextlib.suppress(GazeError):
         matched(path, format)
-        found = read(path, format, screen=SCREEN)
+        found = read(path, format, screen=SCREEN, override_screen=True)
         assert found
         assert all(np.all(np.diff(recording.time_ms) >= 0) for recording in found)
 
@@ -77,7 +78,8 @@ json_values = st.recursive(
 @fuzz
 @given(st.sampled_from([*PHYSIO, "timestamp", "StimulusPresentation"]), json_values)
 def test_any_field_of_a_sidecar_may_hold_anything(tmp_path: Path, name: str, value: object) -> None:
-    path = bids_eye(tmp_path, **{name: value})
+    fields: dict[str, Any] = {name: value}
+    path = bids_eye(tmp_path, **fields)
     events = tmp_path / "task-read_events.json"
     events.write_text(json.dumps({**SCREEN.to_bids(), name: value, "ScreenSize": value}))
     read_or_refuse(path, "bids")

@@ -11,7 +11,7 @@ from gazediffusion.data.readers.columns import POSITIONS, meaning
 from gazediffusion.data.scanpaths import read_positions, read_scanpaths, read_targets
 from gazediffusion.errors import GazeError
 from tests.conftest import SCREEN
-from tests.data.readers.test_table import damage, edits, fuzz
+from tests.data.readers.files import damage, edits, fuzz
 
 TEXT = "id,order,onset_ms,x_px,y_px,duration_ms\n" + "".join(
     f"{name},{k},{500 * k},{10 * k},{5 * k},{300 + k}\n" for name in "ab" for k in range(4)

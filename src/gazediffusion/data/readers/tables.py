@@ -130,7 +130,7 @@ class Table:
         with naming_damage(self.path):
             for batch in self.frame.select(*needed).collect_batches(maintain_order=True):
                 for (kind, name), own in parts.items():
-                    own.append(parsers[kind][0](batch[name], n_rows))
+                    own.append(parsers[kind][0](batch[name], n_rows).copy())
                 stretches.append(_stretches(batch, identity))
                 n_rows += batch.height
         if n_rows == 0:

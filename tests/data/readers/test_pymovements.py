@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import io
 import threading
@@ -13,19 +12,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
 
 from gazediffusion.data.readers import Reader, find_sources, pymovements
 from gazediffusion.data.readers.options import ReadOptions
 from gazediffusion.data.recordings import Recording
 from gazediffusion.errors import GazeError
 from gazediffusion.screen import Screen
-from tests.data.readers.test_table import damage, edits, fuzz
+from tests.data.readers.files import GAZEBASE, assert_found
 
 GAZEBASE_SCREEN = Screen(1680, 1050, 47.4, 29.7, 55)
-GAZEBASE = (
-    "n,x,y,val,xT,yT,dP,lab\n0,0.0,0.0,0,0,0,1,1\n1,5.0,-2.5,0,0,0,1,1\n2,NaN,NaN,4,0,0,1,1\n"
-)
 
 
 def gazebase_file(data_dir: Path, name: str = "S_1001_S1_TEX.csv", text: str = GAZEBASE) -> Path:
@@ -42,32 +37,20 @@ def read_named(name: str, options: ReadOptions) -> list[Recording]:
     return found
 
 
-def test_gazebase_files_are_read_by_their_names(tmp_path: Path) -> None:
-    gazebase_file(tmp_path)
-    gazebase_file(tmp_path, "S_1001_S2_FIX.csv")
-    found = read_named("GazeBase", ReadOptions(data_dir=tmp_path))
-    assert [(r.participant, r.task, r.trial) for r in found] == [
-        ("1", "TEX", "1-1"),
-        ("1", "FIX", "1-2"),
-    ]
-    assert found[0].screen == GAZEBASE_SCREEN
-    assert found[0].rate_hz == 1000
-    assert found[0].format == "pymovements:GazeBase"
-
-
-def test_degrees_upwards_become_pixels_of_the_datasets_screen(tmp_path: Path) -> None:
-    gazebase_file(tmp_path)
-    (recording,) = read_named("GazeBase", ReadOptions(data_dir=tmp_path))
+def test_gazebase_files_are_read_by_their_names_in_pixels_of_the_datasets_screen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = gazebase_file(tmp_path / "gazediffusion")
+    gazebase_file(tmp_path / "gazediffusion", "S_1001_S2_FIX.csv")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # where datasets are kept
+    first, second = read_named("GazeBase", ReadOptions())
     expected = GAZEBASE_SCREEN.from_degrees(np.array([[0.0, 5.0], [0.0, 2.5]]))
-    np.testing.assert_allclose(recording.gaze_px["right"][:, :2], expected, rtol=1e-6)
-    assert np.isnan(recording.gaze_px["right"][:, 2]).all()
-    np.testing.assert_array_equal(recording.time_ms, [0, 1, 2])
-
-
-def test_a_reader_matches_only_its_own_file(tmp_path: Path) -> None:
-    path = gazebase_file(tmp_path)
-    (source,) = find_sources(["pymovements:GazeBase"], ReadOptions(data_dir=tmp_path))
-    reader: Reader = source.reader
+    np.testing.assert_allclose(first.gaze_px["right"][:, :2], expected, rtol=1e-6)
+    assert np.isnan(first.gaze_px["right"][:, 3]).all()
+    where = {"screen": GAZEBASE_SCREEN, "rate_hz": 1000, "format": "pymovements:GazeBase"}
+    assert_found(first, who=("1", "TEX", "1-1"), ms=range(5), **where)
+    assert_found(second, who=("1", "FIX", "1-2"))
+    reader: Reader = find_sources(["pymovements:GazeBase"])[0].reader
     assert reader.matches(path, b"", ReadOptions())
     assert not reader.matches(tmp_path / "other.csv", b"", ReadOptions())
 
@@ -80,18 +63,6 @@ def test_unknown_dataset_is_corrected() -> None:
 def test_a_dataset_without_samples_is_refused(tmp_path: Path) -> None:
     with pytest.raises(GazeError, match="no gaze samples"):
         pymovements.find("MECOL1W1", ReadOptions(data_dir=tmp_path))
-
-
-@fuzz
-@given(edits)
-def test_damaged_gaze_file_is_read_or_refused(
-    tmp_path: Path, changes: list[tuple[float, str, bytes]]
-) -> None:
-    path = gazebase_file(tmp_path)
-    ((_, reader),) = pymovements.find("GazeBase", ReadOptions(data_dir=tmp_path))
-    path.write_bytes(damage(GAZEBASE.encode(), changes))
-    with contextlib.suppress(GazeError):
-        list(reader.read(path, ReadOptions()))  # type: ignore[attr-defined]
 
 
 def zipped(files: dict[str, str]) -> bytes:
@@ -242,11 +213,3 @@ def test_an_interrupted_download_is_completed(
     found = read_named("Local", ReadOptions(data_dir=tmp_path))
     assert {recording.participant for recording in found} == {"anna", "bert"}
     assert not (data / ".download-unfinished").exists()
-
-
-def test_datasets_are_kept_in_the_users_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    gazebase_file(tmp_path / "gazediffusion")
-    assert len(read_named("GazeBase", ReadOptions())) == 1

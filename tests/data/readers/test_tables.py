@@ -1,9 +1,14 @@
+"""Text in blocks of rows, headers and comments; Parquet and Arrow with lists of coordinates."""
+
 from __future__ import annotations
 
 import csv
 import io
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -11,15 +16,11 @@ from hypothesis import strategies as st
 
 from gazediffusion.data.readers import tables
 from gazediffusion.data.readers.tables import Table, blocks_of, header_of, open_table, parse_text
+from gazediffusion.data.recordings import Eye
 from gazediffusion.errors import GazeError
+from tests.data.readers.files import ARROW, LOST, SCREEN, arrow_bytes, assert_found, read_one, write
 
 PATH = Path("a.csv")
-
-
-def written(folder: Path, content: str | bytes, name: str = "a.csv") -> Path:
-    path = folder / name
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return path
 
 
 def cells(table: Table) -> list[tuple[object, ...]]:
@@ -43,6 +44,7 @@ def test_comments_and_blanks_are_no_rows(content: str) -> None:
     table = parse_text(content, PATH)
     assert table.names == ["t", "x", "y"]
     assert cells(table) == [("0", "1", "2"), ("4", "5", "6")]
+    assert table.frame.head(1).collect().rows() == [("0", "1", "2")]
 
 
 def test_a_first_cell_may_begin_as_a_comment_does() -> None:
@@ -53,8 +55,8 @@ def test_a_first_cell_may_begin_as_a_comment_does() -> None:
 
 
 def test_lines_are_counted_with_comments(tmp_path: Path) -> None:
-    path = written(tmp_path, "# one\nt,x,y\n# three\n0,1,2\n\n4,5,six\n")
-    with pytest.raises(GazeError, match=r"a\.csv, line 6, column 'y': 'six' is no number"):
+    path = write(tmp_path, "# one\nt,x,y\n# three\n0,1,2\n\n4,5,six\n")
+    with pytest.raises(GazeError, match=r"\.csv, line 6, column 'y': 'six' is no number"):
         open_table(path).samples(["t", "x", "y"])
 
 
@@ -65,15 +67,12 @@ def test_lines_are_counted_with_comments(tmp_path: Path) -> None:
 def test_columns_of_text_without_a_header_are_called_by_position(
     line: str, separator: str, n_columns: int, tmp_path: Path
 ) -> None:
-    table = open_table(written(tmp_path, f"{line}\n{line}\n"), by_position=True)
+    path = write(tmp_path, f"% a\n{line}\n{line}\n")
+    table = open_table(path, by_position=True)
     assert table.names == [str(n + 1) for n in range(n_columns)]
     assert len(cells(table)) == 2
     assert table.decimal_comma == (separator != ",")
-
-
-def test_text_without_a_header_is_refused_with_its_first_row(tmp_path: Path) -> None:
-    path = written(tmp_path, "% a\n12 3.5 nan 7\n16 3.5 1 7\n")
-    with pytest.raises(GazeError, match=r"no header, 4 columns of numbers.*12 3\.5 nan 7.*t=1,x=2"):
+    with pytest.raises(GazeError, match=r"no header, 3 columns of numbers: .* 0.*t=1,x=2"):
         open_table(path)
 
 
@@ -86,21 +85,24 @@ def test_a_cell_in_quotes_may_hold_ends_of_lines_and_separators() -> None:
         cells(parse_text('t,note,x\n0,"one\ntwo",1\n4,"b"\n', PATH))
 
 
-def test_repeated_names_are_made_different_by_their_position() -> None:
+def test_names_that_repeat_are_made_different_and_too_many_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert header_of(b"x,y,x,y\n", PATH) == ["x", "y", "x#2", "y#3"]
-
-
-def test_a_table_of_very_many_columns_is_refused_at_once(tmp_path: Path) -> None:
-    path = written(tmp_path, ",".join(f"c{n}" for n in range(200_000)) + "\n1\n")
+    path = write(tmp_path, ",".join(f"c{n}" for n in range(200_000)) + "\n1\n")
     with pytest.raises(GazeError, match="200,000 columns; a table may have 10,000"):
         open_table(path)
     assert len(header_of(b",".join([b"x"] * 10_000), PATH)) == 10_000
+    monkeypatch.setattr(tables, "_MAX_COLUMNS", 3)
+    frame = pl.DataFrame({name: [1] for name in "abcd"})
+    with pytest.raises(GazeError, match="4 columns; a table may have 3"):
+        open_table(write(tmp_path, arrow_bytes(frame, ".feather"), "a.feather"))
 
 
 def test_a_row_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "_MAX_ROW_BYTES", 1000)
     monkeypatch.setattr(tables, "_BLOCK_BYTES", 100)
-    path = written(tmp_path, 't,x,y\n0,1,"2' + "\n0,1,2" * 500)
+    path = write(tmp_path, 't,x,y\n0,1,"2' + "\n0,1,2" * 500)
     with pytest.raises(GazeError, match=r"longer.*quote may not be closed"):
         list(blocks_of(path))
 
@@ -129,7 +131,7 @@ def test_blocks_of_any_size_hold_whole_rows_and_all_text(
 def test_blocks_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [f"p{n // 40},{4 * n},{n / 7:.3f},{n % 3}" for n in range(100)]
     content = "\n".join(["participant,t,x,y", *rows[:50], "# pause", "", *rows[50:]])
-    path = written(tmp_path, content)
+    path = write(tmp_path, content)
     expected = open_table(path).samples(["t", "x"], ["y"], ["participant"])
     monkeypatch.setattr(tables, "_BLOCK_BYTES", 64)
     found = open_table(path).samples(["t", "x"], ["y"], ["participant"])
@@ -138,14 +140,66 @@ def test_blocks_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert whole["len"].to_list() == [40, 40, 20]
     assert all((found.values[name] == expected.values[name]).all() for name in "tx")
     assert (found.flags["y"] == expected.flags["y"]).all()
-    assert [open_table(path).place(row) for row in (0, 49, 50, 99)] == [
-        "line 2",
-        "line 51",
-        "line 54",
-        "line 103",
-    ]
+    places = [open_table(path).place(row) for row in (0, 49, 50, 99)]
+    assert places == ["line 2", "line 51", "line 54", "line 103"]
 
 
-def test_rows_in_front_and_rows_that_are_asked_for_are_the_same(tmp_path: Path) -> None:
-    frame = open_table(written(tmp_path, "t,x\n0,1\n4,2\n8,3\n")).frame
-    assert frame.head(2).collect().rows() == [("0", "1"), ("4", "2")]
+@pytest.mark.parametrize("ending", ARROW)
+@pytest.mark.parametrize(
+    ("n_axes", "eyes"),
+    [(2, {"cyclopean": 0}), (4, {"left": 0, "right": 2}), (6, {"left": 0, "right": 2})],
+)
+def test_lists_of_coordinates_are_eyes(
+    tmp_path: Path, ending: str, n_axes: int, eyes: dict[Eye, int]
+) -> None:
+    """Four samples, 1 ms apart, the third lost; axis k of sample n is 10 n + k."""
+    lists = [[10.0 * n + axis for axis in range(n_axes)] for n in range(4)]
+    frame = pl.DataFrame({"time": range(4), "pixel": [*lists[:2], None, lists[3]]})
+    recording = read_one(write(tmp_path, arrow_bytes(frame, ending), f"a{ending}"), screen=SCREEN)
+    assert set(recording.gaze_px) == set(eyes)
+    for eye, first in eyes.items():
+        x = np.array([first, 10 + first, LOST, 30 + first])
+        assert_found(recording, **{"ms": range(4), eye: [x, x + 1], "unit": "px"})
+
+
+def test_positions_in_lists_are_degrees(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"time": [0, 1], "position": [[0.0, 0.1], [1.0, 1.1]]})
+    path = write(tmp_path, arrow_bytes(frame, ".feather"), "a.feather")
+    expected = SCREEN.from_degrees(np.array([[0.0, 1.0], [0.1, 1.1]]))
+    found = read_one(path, screen=SCREEN)
+    assert_found(found, cyclopean=expected, unit="deg", origin="center")
+
+
+READ = """
+import re, sys
+from gazediffusion.data.reading import read
+assert sum(len(recording) for recording in read(sys.argv[1]))
+print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
+"""
+
+
+@pytest.mark.slow
+def test_memory_grows_with_the_numbers_and_not_with_the_text(tmp_path: Path) -> None:
+    sizes, peaks, n = [], [], 10_000
+    for n_trials in (80, 160):
+        path = tmp_path / f"{n_trials}.csv"
+        rng = np.random.default_rng(0)
+        frame = pl.DataFrame(
+            {
+                "participant": ["participant1"] * n_trials * n,
+                "task": ["viewing"] * n_trials * n,
+                "trial": np.repeat(np.arange(n_trials), n),
+                "t_ms": np.tile(np.arange(n), n_trials),
+                "x_px": rng.uniform(0, 1280, n_trials * n).round(1),
+                "y_px": rng.uniform(0, 720, n_trials * n).round(1),
+            }
+        )
+        frame.write_csv(path)
+        command = [sys.executable, "-c", READ, str(path)]
+        run = subprocess.run(command, capture_output=True, text=True, check=True)
+        sizes.append(path.stat().st_size)
+        peaks.append(1024 * int(run.stdout))
+    assert sizes[1] - sizes[0] > 30e6
+    # Three numbers of 8 bytes in a row of 40, and what is on its way; the text, copied and cut
+    # into cells, would take 2.5 times its size.
+    assert peaks[1] - peaks[0] < 1.6 * (sizes[1] - sizes[0])
