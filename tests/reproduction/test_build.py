@@ -15,7 +15,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import gazediffusion as gd
-from gazediffusion.cli import app, console
+from gazediffusion.cli import app
+from gazediffusion.cli import evaluation as command
 from gazediffusion.data.simulation import write_simulation
 from gazediffusion.errors import GazeError
 from gazediffusion.plotting import style
@@ -113,7 +114,7 @@ def test_a_lost_set_is_built_again_the_same_and_nothing_else(made: Path, tmp_pat
     content = lost.read_bytes()
     lost.unlink()
     before = parts(folder)
-    assert run("--tiny", "-o", folder, "--only", "sampling").exit_code == 0
+    assert run("--tiny", "-o", folder, "--table", "sampling").exit_code == 0
     after = parts(folder)
     assert lost.read_bytes() == content
     assert {path for path in after if after[path] != before.get(path)} == {lost}
@@ -140,7 +141,7 @@ def test_sets_without_their_runs_are_enough(made: Path, tmp_path: Path) -> None:
     """The sets of a GPU machine are evaluated on a laptop without the weights."""
     folder = tmp_path / "copy"
     shutil.copytree(made, folder, ignore=shutil.ignore_patterns("runs", "evaluations", "results"))
-    assert run("--tiny", "-o", folder, "--only", "features", "--only", "velocity").exit_code == 0
+    assert run("--tiny", "-o", folder, "--table", "features", "--table", "velocity").exit_code == 0
     assert not (folder / "runs").exists()
     results = results_of(folder)
     assert list(results["tables"]) == ["features", "velocity"]
@@ -161,7 +162,7 @@ def test_the_command_builds_what_the_function_builds(tree: Path, tmp_path: Path)
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--only", "feature"], "did you mean 'features'"),
+        (["--table", "feature"], "did you mean 'features'"),
         (["--run", "velocity-7"], "no run 'velocity-7'"),
         (["--until", "tomorrow"], "until` must be"),
     ],
@@ -230,7 +231,7 @@ def test_so_far_writes_what_the_runs_at_hand_allow(made: Path, tmp_path: Path) -
     # With the others there, no artefact of the smaller reproduction is taken for theirs.
     for kind in ("runs", "sets", "histories"):
         shutil.copytree(made / kind, folder / kind, dirs_exist_ok=True)
-    assert run("--tiny", "-o", folder, "--only", "features").exit_code == 0
+    assert run("--tiny", "-o", folder, "--table", "features").exit_code == 0
     kept = [row for row in results_of(made)["rows"] if row["table"] == "features"]
     assert results_of(folder)["rows"] == kept
 
@@ -242,8 +243,8 @@ def test_a_stop_is_one_line_that_says_how_to_resume(
     shutil.copytree(made, folder)
     (folder / "sets" / f"{SMALL.raw}.safetensors").unlink()
     always = contextlib.nullcontext(lambda: True)
-    monkeypatch.setattr(console, "stop_on_interrupt", lambda: always)
-    result = run("--tiny", "-o", folder, "--only", "sampling")
+    monkeypatch.setattr(command, "stop_on_interrupt", lambda: always)
+    result = run("--tiny", "-o", folder, "--table", "sampling")
     assert result.exit_code == 130
     said = " ".join(result.stdout.split())
     assert said.startswith("stopped; all finished parts are saved in")
