@@ -15,8 +15,9 @@ sys.path.insert(0, str(DOCS / "_ext"))
 sys.path.insert(0, str(DOCS.parent / "src"))
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-from gazediffusion import __version__  # noqa: E402
 from public_names import write_api  # noqa: E402
+
+from gazediffusion import __version__  # noqa: E402
 
 project = "gazediffusion"
 author = "The gazediffusion developers"
