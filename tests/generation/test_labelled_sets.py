@@ -119,10 +119,8 @@ def test_the_command_writes_a_column_and_a_card(
     code, output, error = run(*arguments)
     assert code == 0
     assert "(it was complete already)" in output
-    code, _, error = run(*arguments, "--max-speed", "900")
-    assert code == 2
-    assert "cleaning max_speed_deg_s 1000.0, not 900.0" in error
-    assert "--overwrite" in error
+    with pytest.raises(GazeError, match=r"\(cleaning blink_before_ms 60\.0, not .*`overwrite`"):
+        gd.label(folder, tmp_path / "out.parquet", steerable_folder, cleaning=BARE)
     before = (tmp_path / "out.parquet").read_bytes()
     assert run(*arguments, "--overwrite")[0] == 0
     assert (tmp_path / "out.parquet").read_bytes() == before
