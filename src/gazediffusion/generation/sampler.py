@@ -248,14 +248,11 @@ def sample_edm(
     means = None if sequences.fixation is None else FixationMeans.of(sequences.fixation, is_known)
 
     def denoise(x: Tensor, sigma: float) -> Tensor:
+        """An estimate of the gaze, with fixations and known samples in their places."""
         # Channels of labels are zero.
         x = functional.pad(x, (0, 0, 0, n_labels)) if n_labels else x
         level = torch.full((len(x),), sigma, device=x.device)
         clean = process.denoise(network, x, level, *condition, *given)
-        return in_place(clean)
-
-    def in_place(clean: Tensor) -> Tensor:
-        """The channels of gaze, with fixations and known samples in their places."""
         gaze = clean[:, :n_gaze]
         if means is not None:
             gaze = torch.cat([means.moved(gaze[:, :2]), gaze[:, 2:]], dim=1)
@@ -263,8 +260,7 @@ def sample_edm(
             gaze = torch.where(known.isfinite(), known, gaze)
         return gaze
 
-    # Estimates have what is given in its place; the windows between them do not.
-    return map(in_place, solve(denoise, noise.draw()))
+    return solve(denoise, noise.draw())
 
 
 @dataclass(frozen=True)
