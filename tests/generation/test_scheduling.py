@@ -166,8 +166,8 @@ def test_what_is_stopped_ends_at_the_next_step(how: str) -> None:
 def test_a_gpu_is_given_the_next_batch_before_one_is_fetched() -> None:
     order: list[str] = []
 
-    def draw(span: Span) -> Callable[[], str]:
-        return lambda: f"noise of {span[0]}"
+    def draw(span: Span) -> str:
+        return f"noise of {span[0]}"
 
     def begin(span: Span, drawn: str, progress: Progress) -> Callable[[], np.ndarray]:
         assert drawn == f"noise of {span[0]}"

@@ -415,17 +415,13 @@ class Sampler:
         spans = spans_of(first, stop, self.batch_size)
         conditioning = self.sampled.config.conditioning
 
-        def draw(span: Span) -> Callable[[], tuple[WindowNoise, Draw]]:
-            # Sobol points are computed in parallel, which would slow down the sampler's thread.
-            uniforms = conditioning.uniforms(*span, self.seed)
-            return lambda: (
-                self._noise(*span, self.seed),
-                conditioning.draw_by(uniforms, self.task, self.style),
-            )
+        def draw(span: Span) -> tuple[WindowNoise, Draw]:
+            drawn = conditioning.draw(*span, self.seed, self.task, self.style)
+            return self._noise(*span, self.seed), drawn
 
         if next(self.network.parameters()).device.type != "cpu":
             return drawn_ahead(spans, draw, self._begun, progress)
-        return in_parts(spans, lambda span, done: self._begun(span, draw(span)(), done)(), progress)
+        return in_parts(spans, lambda span, done: self._begun(span, draw(span), done)(), progress)
 
     @property
     def batch_kind(self) -> Hashable:

@@ -1,7 +1,7 @@
-"""Scheduling: in which order, and by which threads, the batches of a generator are computed.
+"""Scheduling: in which order, and by which threads, the batches of a sampler are computed.
 
-A GPU begins the next batch before one is fetched from it, and its noise is drawn meanwhile. A CPU
-computes a batch in parts of a few windows, several at a time, each with its share of the threads.
+A GPU begins the next batch before one is fetched from it. Threads draw the noise of the batches to
+come: one takes about as long for that as a fast GPU takes for the windows. A CPU computes a batch in parts of a few windows, several at a time, each with its share of the threads.
 Such threads wait for each other at the end of a batch instead of in every layer. So another busy
 process slows down one of them, which then computes fewer parts, and not all.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
@@ -24,6 +25,7 @@ Span = tuple[int, int]  # windows first, stop
 Progress = Callable[[float], None]
 Drawn = TypeVar("Drawn")
 PART_SIZE = 4  # windows at most
+_DRAWING = min(8, os.cpu_count() or 1)  # threads that draw noise ahead of a GPU
 _POLL_S = 0.05  # how often progress is passed on
 
 
@@ -54,25 +56,26 @@ def after(done: float, progress: Progress) -> Progress:
 
 def drawn_ahead(
     spans: Sequence[Span],
-    draw: Callable[[Span], Callable[[], Drawn]],
+    draw: Callable[[Span], Drawn],
     begin: Callable[[Span, Drawn, Progress], Callable[[], Floats]],
     progress: Progress,
 ) -> Iterator[Floats]:
     """Batches by a GPU, in order; `progress` is called with the windows begun.
 
-    draw: what draws noise and conditions of a batch, in a thread of its own. begin: starts a batch
-    with them, calls its `progress` with the windows of the batch, and gives what waits for it.
+    draw: draws noise and conditions of a batch; several threads do so for the batches to come.
+    begin: starts a batch with them, calls its `progress` with the windows of the batch, and gives
+    what waits for it.
     """
-    with ThreadPoolExecutor(max_workers=1) as aside:
-        coming = [aside.submit(draw(span)) for span in spans[:1]]
-        begun: list[Callable[[], Floats]] = []
-        for number, span in enumerate(spans, start=1):
-            drawn = coming.pop().result()
-            coming = [aside.submit(draw(one)) for one in spans[number : number + 1]]
-            begun.append(begin(span, drawn, after(span[0], progress)))
-            if len(begun) > 1:
-                yield begun.pop(0)()
-        yield from (one() for one in begun)
+    pool = _pool(_DRAWING, 1)
+    coming = deque(pool.submit(draw, span) for span in spans[:_DRAWING])
+    begun = deque[Callable[[], Floats]]()
+    for number, span in enumerate(spans, start=_DRAWING):
+        drawn = coming.popleft().result()
+        coming.extend(pool.submit(draw, one) for one in spans[number : number + 1])
+        begun.append(begin(span, drawn, after(span[0], progress)))
+        if len(begun) > 1:
+            yield begun.popleft()()
+    yield from (one() for one in begun)
 
 
 def in_parts(
