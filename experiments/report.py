@@ -35,7 +35,7 @@ import gazediffusion as gd
 from gazediffusion.data.recordings import true_segments
 from gazediffusion.data.scanpaths import Scanpath, Targets
 from gazediffusion.data.windows import conversions_of
-from gazediffusion.generation.long_gaze import Constraints
+from gazediffusion.generation.steering import Constraints
 from gazediffusion.plotting.style import BLUE, GREEN, GREY, ORANGE, PURPLE, house_style, save_figure
 from gazediffusion.seeds import STREAMS
 

@@ -217,7 +217,7 @@ class Model(Shared):
             batch_size=how.batch_size,
             task=task,
             style=style,
-            candidates=n_candidates(how.candidates, style, is_steered),
+            candidates=how.candidates or (n_candidates(style, is_steered) if style else 1),
         )
         if self.is_steerable and how.seconds is not None and not 1 <= how.seconds <= MOST_SECONDS:
             raise GazeError(

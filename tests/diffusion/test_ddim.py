@@ -9,7 +9,8 @@ import torch
 from diffusers import DDIMScheduler
 from torch import Tensor
 
-from gazediffusion.diffusion.ddpm import Schedule, WindowNoise, ddim_times, sample
+from gazediffusion.diffusion.ddpm import Schedule, ddim_times, sample
+from gazediffusion.diffusion.solvers import WindowNoise
 from gazediffusion.errors import GazeError
 from gazediffusion.network.unet import UNet
 from gazediffusion.seeds import Stream, rng

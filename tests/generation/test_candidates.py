@@ -12,8 +12,8 @@ from scipy.stats import wasserstein_distance
 from gazediffusion.conditioning.style import QUANTITIES, Movements, Style, style_of
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.long_gaze import Constraints
 from gazediffusion.generation.sampler import Sampler
+from gazediffusion.generation.steering import Constraints
 from gazediffusion.generation.style_choice import n_candidates
 from gazediffusion.network.checkpoint import Run, load_run
 
@@ -122,8 +122,6 @@ def test_candidates_that_cannot_be_chosen_are_refused(run: Run, style: Style) ->
 
 def test_eight_are_the_default_where_windows_can_be_chosen(style: Style) -> None:
     assert len(QUANTITIES) == len(style.movements.values) if style.movements else False
-    assert n_candidates(None, style, {}) == 8
-    assert n_candidates(None, style, {"start": (0.0, 0.0)}) == 1
-    assert n_candidates(None, replace(style, movements=None), {}) == 1
-    assert n_candidates(None, None, {}) == 1
-    assert n_candidates(5, None, {}) == 5
+    assert n_candidates(style, is_steered=False) == 8
+    assert n_candidates(style, is_steered=True) == 1
+    assert n_candidates(replace(style, movements=None), is_steered=False) == 1

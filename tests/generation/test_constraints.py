@@ -8,12 +8,12 @@ from gazediffusion.errors import GazeError
 from gazediffusion.generation.long_gaze import (
     EDGE_S,
     OVERLAP_S,
-    Constraints,
     continued,
     joint_samples,
     waypoint_samples,
     window_starts,
 )
+from gazediffusion.generation.steering import Constraints
 
 
 def test_windows_of_long_gaze_overlap_and_reach_its_end() -> None:

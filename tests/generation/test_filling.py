@@ -17,8 +17,8 @@ from gazediffusion.data.recordings import Recording
 from gazediffusion.data.writers import write_into
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.filling import Gaps, find_gaps
-from gazediffusion.generation.long_gaze import Constraints
 from gazediffusion.generation.sampler import Sampler
+from gazediffusion.generation.steering import Constraints
 from gazediffusion.model import Model
 from gazediffusion.screen import Screen
 from tests.conftest import SCREEN, MakeRecording, RunCommand, wandering_gaze

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from gazediffusion.generation.sampler import FixationMeans
+from gazediffusion.generation.steering import FixationMeans
 
 # Window 0: two fixations with three samples between; window 1: one in the middle; window 2: none.
 FIXATIONS = [(0, 2, 6, (0.5, -0.5)), (0, 9, 12, (1.0, 0.0)), (1, 4, 8, (-1.0, 1.0))]

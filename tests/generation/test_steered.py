@@ -12,8 +12,8 @@ import torch
 from gazediffusion.conditioning.course import KNOTS_S, Beginning, Course, TargetPrior
 from gazediffusion.conditioning.style import Style
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.long_gaze import Constraints
 from gazediffusion.generation.sampler import Sampler
+from gazediffusion.generation.steering import Constraints
 from gazediffusion.network.checkpoint import Run, load_run
 from tests.runs import trained_run
 from tests.training.test_steering import labelled_windows

@@ -14,8 +14,8 @@ from gazediffusion.conditioning import Conditioning
 from gazediffusion.conditioning.course import TargetPrior, response_gain
 from gazediffusion.conditioning.prior import Prior
 from gazediffusion.errors import GazeError, StoppedError
-from gazediffusion.generation.long_gaze import Constraints
 from gazediffusion.generation.sampler import Sampler
+from gazediffusion.generation.steering import Constraints
 from gazediffusion.network.checkpoint import Run, load_run, read_config
 from gazediffusion.network.recipes import RECIPES
 from gazediffusion.network.unet import UNetConfig

@@ -19,8 +19,8 @@ import torch
 import gazediffusion as gd
 from gazediffusion.errors import GazeError, StoppedError
 from gazediffusion.generation.labelling import can_label
-from gazediffusion.generation.long_gaze import Constraints
 from gazediffusion.generation.sampler import Sampler
+from gazediffusion.generation.steering import Constraints
 from gazediffusion.network.checkpoint import Run, load_run
 from gazediffusion.network.distilled import DISTILLED, changed
 from gazediffusion.network.pretrained import pretrained_folder

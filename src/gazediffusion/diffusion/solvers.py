@@ -14,6 +14,7 @@ itself.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -117,3 +118,44 @@ def heun(denoise: CleanEstimate, x: Tensor, levels: Sequence[float]) -> Iterator
             guess = x + (there - here) * slope
         x = guess
         yield x
+
+
+class WindowNoise:
+    """Gaussian noise for a batch of windows, each from a generator of its own.
+
+    Drawn on the CPU, so that a window starts from the same noise on every device; the first noise
+    is drawn when this is made, which may be well before it is needed and in another thread: row by
+    row, since a second thread that computes in parallel slows down the first.
+    """
+
+    def __init__(
+        self,
+        generators: Sequence[np.random.Generator],
+        shape: tuple[int, int],
+        device: torch.device,
+    ) -> None:
+        self.generators, self.shape, self.device = generators, shape, device
+        self.first = self._fresh()
+        self._is_new = True
+
+    @classmethod
+    def joined(cls, parts: Sequence[WindowNoise]) -> WindowNoise:
+        """The noise of several batches as that of one."""
+        found = copy.copy(parts[0])
+        found.generators = [one for part in parts for one in part.generators]
+        found.first = torch.cat([part.first for part in parts])
+        return found
+
+    def draw(self) -> Tensor:
+        """Fresh noise (window, channels, time) float32; `first` is what it gave first."""
+        if self._is_new:
+            self._is_new = False
+            self.first = sent(self.first, self.device)
+            return self.first
+        return sent(self._fresh(), self.device)
+
+    def _fresh(self) -> Tensor:
+        noise = np.empty((len(self.generators), *self.shape), np.float32)
+        for row, generator in zip(noise, self.generators, strict=True):
+            generator.standard_normal(dtype=np.float32, out=row)
+        return torch.from_numpy(noise)

@@ -20,9 +20,9 @@ from gazediffusion.data.recordings import Bools, Eye, Recording
 from gazediffusion.data.resampling import Clock, low_passed, read_clock, thinning_factor
 from gazediffusion.data.resolution import rounded_as
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.long_gaze import Constraints
 from gazediffusion.generation.sampler import Sampler
 from gazediffusion.generation.scheduling import Progress
+from gazediffusion.generation.steering import Constraints
 from gazediffusion.network.checkpoint import RunConfig
 from gazediffusion.screen import Floats, Screen
 from gazediffusion.seeds import Stream, derived_seed

@@ -1,71 +1,71 @@
-"""Constraints: what generated gaze must keep to, sample by sample, in normalized units.
+"""Long gaze: generated window by window, each given the end of the one before.
 
-Arrays (entry, 2, time) are NaN where nothing is given. Window k takes entry k, and again the first
-after the last. Long gaze is generated in windows, each given the end of the one before.
+Gaze without constraints has a drawn course: targets, or a waypoint in each window. Noise of the
+tracker and small motion within fixations differ between recordings and hardly change within one. A
+network takes them from the gaze before with an error, which would add up. So the slow motion of
+each further window is scaled to the noise level of the first one; saccades and the position of
+fixations stay.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from gazediffusion.conditioning.course import JITTER_S
-from gazediffusion.errors import GazeError
+from gazediffusion.screen import Floats
 
-Floats = NDArray[np.float32]
+if TYPE_CHECKING:
+    from gazediffusion.conditioning import Draw
+    from gazediffusion.diffusion.solvers import WindowNoise
+    from gazediffusion.generation.sampler import Sampler
+    from gazediffusion.generation.scheduling import Progress, Span
+
 OVERLAP_S = 1.5  # of successive windows of long gaze
 EDGE_S = 0.2  # at the end of a window, where gaze is not quite as elsewhere
 _LEAST_KNOWN_S = 0.5  # of the gaze before that a window is given
 _WAYPOINT_S, _WAYPOINTS_APART_S = 2.8, 1.0  # after the begin of a window; of two windows
 
 
-@dataclass(frozen=True, eq=False)
-class Constraints:
-    """What windows keep to; None is nothing.
+def long_gaze(
+    sampler: Sampler, noise: WindowNoise, drawn: Draw, span: Span, progress: Progress
+) -> tuple[Tensor, Tensor]:
+    """Gaze longer than a window, and uniforms: both (window, 2, time).
 
-    known: gaze that is given, kept to the bit. fixations: where a fixation is to be. targets: where
-    a target on the screen is.
+    noise, drawn: of the first window of each.
     """
+    config, (first, stop) = sampler.sampled.config, span
+    length, rate_hz = config.length, config.rate_hz
+    starts = window_starts(sampler.n_samples, length, rate_hz)
+    given = sampler.given(drawn, span)
+    is_placed = sampler.constraints is not None and "targets" not in given
+    gaze = np.empty((stop - first, 2, sampler.n_samples), dtype=np.float32)
+    uniforms = np.empty_like(gaze)
+    for number, start in enumerate(starts):
+        elapsed_s = None if is_placed else start / rate_hz
+        here = config.conditioning.of_part(drawn, number, elapsed_s, first, sampler.seed)
+        within = slice(start, start + length)
+        part = {name: array[..., within] for name, array in given.items()}
+        if number:
+            noise = sampler.noise(first, stop, number)
+            before = gaze[..., within], part.get("known"), starts[number - 1] + length - start
+            part["known"] = continued(*before, rate_hz, part.get("targets"))
 
-    known: Floats | None = None
-    fixations: Floats | None = None
-    targets: Floats | None = None
+        def counted(share: float, number: int = number) -> None:
+            progress((stop - first) * (number + share) / len(starts))
 
-    def __post_init__(self) -> None:
-        shapes = {array.shape for _, array in self.given()}
-        if len(shapes) > 1 or any(len(one) != 3 or one[1] != 2 for one in shapes):
-            raise GazeError(f"constraints must share a shape (window, 2, time), not {shapes}")
-        if any(np.isinf(array).any() for _, array in self.given()):
-            raise GazeError("constraints must be numbers, or NaN where nothing is given")
-
-    def given(self) -> Iterator[tuple[str, Floats]]:
-        """Name and array of each constraint."""
-        for field in fields(self):
-            array = getattr(self, field.name)
-            if array is not None:
-                yield field.name, array
-
-    def describe(self) -> dict[str, Any]:
-        """What a card says of them: entries and a hash of each; no gaze."""
-        return {
-            name: {"entries": len(array), "sha256": hashlib.sha256(array.tobytes()).hexdigest()}
-            for name, array in self.given()
-        }
-
-    def of(self, first: int, stop: int, n_samples: int) -> dict[str, Floats]:
-        """The constraints of windows first..stop-1, with NaN appended up to `n_samples`."""
-        found = {}
-        for name, array in self.given():
-            entries = array[np.arange(first, stop) % len(array)]
-            missing = max(0, n_samples - entries.shape[2])
-            padding = ((0, 0), (0, 0), (0, missing))
-            found[name] = np.pad(entries, padding, constant_values=np.nan)[..., :n_samples]
-        return found
+        made = sampler.of_length(noise, here, part, counted).cpu().numpy()
+        known = part.get("known")
+        if number and known is not None and sampler.style is None:
+            made = at_noise_level(made, known, noise_level(gaze[..., :length]), rate_hz)
+        gaze[..., within] = made if known is None else with_known(made, known)
+        # At the scale of a resolution gaze no longer depends on its initial noise.
+        uniforms[..., within] = torch.special.ndtr(noise.first[:, :2]).cpu().numpy()
+    return torch.from_numpy(gaze), torch.from_numpy(uniforms)
 
 
 def window_starts(n_samples: int, length: int, rate_hz: float) -> list[int]:

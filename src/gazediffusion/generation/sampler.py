@@ -1,8 +1,8 @@
 """The sampler: windows of a seed by their numbers, from a trained run.
 
 Window k of a seed is always the same window, whatever the batch size. Windows come in pieces, so
-that a set larger than memory can be written while it is generated. Gaze longer than the model's
-windows is generated window by window, each given the end of the one before.
+that a set larger than memory can be written while it is generated. Given samples and fixations
+stay in their places in every estimate of the network.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
@@ -24,15 +23,11 @@ from gazediffusion.conditioning.conditioning import Floats, Sequences, quantized
 from gazediffusion.conditioning.style import Style
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import fetching, has_fast_bf16, require_precision, sent
-from gazediffusion.diffusion import solvers
-from gazediffusion.diffusion.ddpm import WindowNoise, ddim_times, sample
-from gazediffusion.diffusion.solvers import CleanEstimate, ddim, unipc
+from gazediffusion.diffusion.ddpm import ddim_times, sample
+from gazediffusion.diffusion.solvers import WindowNoise, ddim, unipc
 from gazediffusion.errors import GazeError, suggestion
 from gazediffusion.generation.long_gaze import (
-    Constraints,
-    at_noise_level,
-    continued,
-    noise_level,
+    long_gaze,
     waypoint_samples,
     window_starts,
     with_known,
@@ -45,9 +40,9 @@ from gazediffusion.generation.scheduling import (
     in_parts,
     spans_of,
 )
+from gazediffusion.generation.steering import Constraints, FixationMeans
 from gazediffusion.generation.style_choice import Blocks, chosen_pieces, require_choice
 from gazediffusion.network.checkpoint import Run
-from gazediffusion.network.recipes import Recipe
 from gazediffusion.network.representations import Joint
 from gazediffusion.network.unet import UNet
 from gazediffusion.screen import Screen
@@ -72,32 +67,6 @@ def default_batch_size(run: Run) -> int:
     network = run.config.recipe.network
     is_gpu = next(run.network.parameters()).device.type == "cuda"
     return max(16, 256 * 128 * network.patch // network.widths[0]) if is_gpu else 16
-
-
-def settings_of(
-    run: Run,
-    quality: str,
-    precision: str = "auto",
-    sampler: SamplerName = "auto",
-    steps: int | None = None,
-    batch_size: int | None = None,
-) -> dict[str, Any]:
-    """Settings of a sampler by a quality: default or best.
-
-    precision: fp32, bf16, or auto, which is bf16 for the joint recipe where that is faster.
-    sampler, steps: override those of the quality. batch_size: None is the device's default.
-    """
-    require_precision(precision)
-    device = next(run.network.parameters()).device
-    chosen, n_steps = sampling_of(run, quality, sampler, steps)
-    is_edm = run.config.recipe.process == "edm"
-    suits = precision == "auto" and is_edm and has_fast_bf16(device)
-    return {
-        "sampler": chosen,
-        "steps": n_steps,
-        "bf16": precision == "bf16" or suits,
-        "batch_size": default_batch_size(run) if batch_size is None else batch_size,
-    }
 
 
 def sampling_of(
@@ -148,121 +117,6 @@ def require_sampler(run: Run, sampler: str, steps: int, eta: float | None, bf16:
         ddim_times(steps, recipe.diffusion_steps)  # refuses as well
 
 
-@dataclass(frozen=True, eq=False)
-class FixationMeans:
-    """The fixations of a batch of windows, numbered from 1 over the batch; 0 is none.
-
-    number: (window, time), which fixation a sample lies in. before, after: (window, time), the last
-    fixation that began and the next that ends, 0 where there is none or a known sample. weight:
-    (window, time), of `after`. place: (2, 1 + fixation), requested positions. size: (1 +
-    fixation,), samples.
-    """
-
-    number: Tensor
-    before: Tensor
-    after: Tensor
-    weight: Tensor
-    place: Tensor
-    size: Tensor
-
-    @classmethod
-    def of(cls, given: Tensor, is_known: Tensor | None = None) -> FixationMeans | None:
-        """From positions (window, 2, time), NaN where no fixation is given; None without any.
-
-        Samples of one fixation have one position. is_known (window, time): of samples that stay.
-        """
-        is_given = given.isfinite().all(dim=1)
-        is_anchor = is_given
-        if is_known is not None:
-            is_anchor, is_given = is_given | is_known, is_given & ~is_known
-        if not bool(is_given.any()):
-            return None
-        same = functional.pad((given.diff(dim=-1) == 0).all(dim=1) & is_given[:, :-1], (1, 0))
-        is_first = is_given & ~same
-        number = is_first.flatten().cumsum(0).view_as(is_first) * is_given
-        n = int(is_first.sum())
-        place = given.new_zeros(2, 1 + n)
-        place[:, 1:] = given.transpose(0, 1)[:, is_first]
-        size = number.flatten().bincount(minlength=1 + n).to(given).clamp_min(1)
-        length = given.shape[-1]
-        time = torch.arange(length, device=given.device).expand_as(number)
-        # The last sample at or before each that is in a fixation or known, and the first after it.
-        left = torch.where(is_anchor, time, -1).cummax(dim=1).values
-        right = torch.where(is_anchor, time, length).flip(1).cummin(dim=1).values.flip(1)
-        ends = number.gather(1, left.clamp_min(0)), number.gather(1, right.clamp_max(length - 1))
-        # At the ends of a window the only neighbour counts.
-        before = torch.where(left >= 0, ends[0], ends[1])
-        after = torch.where(right < length, ends[1], ends[0])
-        weight = (time - left) / (right - left).clamp_min(1)
-        return cls(number, before, after, weight.to(given), place, size)
-
-    def moved(self, position: Tensor) -> Tensor:
-        """Positions (window, 2, time), shifted so that means over fixations are in place."""
-        flat = position.transpose(0, 1).flatten(1)
-        sums = torch.zeros_like(self.place).index_add_(1, self.number.flatten(), flat)
-        shift = self.place - sums / self.size
-        shift[:, 0] = 0
-        between = torch.lerp(shift[:, self.before], shift[:, self.after], self.weight)
-        return position + between.transpose(0, 1)
-
-
-# A denoiser, and noise of unit variance, to the windows after each step.
-Solve = Callable[[solvers.CleanEstimate, Tensor], Iterator[Tensor]]
-
-
-def sequences_of(
-    representation: Joint,
-    known: NDArray[np.float32] | None = None,
-    fixations: NDArray[np.float32] | None = None,
-    targets: NDArray[np.float32] | None = None,
-) -> Sequences:
-    """Constraints (window, 2, time), NaN where nothing is given, in the channels of a network."""
-
-    def position(array: NDArray[np.float32] | None) -> Tensor | None:
-        return None if array is None else representation.encode_position(torch.from_numpy(array))
-
-    return Sequences(
-        known=None if known is None else representation.encode(torch.from_numpy(known)),
-        fixation=position(fixations),
-        target=position(targets),
-    )
-
-
-def sample_edm(
-    network: UNet,
-    recipe: Recipe,
-    noise: WindowNoise,
-    condition: Condition,
-    sequences: Sequences,
-    solve: Solve,
-) -> Iterator[Tensor]:
-    """Yield windows (window, gaze channel, time) after each step; all tensors are on one device.
-
-    solve: of the denoiser and noise of unit variance.
-    """
-    process, n_gaze = recipe.edm, recipe.gaze_channels
-    n_labels = recipe.network.channels - n_gaze
-    known, channels = sequences.known, sequences.channels()
-    given = () if channels is None else (channels,)
-    is_known = None if known is None else known[:, 0].isfinite()
-    means = None if sequences.fixation is None else FixationMeans.of(sequences.fixation, is_known)
-
-    def denoise(x: Tensor, sigma: float) -> Tensor:
-        """An estimate of the gaze, with fixations and known samples in their places."""
-        # Channels of labels are zero.
-        x = functional.pad(x, (0, 0, 0, n_labels)) if n_labels else x
-        level = torch.full((len(x),), sigma, device=x.device)
-        clean = process.denoise(network, x, level, *condition, *given)
-        gaze = clean[:, :n_gaze]
-        if means is not None:
-            gaze = torch.cat([means.moved(gaze[:, :2]), gaze[:, 2:]], dim=1)
-        if known is not None:
-            gaze = torch.where(known.isfinite(), known, gaze)
-        return gaze
-
-    return solve(denoise, noise.draw())
-
-
 @dataclass(frozen=True)
 class Sampler:
     """A trained run with a seed and its settings. `batch_size` changes speed, never the windows.
@@ -307,7 +161,8 @@ class Sampler:
                 f"{config.length / config.rate_hz:g} s and takes no constraints",
                 remedy="take the default model, or train one with `recipe` steerable",
             )
-        require_choice(self)
+        if self.candidates != 1:
+            require_choice(self)
 
     @classmethod
     def of_quality(
@@ -320,9 +175,24 @@ class Sampler:
         batch_size: int | None = None,
         **settings: Any,
     ) -> Sampler:
-        """A sampler with the settings of a quality: `settings_of`."""
-        chosen = settings_of(run, quality, precision, sampler, steps, batch_size)
-        return cls(run, **chosen, **settings)
+        """A sampler of a quality: default or best.
+
+        precision: fp32, bf16, or auto, which is bf16 for the joint recipe where that is faster.
+        sampler, steps: override those of the quality. batch_size: None is the device's default.
+        """
+        require_precision(precision)
+        device = next(run.network.parameters()).device
+        is_edm = run.config.recipe.process == "edm"
+        suits = precision == "auto" and is_edm and has_fast_bf16(device)
+        chosen, n_steps = sampling_of(run, quality, sampler, steps)
+        return cls(
+            run,
+            sampler=chosen,
+            steps=n_steps,
+            bf16=precision == "bf16" or suits,
+            batch_size=default_batch_size(run) if batch_size is None else batch_size,
+            **settings,
+        )
 
     @property
     def _sampling(self) -> tuple[SamplerName, int]:
@@ -374,11 +244,12 @@ class Sampler:
 
     def describe(self) -> dict[str, Any]:
         """What a card says. windows_each: windows of the model's length that one takes."""
-        config = self.run.config
+        config, n_parts = self.run.config, 1
+        if self.n_samples > config.length:
+            n_parts = len(window_starts(self.n_samples, config.length, config.rate_hz))
         return {
             "window_samples": self.n_samples,
-            "windows_each": self.candidates
-            * len(window_starts(self.n_samples, config.length, config.rate_hz)),
+            "windows_each": self.candidates * n_parts,
             "rate_hz": config.rate_hz,
             "screens": self.screens,
             "sampling": self.settings,
@@ -407,8 +278,6 @@ class Sampler:
         """Gaze (window, 2, time) of windows first..stop-1 in batches.
 
         progress: called with the number of windows done, in fractions.
-
-        How they are computed: scheduling.py; how they are chosen: style_choice.py.
         """
         if self.candidates > 1:
             return chosen_pieces(self, first, stop, progress)
@@ -417,7 +286,7 @@ class Sampler:
 
         def draw(span: Span) -> tuple[WindowNoise, Draw]:
             drawn = conditioning.draw(*span, self.seed, self.task, self.style)
-            return self._noise(*span, self.seed), drawn
+            return self.noise(*span), drawn
 
         if next(self.network.parameters()).device.type != "cpu":
             return drawn_ahead(spans, draw, self._begun, progress)
@@ -466,70 +335,31 @@ class Sampler:
         """What fetches the gaze (window, 2, time) of a batch, which a GPU may be computing."""
         noise, drawn = ahead
         if self.n_samples > self.run.config.length:
-            gaze, uniforms = self._long(noise, drawn, span, progress)
+            gaze, uniforms = long_gaze(self, noise, drawn, span, progress)
         else:
-            given = self._given(drawn, span, self.run.config.length)
-            known, (first, stop) = given.pop("known", None), span
+            given, (first, stop) = self.given(drawn, span), span
 
             def counted(share: float) -> None:
                 progress((stop - first) * share)
 
-            gaze = self._batch(noise, drawn, known, given, counted)
-            if known is not None:
+            gaze = self.of_length(noise, drawn, given, counted)
+            if (known := given.get("known")) is not None:
                 gaze = torch.from_numpy(with_known(gaze.cpu().numpy(), known))
             uniforms = torch.special.ndtr(noise.first[:, :2])
         return fetching(self._quantized(gaze, drawn, uniforms)[..., : self.n_samples])
 
-    def _long(
-        self, noise: WindowNoise, drawn: Draw, span: Span, progress: Progress
-    ) -> tuple[Tensor, Tensor]:
-        """Gaze longer than a window, and uniforms: both (window, 2, time).
-
-        noise, drawn: of the first 8 s.
-        """
-        config, (first, stop), seed = self.sampled.config, span, self.seed
-        length, rate_hz = config.length, config.rate_hz
-        starts = window_starts(self.n_samples, length, rate_hz)
-        total = self.n_samples
-        given = self._given(drawn, span, total)
-        is_placed = self.constraints is not None and "targets" not in given
-        fixed = given.pop("known", None)
-        gaze = np.empty((stop - first, 2, total), dtype=np.float32)
-        here, uniforms = drawn, np.empty_like(gaze)
-        for number, start in enumerate(starts):
-            if number:
-                noise = self._noise(first, stop, seed, number)
-            elapsed_s = None if is_placed else start / rate_hz
-            here = config.conditioning.of_part(drawn, number, elapsed_s, first, seed)
-            within = slice(start, start + length)
-            others = {name: array[..., within] for name, array in given.items()}
-            known = None if fixed is None else fixed[..., within]
-            if number:
-                stop_before, targets = starts[number - 1] + length - start, others.get("targets")
-                known = continued(gaze[..., within], known, stop_before, rate_hz, targets)
-
-            def counted(share: float, number: int = number) -> None:
-                progress((stop - first) * (number + share) / len(starts))
-
-            made = self._batch(noise, here, known, others, counted).cpu().numpy()
-            if number and known is not None and self.style is None:
-                made = at_noise_level(made, known, noise_level(gaze[..., :length]), rate_hz)
-            gaze[..., within] = made if known is None else with_known(made, known)
-            # At the scale of a resolution gaze no longer depends on its initial noise.
-            uniforms[..., within] = torch.special.ndtr(noise.first[:, :2]).cpu().numpy()
-        return torch.from_numpy(gaze), torch.from_numpy(uniforms)
-
-    def _given(self, drawn: Draw, span: Span, n_samples: int) -> dict[str, Floats]:
+    def given(self, drawn: Draw, span: Span) -> dict[str, Floats]:
         """The constraints (window, 2, time) by name; long gaze has a drawn course without any."""
         config, (first, stop) = self.sampled.config, span
-        course, tasks = config.conditioning.course, config.conditioning.names_of(drawn)
+        length, tasks = max(self.n_samples, config.length), config.conditioning.names_of(drawn)
+        course = config.conditioning.course
         if self.constraints is not None:
-            given = self.constraints.of(first, stop, n_samples)
-        elif n_samples == config.length or self.style is not None:
-            given = {}
+            given = self.constraints.of(first, stop, length)
+        elif length == config.length or self.style is not None:
+            return {}
         else:
-            waypoints = waypoint_samples(n_samples, config.length, config.rate_hz)
-            given = course.draw(tasks, first, n_samples, config.rate_hz, self.seed, waypoints)
+            waypoints = waypoint_samples(length, config.length, config.rate_hz)
+            given = course.draw(tasks, first, length, config.rate_hz, self.seed, waypoints)
         if "targets" in given:
             given["targets"] = course.compensated(given["targets"], tasks)
         return given
@@ -541,47 +371,35 @@ class Sampler:
             return gaze
         return quantized(gaze, drawn.steps, drawn.grids, uniforms)
 
-    def _noise(self, first: int, stop: int, seed: int, part: int = 0) -> WindowNoise:
+    def noise(self, first: int, stop: int, part: int = 0) -> WindowNoise:
         """part: the number of the window within long gaze."""
         shape = (self.run.config.recipe.gaze_channels, self.run.config.length)
-        device = next(self.run.network.parameters()).device
-        generators = [rng(seed, Stream.NOISE, k, part) for k in range(first, stop)]
-        return WindowNoise(generators, shape, device)
+        generators = [rng(self.seed, Stream.NOISE, k, part) for k in range(first, stop)]
+        return WindowNoise(generators, shape, next(self.run.network.parameters()).device)
 
-    def _batch(
-        self,
-        noise: WindowNoise,
-        drawn: Draw,
-        known: Floats | None,
-        given: Mapping[str, Floats],
-        progress: Progress,
+    def of_length(
+        self, noise: WindowNoise, drawn: Draw, given: Mapping[str, Floats], progress: Progress
     ) -> Tensor:
-        """Windows of the model's length, (window, 2, time); given: other constraints by name."""
-        config = self.sampled.config
-        is_paper = config.recipe.process == "ddpm"
-        known = None if known is None or not np.isfinite(known).any() else known
-        representation, sequences = config.representation, Sequences()
+        """Windows of the model's length, (window, 2, time); given: constraints by name."""
+        config, sequences = self.sampled.config, Sequences()
+        representation, condition = config.representation, drawn.condition
+        given = {name: array for name, array in given.items() if np.isfinite(array).any()}
         if isinstance(representation, Joint):
-            sequences = sequences_of(representation, known, **given)
-        condition = drawn.condition
+            sequences = _encoded(representation, **given)
         if self.constraints is not None and self.style is None:
             condition = config.conditioning.without_statistics(condition)
         if self.is_taskless and condition:
             condition = config.conditioning.without_task(condition)
+        is_paper = config.recipe.process == "ddpm"
         steps = self._ddpm(noise) if is_paper else self._edm(noise, condition, sequences)
-        x = torch.empty(0)
+        x, n_steps = torch.empty(0), self.settings["steps"]
         for number, after in enumerate(steps, start=1):
             x = after
-            progress(number / self.settings["steps"])
-        if isinstance(representation, Joint) and known is not None:
-            is_known = torch.from_numpy(np.isfinite(known).all(axis=1)).to(x.device)
+            progress(number / n_steps)
+        if isinstance(representation, Joint) and "known" in given:
+            is_known = torch.from_numpy(np.isfinite(given["known"]).all(axis=1)).to(x.device)
             return representation.decode(x, is_known)
         return representation.decode(x).float()
-
-    def _ddpm(self, noise: WindowNoise) -> Iterator[Tensor]:
-        recipe, how = self.run.config.recipe, self.settings
-        given = (recipe.objective, how["sampler"], how["steps"], how["eta"])
-        return sample(self.run.network, recipe.schedule().to(noise.device), noise, *given)
 
     @cached_property
     def kept_blocks(self) -> Blocks:
@@ -594,23 +412,55 @@ class Sampler:
         network = self.sampled.network
         return copy.deepcopy(network).bfloat16() if self.bf16 else network
 
+    def _ddpm(self, noise: WindowNoise) -> Iterator[Tensor]:
+        recipe, how = self.run.config.recipe, self.settings
+        given = (recipe.objective, how["sampler"], how["steps"], how["eta"])
+        return sample(self.run.network, recipe.schedule().to(noise.device), noise, *given)
+
     def _edm(
         self, noise: WindowNoise, condition: Condition, sequences: Sequences
     ) -> Iterator[Tensor]:
+        """Windows (window, gaze channel, time) after each step."""
         (sampler, steps), recipe = self._sampling, self.run.config.recipe
+        process, n_gaze = recipe.edm, recipe.gaze_channels
+        n_labels = recipe.network.channels - n_gaze
         condition = tuple(sent(part, noise.device) for part in condition)
-        distilled = self.run.distilled if sampler == "distilled" else None
-        levels = (
-            [*distilled.levels, 0.0] if distilled else recipe.edm.sigma_schedule(steps).tolist()
-        )
+        sequences = sequences.to(noise.device)
+        known, channels = sequences.known, sequences.channels()
+        given = () if channels is None else (channels,)
+        is_known = None if known is None else known[:, 0].isfinite()
+        fixation = sequences.fixation
+        means = None if fixation is None else FixationMeans.of(fixation, is_known)
 
-        def solve(denoise: CleanEstimate, noise: Tensor) -> Iterator[Tensor]:
-            if distilled:
-                return ddim(denoise, noise, levels)
-            return unipc(denoise, noise * levels[0], levels)
+        def denoise(x: Tensor, sigma: float) -> Tensor:
+            """An estimate of the gaze, with fixations and known samples in their places."""
+            # Channels of labels are zero.
+            x = functional.pad(x, (0, 0, 0, n_labels)) if n_labels else x
+            level = torch.full((len(x),), sigma, device=x.device)
+            gaze = process.denoise(self.network, x, level, *condition, *given)[:, :n_gaze]
+            if means is not None:
+                gaze = torch.cat([means.moved(gaze[:, :2]), gaze[:, 2:]], dim=1)
+            return gaze if known is None else torch.where(known.isfinite(), known, gaze)
 
-        given = sequences.to(noise.device)
-        return sample_edm(self.network, recipe, noise, condition, given, solve)
+        if sampler == "distilled" and self.run.distilled is not None:
+            return ddim(denoise, noise.draw(), [*self.run.distilled.levels, 0.0])
+        levels = process.sigma_schedule(steps).tolist()
+        return unipc(denoise, noise.draw() * levels[0], levels)
+
+
+def _encoded(
+    representation: Joint,
+    known: Floats | None = None,
+    fixations: Floats | None = None,
+    targets: Floats | None = None,
+) -> Sequences:
+    """Constraints (window, 2, time), NaN where nothing is given, in the channels of a network."""
+
+    def position(array: Floats | None) -> Tensor | None:
+        return None if array is None else representation.encode_position(torch.from_numpy(array))
+
+    encoded = None if known is None else representation.encode(torch.from_numpy(known))
+    return Sequences(known=encoded, fixation=position(fixations), target=position(targets))
 
 
 def in_one_batch(
@@ -627,7 +477,7 @@ def in_one_batch(
     def compute(part: Span) -> Floats:
         noise, drawn, n = [], [], 0
         for one, span in spans[slice(*part)]:
-            noise.append(one._noise(*span, one.seed))
+            noise.append(one.noise(*span))
             drawn.append(one.sampled.config.conditioning.draw(*span, one.seed, one.task))
             n += span[1] - span[0]
         ahead = (WindowNoise.joined(noise), Draw.joined(drawn))

@@ -1,9 +1,10 @@
 """Scheduling: in which order, and by which threads, the batches of a sampler are computed.
 
 A GPU begins the next batch before one is fetched from it. Threads draw the noise of the batches to
-come: one takes about as long for that as a fast GPU takes for the windows. A CPU computes a batch in parts of a few windows, several at a time, each with its share of the threads.
-Such threads wait for each other at the end of a batch instead of in every layer. So another busy
-process slows down one of them, which then computes fewer parts, and not all.
+come: one thread takes about as long for it as a fast GPU takes for the windows. A CPU computes a
+batch in parts of a few windows, several at a time, each with its share of the threads. Such threads
+wait for each other at the end of a batch instead of in every layer. So another busy process slows
+down one of them, which then computes fewer parts, and not all.
 """
 
 from __future__ import annotations

@@ -170,7 +170,8 @@ class Sampling:
         windows = self.sampler.as_windows(gaze, first)
         if labels is not None:
             windows = replace(windows, labels=labels[:, : gaze.shape[2]].ravel())
-        windows = windows_at(windows, self.rate_hz or self.own_hz)
+        if self.rate_hz not in (None, self.own_hz):
+            windows = windows_at(windows, self.rate_hz)
         windows = replace(windows, length=self.n_samples)
         if self.track_loss is not None:
             lossy = self.track_loss.add_to(windows, self.sampler.seed, first)

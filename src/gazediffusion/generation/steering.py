@@ -1,15 +1,29 @@
-"""Steering: what users give to steer generated gaze, made into the constraints of a sampler."""
+"""Steering: what users give to steer gaze, as constraints sample by sample.
+
+Arrays (entry, 2, time) are NaN where nothing is given. Window k takes entry k, and again the first
+after the last. Durations that a scanpath leaves free are drawn from fixations that the model
+itself generates for the task. Between fixations there is time for a saccade of their distance.
+
+A network follows its condition to a fraction of a degree. The rest is removed at every sampling
+step by the smallest shift of the denoised positions (`FixationMeans`): constant within a fixation,
+linear from one to the next or to known samples, which stay. Later steps fit saccades and drift to
+it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
 
 from gazediffusion.data.scanpaths import (
     SHORTEST_FIXATION_MS,
@@ -21,13 +35,14 @@ from gazediffusion.data.scanpaths import (
 )
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.generation.long_gaze import Constraints
-from gazediffusion.generation.sampler import Sampler
-from gazediffusion.screen import Screen
+from gazediffusion.screen import Floats, Screen
 from gazediffusion.seeds import Stream, rng
 from gazediffusion.settings import MOST_SECONDS, Steering
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    from gazediffusion.generation.sampler import Sampler
+
+Array = NDArray[np.float64]
 # Duration of a saccade: 2.2 ms per degree and 21 ms (Carpenter 1988, "Movements of the eyes").
 SACCADE_MS, SACCADE_MS_PER_DEG = 21.0, 2.2
 # Seconds for which a waypoint is held, and a last target without an end.
@@ -35,7 +50,104 @@ WAYPOINT_S, LAST_TARGET_S = 0.2, 1.0
 Waypoint = tuple[float, float, float]
 
 
-def timed(scanpath: Scanpath, screen: Screen, drawn_ms: Floats) -> tuple[Floats, Floats]:
+@dataclass(frozen=True, eq=False)
+class Constraints:
+    """What windows keep to; None is nothing.
+
+    known: gaze that is given, kept to the bit. fixations: where a fixation is to be. targets: where
+    a target on the screen is.
+    """
+
+    known: Floats | None = None
+    fixations: Floats | None = None
+    targets: Floats | None = None
+
+    def __post_init__(self) -> None:
+        shapes = {array.shape for _, array in self.given()}
+        if len(shapes) > 1 or any(len(one) != 3 or one[1] != 2 for one in shapes):
+            raise GazeError(f"constraints must share a shape (window, 2, time), not {shapes}")
+        if any(np.isinf(array).any() for _, array in self.given()):
+            raise GazeError("constraints must be numbers, or NaN where nothing is given")
+
+    def given(self) -> Iterator[tuple[str, Floats]]:
+        """Name and array of each constraint."""
+        for field in fields(self):
+            array = getattr(self, field.name)
+            if array is not None:
+                yield field.name, array
+
+    def describe(self) -> dict[str, Any]:
+        """What a card says of them: entries and a hash of each; no gaze."""
+        return {
+            name: {"entries": len(array), "sha256": hashlib.sha256(array.tobytes()).hexdigest()}
+            for name, array in self.given()
+        }
+
+    def of(self, first: int, stop: int, n_samples: int) -> dict[str, Floats]:
+        """The constraints of windows first..stop-1, with NaN appended up to `n_samples`."""
+        entries = range(first, stop)
+        return {name: _repeated(array, entries, n_samples) for name, array in self.given()}
+
+
+@dataclass(frozen=True, eq=False)
+class FixationMeans:
+    """The fixations of a batch of windows, numbered from 1 over the batch; 0 is none.
+
+    number: (window, time), which fixation a sample lies in. before, after: (window, time), the last
+    fixation that began and the next that ends, 0 where there is none or a known sample. weight:
+    (window, time), of `after`. place: (2, 1 + fixation), requested positions. size: (1 +
+    fixation,), samples.
+    """
+
+    number: Tensor
+    before: Tensor
+    after: Tensor
+    weight: Tensor
+    place: Tensor
+    size: Tensor
+
+    @classmethod
+    def of(cls, given: Tensor, is_known: Tensor | None = None) -> FixationMeans | None:
+        """From positions (window, 2, time), NaN where no fixation is given; None without any.
+
+        Samples of one fixation have one position. is_known (window, time): of samples that stay.
+        """
+        is_given = given.isfinite().all(dim=1)
+        is_anchor = is_given
+        if is_known is not None:
+            is_anchor, is_given = is_given | is_known, is_given & ~is_known
+        if not bool(is_given.any()):
+            return None
+        same = functional.pad((given.diff(dim=-1) == 0).all(dim=1) & is_given[:, :-1], (1, 0))
+        is_first = is_given & ~same
+        number = is_first.flatten().cumsum(0).view_as(is_first) * is_given
+        n = int(is_first.sum())
+        place = given.new_zeros(2, 1 + n)
+        place[:, 1:] = given.transpose(0, 1)[:, is_first]
+        size = number.flatten().bincount(minlength=1 + n).to(given).clamp_min(1)
+        length = given.shape[-1]
+        time = torch.arange(length, device=given.device).expand_as(number)
+        # The last sample at or before each that is in a fixation or known, and the first after it.
+        left = torch.where(is_anchor, time, -1).cummax(dim=1).values
+        right = torch.where(is_anchor, time, length).flip(1).cummin(dim=1).values.flip(1)
+        ends = number.gather(1, left.clamp_min(0)), number.gather(1, right.clamp_max(length - 1))
+        # At the ends of a window the only neighbour counts.
+        before = torch.where(left >= 0, ends[0], ends[1])
+        after = torch.where(right < length, ends[1], ends[0])
+        weight = (time - left) / (right - left).clamp_min(1)
+        return cls(number, before, after, weight.to(given), place, size)
+
+    def moved(self, position: Tensor) -> Tensor:
+        """Positions (window, 2, time), shifted so that means over fixations are in place."""
+        flat = position.transpose(0, 1).flatten(1)
+        sums = torch.zeros_like(self.place).index_add_(1, self.number.flatten(), flat)
+        shift = self.place - sums / self.size
+        shift[:, 0] = 0
+        between = torch.lerp(shift[:, self.before], shift[:, self.after], self.weight)
+        return position + between.transpose(0, 1)
+
+
+def timed(scanpath: Scanpath, screen: Screen, drawn_ms: Array) -> tuple[Array, Array]:
     """Onsets and durations (fixation,) in ms of a scanpath; what is left free follows.
 
     drawn_ms (fixation,): durations for those that have none. Between two given onsets these are
@@ -65,7 +177,7 @@ def timed(scanpath: Scanpath, screen: Screen, drawn_ms: Floats) -> tuple[Floats,
     return onset, duration
 
 
-def saccade_ms(scanpath: Scanpath, screen: Screen) -> Floats:
+def saccade_ms(scanpath: Scanpath, screen: Screen) -> Array:
     """Duration of the saccade from each fixation to the next, (fixation - 1,)."""
     place = np.stack([scanpath.x, scanpath.y])
     if not screen.has_degrees:
@@ -74,7 +186,7 @@ def saccade_ms(scanpath: Scanpath, screen: Screen) -> Floats:
     return np.asarray(SACCADE_MS + SACCADE_MS_PER_DEG * np.hypot(*np.diff(degrees)))
 
 
-def fixation_durations(windows: Windows) -> Floats:
+def fixation_durations(windows: Windows) -> Array:
     """Durations in ms of all fixations that lie wholly within their window."""
     found: list[float] = []
     for k in range(len(windows)):
@@ -88,8 +200,10 @@ def fixation_durations(windows: Windows) -> Floats:
 
 
 def fixations_array(
-    scanpaths: Sequence[Scanpath], times: Sequence[tuple[Floats, Floats]], rate_hz: float
-) -> NDArray[np.float32]:
+    scanpaths: Sequence[Scanpath],
+    times: Sequence[tuple[Array, Array]],
+    rate_hz: float,
+) -> Floats:
     """Where a fixation is to be, (scanpath, 2, time), to the end of the longest scanpath.
 
     times: onsets and durations in ms of each.
@@ -106,7 +220,7 @@ def fixations_array(
 
 def targets_array(
     targets: Sequence[Targets], rate_hz: float, seconds: float | None = None
-) -> NDArray[np.float32]:
+) -> Floats:
     """Where the target is, (entry, 2, time); the last position holds for a second or to the end."""
     end_s = seconds or max(float(one.time_ms[-1]) for one in targets) / 1000 + LAST_TARGET_S
     array = nothing(len(targets), end_s, rate_hz)
@@ -117,9 +231,7 @@ def targets_array(
     return array
 
 
-def waypoints_array(
-    waypoints: Sequence[Waypoint], rate_hz: float, seconds: float
-) -> NDArray[np.float32]:
+def waypoints_array(waypoints: Sequence[Waypoint], rate_hz: float, seconds: float) -> Floats:
     """Waypoints (seconds, x, y) as a fixation around each, (1, 2, time)."""
     array = nothing(1, seconds, rate_hz)
     for at_s, x, y in waypoints:
@@ -130,7 +242,7 @@ def waypoints_array(
     return array
 
 
-def nothing(n: int, seconds: float, rate_hz: float) -> NDArray[np.float32]:
+def nothing(n: int, seconds: float, rate_hz: float) -> Floats:
     """An array (n, 2, time) in which nothing is given; one that is too long is refused."""
     if seconds > MOST_SECONDS:
         raise GazeError(
@@ -167,7 +279,7 @@ def steered(sampler: Sampler, steering: Steering, n: int, seconds: float | None)
     """
     rate_hz, length = sampler.run.config.rate_hz, sampler.run.config.length
     sampler = replace(sampler, constraints=Constraints())  # refused if not steerable
-    arrays: dict[str, NDArray[np.float32]] = {}
+    arrays: dict[str, Floats] = {}
     if steering.scanpath:
         arrays["fixations"] = _fixations(list(steering.scanpath), sampler, n, sampler.seed)
     if steering.targets:
@@ -179,13 +291,11 @@ def steered(sampler: Sampler, steering: Steering, n: int, seconds: float | None)
         given = waypoints_array(points, rate_hz, n_samples / rate_hz)
         arrays["fixations"] = _merged(arrays.get("fixations"), given)
     n_entries = max(len(array) for array in arrays.values())
-    shaped = {name: _shaped(array, n_entries, n_samples) for name, array in arrays.items()}
+    shaped = {name: _repeated(array, range(n_entries), n_samples) for name, array in arrays.items()}
     return replace(sampler, length=n_samples, constraints=Constraints(**shaped))
 
 
-def _fixations(
-    scanpaths: list[Scanpath], sampler: Sampler, n: int, seed: int
-) -> NDArray[np.float32]:
+def _fixations(scanpaths: list[Scanpath], sampler: Sampler, n: int, seed: int) -> Floats:
     rate_hz = sampler.run.config.rate_hz
     screen = next(iter(sampler.screens.values()))
     if not any(np.isnan(one.duration_ms).any() for one in scanpaths):
@@ -207,19 +317,19 @@ def _fixations(
     return fixations_array(scanpaths, times, rate_hz)
 
 
-def _shaped(array: NDArray[np.float32], n_entries: int, n_samples: int) -> NDArray[np.float32]:
-    """An array (entry, 2, time) with entries repeated and NaN appended."""
-    return Constraints(known=array).of(0, n_entries, n_samples)["known"]
+def _repeated(array: Floats, entries: range, n_samples: int) -> Floats:
+    """These entries of an array (entry, 2, time), again from the first on, and NaN appended."""
+    chosen = array[np.asarray(entries) % len(array)]
+    padding = ((0, 0), (0, 0), (0, max(0, n_samples - array.shape[2])))
+    return np.pad(chosen, padding, constant_values=np.nan)[..., :n_samples]
 
 
-def _merged(
-    fixations: NDArray[np.float32] | None, waypoints: NDArray[np.float32]
-) -> NDArray[np.float32]:
+def _merged(fixations: Floats | None, waypoints: Floats) -> Floats:
     if fixations is None:
         return waypoints
     n_samples = max(fixations.shape[2], waypoints.shape[2])
-    fixations = _shaped(fixations, len(fixations), n_samples)
-    waypoints = _shaped(waypoints, len(fixations), n_samples)
+    fixations = _repeated(fixations, range(len(fixations)), n_samples)
+    waypoints = _repeated(waypoints, range(len(fixations)), n_samples)
     if (np.isfinite(fixations) & np.isfinite(waypoints)).any():
         raise GazeError(
             "a waypoint or the start falls into a fixation of the scanpath",

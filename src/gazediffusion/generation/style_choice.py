@@ -28,12 +28,9 @@ _BLOCK = 8  # windows that are chosen at a time
 Blocks = dict[int, Floats]  # gaze by number of the block
 
 
-def n_candidates(given: int | None, style: Style | None, steered: object) -> int:
-    """Those of each window where none are given: windows that can be chosen have eight."""
-    if given is not None:
-        return given
-    can_choose = style is not None and style.movements is not None and not steered
-    return N_CANDIDATES if can_choose else 1
+def n_candidates(style: Style, is_steered: bool) -> int:
+    """Of each window in a style, where none are given: windows that can be chosen have eight."""
+    return 1 if style.movements is None or is_steered else N_CANDIDATES
 
 
 def require_choice(sampler: Sampler) -> None:
@@ -41,8 +38,6 @@ def require_choice(sampler: Sampler) -> None:
     n = sampler.candidates
     if not 1 <= n <= MOST_CANDIDATES:
         raise GazeError(f"`candidates` must lie between 1 and {MOST_CANDIDATES}, not {n}")
-    if n == 1:
-        return
     if sampler.style is None:
         raise GazeError("`candidates` are compared with a recording", remedy="give `like`")
     if sampler.constraints is not None:

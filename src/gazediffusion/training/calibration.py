@@ -22,8 +22,8 @@ from torch import Tensor
 from gazediffusion.conditioning import Conditioning
 from gazediffusion.conditioning.course import Course, response_gain
 from gazediffusion.errors import GazeError, StoppedError, shown
-from gazediffusion.generation.long_gaze import Constraints
 from gazediffusion.generation.sampler import Sampler, SamplerName
+from gazediffusion.generation.steering import Constraints
 from gazediffusion.jobs import Show, never, nothing
 from gazediffusion.network.checkpoint import Run, RunConfig, load_run, write_config
 from gazediffusion.network.tensors import load_tensors, save_tensors
