@@ -4,33 +4,15 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 import gazediffusion as gd
-from gazediffusion.data.writers import write_into
-from tests.data.interop.made import OTHER, assert_same, labelled_windows, study
+from tests.data.interop.made import OTHER, labelled_windows
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    import pymovements as pm
-
-
-@pytest.mark.parametrize("binocular", [True, False])
-def test_a_dataset_gives_recordings_back(binocular: bool) -> None:
-    dataset = study(binocular).to_pymovements()
-    assert isinstance(dataset, pm.Dataset)
-    assert [len(one.trial_columns) for one in dataset.gaze] == [3] * 4
-    tracker = dataset.gaze[0].experiment.eyetracker
-    assert (tracker.left, tracker.right) == (binocular, True)
-    for given in (dataset, dataset.gaze, list(dataset.gaze)):
-        for found, expected in zip(gd.from_pymovements(given), study(binocular), strict=True):
-            assert_same(found, expected)
-    (one,) = gd.from_pymovements(dataset.gaze[2])
-    assert one.screen == OTHER
 
 
 def test_pymovements_computes_our_degrees_and_its_events_become_labels() -> None:
@@ -66,38 +48,3 @@ def test_degrees_alone_and_an_origin_below_become_our_pixels() -> None:
     gaze.samples = gaze.samples.drop("pixel")
     (found,) = gd.from_pymovements(gaze)
     np.testing.assert_allclose(found.gaze_px["cyclopean"], pixels, atol=1e-2)
-
-
-def test_windows_with_labels_give_events_by_window() -> None:
-    windows = labelled_windows().of_task("film")
-    gaze = windows.to_pymovements()
-    assert gaze.events.trial_columns == ["window", "participant", "task", "trial"]
-    for found, labels in zip(gd.from_pymovements(gaze), windows.cut_labels(), strict=True):
-        np.testing.assert_array_equal(found.labels, labels)
-
-
-def test_pymovements_reads_our_asc_as_we_do(tmp_path: Path) -> None:
-    (recording, *_) = study(False)
-    write_into(tmp_path / "asc", [(recording, ())], "asc")
-    (path,) = (tmp_path / "asc").glob("*.asc")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        gaze = pm.gaze.from_asc(path, events=True)
-    (ours,) = gd.read(path)
-    (theirs,) = gd.from_pymovements(gaze, screen=ours.screen, override_screen=True)
-    np.testing.assert_array_equal(theirs.gaze_px["right"], ours.gaze_px["right"])
-    np.testing.assert_array_equal(theirs.time_ms, ours.time_ms)
-    np.testing.assert_array_equal(theirs.is_blink["right"], ours.is_blink["right"])
-    assert theirs.labels is None  # fixation_eyelink is the tracker's
-
-
-def test_windows_are_prepared_from_memory_as_from_files(tmp_path: Path) -> None:
-    write_into(tmp_path / "study", ((one, ()) for one in list(study())[:2]), "parquet")
-    from_files = gd.read(tmp_path / "study")
-    config = gd.PrepareConfig(seconds=1, stride_s=0.5, validation_fraction=0)
-    ours = gd.prepare(from_files, config)
-    theirs = gd.prepare(gd.from_pymovements(from_files.to_pymovements()), config)
-    assert len(ours) > 0
-    np.testing.assert_array_equal(ours.cut(), theirs.cut())
-    assert theirs.provenance["sources"][0]["format"] == "pymovements"
-    assert len(theirs.provenance["sources"][0]["sha256"]) == 64
