@@ -20,7 +20,7 @@ import gazediffusion as gd
 TASKS = ("movies", "reading")
 
 
-def update(bar: Progress, task: TaskID, done: float) -> None:
+def update(bar: Progress, task: TaskID, phase: str, done: float, total: float, note: str) -> None:
     bar.update(task, completed=done)
 
 

@@ -218,4 +218,4 @@ def test_every_verb_teaches_with_help_in_panels(run: RunCommand, verb: str) -> N
         panels = ("Options", "Screen", "Output", "Steering", "Sampling", "Hardware")
         places = [said.index(f" {panel} ") for panel in panels]
         assert places == sorted(places)
-        assert said[places[0] : places[1]].count("--") <= 14  # the ten that people need first
+        assert said[places[0] : places[1]].count("--") <= 14  # the ten that are needed first

@@ -149,7 +149,7 @@ def test_blinks_are_labelled_for_their_own_eye_with_both_ends(
     assert_found(read_one(asc(tmp_path / "a.asc", text)), blinks=blinks)
 
 
-def test_no_blink_and_no_events_are_told_apart(tmp_path: Path) -> None:
+def test_no_blink_differs_from_no_events(tmp_path: Path) -> None:
     changes: list[tuple[dict[str, Any], dict[str, list[int]]]] = [
         ({"start_extra": "\tSAMPLES"}, {"right": []}),
         ({"events_line": False}, {"right": []}),
