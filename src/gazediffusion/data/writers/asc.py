@@ -64,22 +64,26 @@ def write_asc(labelled: Iterable[Labelled], folder: Path) -> None:
             for number, (recording, events) in enumerate(on_one_clock(trials)):
                 if number == 0:
                     screen = recording.screen
-                    is_recorded = recording.format not in _UNRECORDED
-                    words = f"{recording.format} gaze (no participant was recorded)"
-                    stream.write(_HEADER.format(source="recordings" if is_recorded else words))
-                    if not is_recorded:
-                        stream.write(f"MSG\t{_clock(recording)[0]} {words}\n")
-                    if screen is not None:
-                        corner = f"{screen.width_px - 1} {screen.height_px - 1}"
-                        stream.write(f"MSG\t{_clock(recording)[0]} DISPLAY_COORDS 0 0 {corner}\n")
-                        if screen.has_degrees:
-                            write_json(path.with_suffix(".json"), screen.to_bids())
+                    stream.write(_header(recording))
+                    if screen is not None and screen.has_degrees:
+                        write_json(path.with_suffix(".json"), screen.to_bids())
                 elif recording.screen != screen:
                     raise GazeError(
                         "the screen is not that of the first trial; one ASC file has one screen",
                         place=name(recording),
                     )
                 stream.write("\n".join(_block(recording, events)) + "\n")
+
+
+def _header(first: Recording) -> str:
+    start, text = _clock(first)[0], _HEADER.format(source="recordings")
+    if first.format in _UNRECORDED:
+        words = f"{first.format} gaze (no participant was recorded)"
+        text = f"{_HEADER.format(source=words)}MSG\t{start} {words}\n"
+    if first.screen is not None:
+        corner = f"{first.screen.width_px - 1} {first.screen.height_px - 1}"
+        text += f"MSG\t{start} DISPLAY_COORDS 0 0 {corner}\n"
+    return text
 
 
 def _block(recording: Recording, events: Iterable[Event]) -> Iterator[str]:
@@ -157,14 +161,14 @@ def _eye_events(
         span = event.samples(recording.time_ms)
         if span.stop - span.start < 2 or event.event not in _EVENT_WORDS:
             continue  # it would end where it begins, or is none of EyeLink's
-        if event.event != "saccade":
+        if event.event == "saccade":
+            ends_px = gaze_px[:, [span.start, span.stop - 1]].T.ravel()
+            numbers = [*_gaze_cells(ends_px), f"{event.amplitude_deg:.2f}"]
+            numbers.append(f"{event.peak_velocity_deg_s:.0f}")
+        else:
             there = gaze_px[:, span][:, ~np.isnan(gaze_px[:, span]).any(axis=0)]
             mean_px = there.mean(axis=1, dtype=np.float64) if there.size else np.full(2, np.nan)
             numbers = [*_gaze_cells(mean_px), f"{_PUPIL_AREA:.0f}"]
-        else:
-            ends_px = np.concatenate([gaze_px[:, span.start], gaze_px[:, span.stop - 1]])
-            numbers = [*_gaze_cells(ends_px), f"{event.amplitude_deg:.2f}"]
-            numbers.append(f"{event.peak_velocity_deg_s:.0f}")
         yield _EVENT_WORDS[event.event], span, [cell.replace("nan", ".") for cell in numbers]
 
 

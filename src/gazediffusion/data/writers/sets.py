@@ -53,7 +53,7 @@ _SINGLE = {"parquet": "recordings.parquet", "csv": "recordings.csv", "npz": "win
 def export_windows(
     windows: Windows, output: Path, format: str | None = None, overwrite: bool = False
 ) -> list[Path]:
-    """Write windows in memory to a file or a folder; see `put_set_in_place` for what is returned.
+    """Write windows in memory to a file or a folder; see `paths_of_set` for what is returned.
 
     The card is the one in their provenance, if they have one.
     """
@@ -64,7 +64,8 @@ def export_windows(
         with written_whole(work / "set") as folder:
             folder.mkdir()
             write_windows(folder, lambda: [windows], format, windows.provenance.get("card"))
-        return put_set_in_place(work / "set", output, format, overwrite)
+        _put_in_place(work / "set", output, format, overwrite)
+        return paths_of_set(output, format)
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
@@ -115,7 +116,7 @@ def require_free_set(output: Path, format: str, overwrite: bool = False) -> None
     if not _is_file(output, format):
         require_free(output, overwrite, "card.json")
         return
-    for path in (output, output.with_suffix(".json"), output.with_suffix(".md")):
+    for path in paths_of_set(output, format):
         require_free(path, overwrite)
 
 
@@ -219,7 +220,7 @@ def written_set(
             with written_whole(job.kept / "set") as folder:
                 folder.mkdir(parents=True)
                 write(job, folder)
-            put_set_in_place(job.kept / "set", output, format, overwrite)
+            _put_in_place(job.kept / "set", output, format, overwrite)
     return paths_of_set(output, format)
 
 
@@ -230,30 +231,23 @@ def paths_of_set(output: Path, format: str) -> list[Path]:
     return [output, output / "card.json", output / "README.md"]
 
 
-def put_set_in_place(
-    folder: Path, output: Path, format: str, overwrite: bool = False
-) -> list[Path]:
+def _put_in_place(folder: Path, output: Path, format: str, overwrite: bool) -> None:
     """Move a written folder to `output`, or its one file where `output` has the format's ending."""
     require_free_set(output, format, overwrite)
     with naming_failure(output):
-        if _is_file(output, format):
-            _put_file(folder, output, format)
-        else:
+        if not _is_file(output, format):
             put_in_place(folder, output)
-    return paths_of_set(output, format)
+            return
+        _, sidecar, readme = paths_of_set(output, format)
+        beside = folder / "recordings.json"
+        fields = read_json(beside) if beside.is_file() else {}
+        write_json(sidecar, {**fields, CARD_KEY: read_json(folder / "card.json")})
+        put_in_place(folder / "README.md", readme)
+        put_in_place(folder / (_file_of(format) or ""), output)
 
 
 def _is_file(output: Path, format: str) -> bool:
     return ending_of(output) == format and _file_of(format) is not None
-
-
-def _put_file(folder: Path, output: Path, format: str) -> None:
-    _, sidecar, readme = paths_of_set(output, format)
-    beside = folder / "recordings.json"
-    fields = read_json(beside) if beside.is_file() else {}
-    write_json(sidecar, {**fields, CARD_KEY: read_json(folder / "card.json")})
-    put_in_place(folder / "README.md", readme)
-    put_in_place(folder / (_file_of(format) or ""), output)
 
 
 def _recordings(
@@ -263,7 +257,7 @@ def _recordings(
 
     source: the recordings' format: windows, or synthetic where nobody was recorded.
     """
-    for group in dict.fromkeys(pair for piece in pieces() for pair in _names(piece)):
+    for group in dict.fromkeys(whose for piece in pieces() for whose in _names(piece)):
         for recording, _ in _trials(pieces, grid_px, has_losses, group):
             (gaze_px,) = recording.gaze_px.values()
             assert recording.screen is not None
@@ -291,13 +285,11 @@ def _trials(
     """
     for piece in pieces():
         names = _names(piece)
-        chosen = np.array([k for k in range(len(piece)) if group in (None, names[k])], dtype=int)
-        pixels = pixels_of(piece.select(chosen), grid_px)
+        chosen = np.array([k for k, name in enumerate(names) if group in (None, name)], dtype=int)
         time_ms = np.arange(piece.length, dtype=np.float64) * (1000.0 / piece.rate_hz)
-        screens = piece.screen_index[chosen]
-        labels = piece.cut_labels(chosen)
-        for k, gaze_px, screen, own in zip(chosen.tolist(), pixels, screens, labels, strict=True):
-            blinks = likely_blinks(time_ms, np.isnan(gaze_px).any(axis=0)) if has_losses else None
+        pixels, labels = pixels_of(piece.select(chosen), grid_px), piece.cut_labels(chosen)
+        for k, gaze_px, own in zip(chosen.tolist(), pixels, labels, strict=True):
+            is_lost = np.isnan(gaze_px).any(axis=0)
             recording = Recording(
                 participant=names[k][0],
                 task=names[k][1],
@@ -306,9 +298,9 @@ def _trials(
                 gaze_px={"cyclopean": gaze_px},
                 path=Path("windows"),
                 format="windows",
-                screen=piece.screens[screen],
+                screen=piece.screens[piece.screen_index[k]],
                 rate_hz=piece.rate_hz,
-                is_blink={} if blinks is None else {"cyclopean": blinks},
+                is_blink={"cyclopean": likely_blinks(time_ms, is_lost)} if has_losses else {},
                 labels=None if piece.labels is None else own,
             )
             yield recording, ()
