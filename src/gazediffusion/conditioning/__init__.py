@@ -4,6 +4,6 @@ One object, `Conditioning`, encodes, drops out, draws and calibrates conditions;
 knows the layout of a condition. It must not know networks, training or sampling.
 """
 
-from gazediffusion.conditioning.conditioning import Condition, Conditioning, Draw
+from gazediffusion.conditioning.conditioning import Condition, Conditioning, Conditions
 
-__all__ = ["Condition", "Conditioning", "Draw"]
+__all__ = ["Condition", "Conditioning", "Conditions"]

@@ -43,7 +43,7 @@ Condition = tuple[Tensor, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Draw:
+class Conditions:
     """What some windows are generated from.
 
     tasks, components: of each window, empty for an unconditional model. targets: (window,
@@ -61,7 +61,7 @@ class Draw:
     style: Style | None = None
 
     @classmethod
-    def joined(cls, parts: Sequence[Draw]) -> Draw:
+    def joined(cls, parts: Sequence[Conditions]) -> Conditions:
         """Draws of one model as that of one batch; they have no style."""
 
         def whole(values: list[Any]) -> Any:
@@ -346,7 +346,7 @@ class Conditioning:
         seed: int,
         task: str | None = None,
         style: Style | None = None,
-    ) -> Draw:
+    ) -> Conditions:
         """What windows first..stop-1 of a seed are generated from.
 
         task: of all of them; None draws each window's with the shares of the training windows.
@@ -366,23 +366,23 @@ class Conditioning:
         uniforms: NDArray[np.float64],
         task: str | None = None,
         style: Style | None = None,
-    ) -> Draw:
+    ) -> Conditions:
         """What windows are generated from, by inverse transform of their Sobol points."""
         if not self.tasks:
-            return Draw()
+            return Conditions()
         if task is not None:
             tasks = [self.task_number(task)] * len(uniforms)
         else:
             numbers, _ = categorical_draw(np.array(self.task_shares), uniforms[:, 0])
             tasks = [int(number) for number in numbers]
         if self.prior is None:
-            return Draw(self.encode(self.one_hot(torch.tensor(tasks))), tuple(tasks))
+            return Conditions(self.encode(self.one_hot(torch.tensor(tasks))), tuple(tasks))
         if style is None:
             targets, components = self.prior.draw(tasks, uniforms[:, 1:])
         else:
             targets, components = style.draw(self.prior, uniforms[:, 2:])
         chosen = self.prior.of(tasks, components)
-        drawn = Draw(
+        drawn = Conditions(
             tasks=tuple(tasks),
             components=tuple(components),
             steps=np.array([one.step for one in chosen]),
@@ -392,8 +392,8 @@ class Conditioning:
         return self._with_targets(drawn, targets)
 
     def of_part(
-        self, drawn: Draw, number: int, elapsed_s: float | None, first: int, seed: int
-    ) -> Draw:
+        self, drawn: Conditions, number: int, elapsed_s: float | None, first: int, seed: int
+    ) -> Conditions:
         """What the number-th 8 s of long windows are generated from, beginning with 0.
 
         drawn: of windows first.. of the seed. elapsed_s: since the beginning; None leaves it open.
@@ -418,11 +418,11 @@ class Conditioning:
             targets[k] = style.draw_further(self.prior, seed, first + k, number)
         return self._with_targets(drawn, targets)
 
-    def names_of(self, drawn: Draw) -> list[str]:
+    def names_of(self, drawn: Conditions) -> list[str]:
         """The task of each window by name; none for an unconditional model."""
         return [self.tasks[number] for number in drawn.tasks]
 
-    def _with_targets(self, drawn: Draw, targets: Tensor) -> Draw:
+    def _with_targets(self, drawn: Conditions, targets: Tensor) -> Conditions:
         """The same draw with other target statistics."""
         assert self.prior is not None
         statistics = self.prior.calibrated_condition(drawn.tasks, drawn.components, targets)
@@ -439,7 +439,7 @@ class Conditioning:
         """The same without calibration."""
         return replace(self, prior=None if self.prior is None else self.prior.uncalibrated())
 
-    def calibrate(self, draws: Sequence[Draw], generated: Sequence[Tensor]) -> Conditioning:
+    def calibrate(self, draws: Sequence[Conditions], generated: Sequence[Tensor]) -> Conditioning:
         """The same, calibrated by generated raw statistics (window, statistic) of each task."""
         assert self.prior is not None
         prior, targets = self.prior, [one.targets for one in draws if one.targets is not None]

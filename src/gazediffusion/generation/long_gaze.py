@@ -20,7 +20,7 @@ from gazediffusion.conditioning.course import JITTER_S
 from gazediffusion.screen import Floats
 
 if TYPE_CHECKING:
-    from gazediffusion.conditioning import Draw
+    from gazediffusion.conditioning import Conditions
     from gazediffusion.diffusion.solvers import WindowNoise
     from gazediffusion.generation.sampler import Sampler
     from gazediffusion.generation.scheduling import Progress, Span
@@ -32,7 +32,7 @@ _WAYPOINT_S, _WAYPOINTS_APART_S = 2.8, 1.0  # after the begin of a window; of tw
 
 
 def long_gaze(
-    sampler: Sampler, noise: WindowNoise, drawn: Draw, span: Span, progress: Progress
+    sampler: Sampler, noise: WindowNoise, drawn: Conditions, span: Span, progress: Progress
 ) -> tuple[Tensor, Tensor]:
     """Gaze longer than a window, and uniforms: both (window, 2, time).
 

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from gazediffusion.conditioning import Condition, Draw
+from gazediffusion.conditioning import Condition, Conditions
 from gazediffusion.conditioning.conditioning import Floats, Sequences, quantized
 from gazediffusion.conditioning.style import Style
 from gazediffusion.data.windows import Windows
@@ -284,7 +284,7 @@ class Sampler:
         spans = spans_of(first, stop, self.batch_size)
         conditioning = self.sampled.config.conditioning
 
-        def draw(span: Span) -> tuple[WindowNoise, Draw]:
+        def draw(span: Span) -> tuple[WindowNoise, Conditions]:
             drawn = conditioning.draw(*span, self.seed, self.task, self.style)
             return self.noise(*span), drawn
 
@@ -330,7 +330,7 @@ class Sampler:
 
     @torch.inference_mode()
     def _begun(
-        self, span: Span, ahead: tuple[WindowNoise, Draw], progress: Progress
+        self, span: Span, ahead: tuple[WindowNoise, Conditions], progress: Progress
     ) -> Callable[[], Floats]:
         """What fetches the gaze (window, 2, time) of a batch, which a GPU may be computing."""
         noise, drawn = ahead
@@ -348,7 +348,7 @@ class Sampler:
             uniforms = torch.special.ndtr(noise.first[:, :2])
         return fetching(self._quantized(gaze, drawn, uniforms)[..., : self.n_samples])
 
-    def given(self, drawn: Draw, span: Span) -> dict[str, Floats]:
+    def given(self, drawn: Conditions, span: Span) -> dict[str, Floats]:
         """The constraints (window, 2, time) by name; long gaze has a drawn course without any."""
         config, (first, stop) = self.sampled.config, span
         length, tasks = max(self.n_samples, config.length), config.conditioning.names_of(drawn)
@@ -364,7 +364,7 @@ class Sampler:
             given["targets"] = course.compensated(given["targets"], tasks)
         return given
 
-    def _quantized(self, gaze: Tensor, drawn: Draw, uniforms: Tensor) -> Tensor:
+    def _quantized(self, gaze: Tensor, drawn: Conditions, uniforms: Tensor) -> Tensor:
         """In the resolution that is drawn; gaze that keeps to known samples has theirs."""
         is_given = self.constraints is not None and self.constraints.known is not None
         if is_given or drawn.steps is None or drawn.grids is None:
@@ -378,7 +378,7 @@ class Sampler:
         return WindowNoise(generators, shape, next(self.run.network.parameters()).device)
 
     def of_length(
-        self, noise: WindowNoise, drawn: Draw, given: Mapping[str, Floats], progress: Progress
+        self, noise: WindowNoise, drawn: Conditions, given: Mapping[str, Floats], progress: Progress
     ) -> Tensor:
         """Windows of the model's length, (window, 2, time); given: constraints by name."""
         config, sequences = self.sampled.config, Sequences()
@@ -480,7 +480,7 @@ def in_one_batch(
             noise.append(one.noise(*span))
             drawn.append(one.sampled.config.conditioning.draw(*span, one.seed, one.task))
             n += span[1] - span[0]
-        ahead = (WindowNoise.joined(noise), Draw.joined(drawn))
+        ahead = (WindowNoise.joined(noise), Conditions.joined(drawn))
         return sampler._begun((0, n), ahead, lambda done: progress(done / n))()
 
     ends = np.cumsum([stop - first for _, (first, stop) in asked])
