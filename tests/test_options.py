@@ -22,7 +22,7 @@ from gazediffusion.options import (
     grouped,
     hint_of,
     option,
-    schema,
+    request_field,
     words_of,
 )
 from gazediffusion.web.settings import Limits, Settings
@@ -146,18 +146,18 @@ def test_two_groups_of_a_command_share_no_name() -> None:
         command(twice)
 
 
-def test_a_request_refuses_what_the_options_refuse() -> None:
-    import pydantic
+def test_a_field_of_a_request_states_the_option() -> None:
+    from pydantic import BaseModel
 
-    request = schema("Request", Tried, without=("path",))
-    fine: Any = request(seconds=3, kind="a", many=["x"])
-    assert (fine.seconds, fine.kind, fine.share, fine.draws) == (3.0, "a", 0.2, None)
-    for wrong in ({"seconds": 0.5}, {"kind": "c"}, {"share": 1}, {"path": "x"}, {"other": 1}):
-        with pytest.raises(pydantic.ValidationError):
-            request(**wrong)
-    described = request.model_json_schema()["properties"]
+    class Request(BaseModel):
+        share: float = request_field(Tried, "share")
+        kind: str | None = request_field(Tried, "kind", examples=["a"])
+
+    described = Request.model_json_schema()["properties"]
     assert described["share"]["description"] == "A number."
+    assert described["share"]["default"] == Request().share == 0.2
     assert (described["share"]["minimum"], described["share"]["exclusiveMaximum"]) == (0, 1)
+    assert (described["kind"]["enum"], described["kind"]["examples"]) == (["a", "b"], ["a"])
 
 
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.__name__)

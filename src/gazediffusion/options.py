@@ -1,8 +1,8 @@
 """An option is stated once: a field of a dataclass becomes flag, web field, keyword and check.
 
 `Options` checks bounds and choices, whoever gives the values. `command` makes a function with
-such a dataclass among its parameters a command of the command line, `schema` makes the model of a
-web request of it. typer and pydantic are imported by these two alone.
+such a dataclass among its parameters a command of the command line, `request_field` makes an option
+a field of a web request. typer and pydantic are imported by these two alone.
 
     @dataclass(frozen=True)
     class Sampling(Options):
@@ -13,18 +13,16 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
 from inspect import Parameter, Signature, signature
 from numbers import Real
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
 
 from gazediffusion.errors import GazeError, suggestion
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
 
 # Bounds by their names in pydantic, with the words of the error.
 _BOUNDS: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
@@ -33,7 +31,8 @@ _BOUNDS: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
     "le": (operator.le, "at most {}"),
     "lt": (operator.lt, "less than {}"),
 }
-
+# The same in a JSON schema.
+_IN_JSON = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
 # Panels of the command line's help, in their order; the main options, without one, come first.
 _PANELS = (None, "Input", "Screen", "Split", "Output", "Steering", "Sampling", "Hardware", "Rare")
 
@@ -311,19 +310,21 @@ def _value_of(group: type[Options], one: Field[Any], text: str) -> Any:
 # The web
 
 
-def schema(name: str, *groups: type[Options], without: Sequence[str] = ()) -> type[BaseModel]:
-    """The model of a request with the options of some groups; it refuses what they refuse."""
-    import pydantic
+def request_field(group: type[Options], name: str, **more: Any) -> Any:
+    """An option as a field of a pydantic model: default, help, bounds and choices.
 
-    found: dict[str, Any] = {}
-    for group in groups:
-        for one in declared(group):
-            if one.name in found:
-                raise TypeError(f"{name}: two options are called {one.name}")
-            if one.name in without:
-                continue
-            kind = one.metadata["kind"] or hint_of(group, one)
-            about = one.metadata["bounds"] | {"description": one.metadata["help"]}
-            stated = pydantic.Field(one.default, **about)
-            found[one.name] = (kind if one.default is not None else kind | None, stated)
-    return pydantic.create_model(name, __config__=pydantic.ConfigDict(extra="forbid"), **found)
+    Bounds and choices stand in its schema; the library checks them, so that a request is refused in
+    the same words as a call. more: of `pydantic.Field`, instead of the option's.
+    """
+    from pydantic import Field
+
+    one = next(option for option in declared(group) if option.name == name)
+    rules = {_IN_JSON[bound]: value for bound, value in one.metadata["bounds"].items()}
+    rules |= {"enum": list(choices)} if (choices := choices_of(hint_of(group, one))) else {}
+    about = re.sub(r"\[/?bold\]", "", one.metadata["help"])
+    given: dict[str, Any] = {
+        "default": one.default,
+        "description": about,
+        "json_schema_extra": rules or None,
+    }
+    return Field(**given | more)

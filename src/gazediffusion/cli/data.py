@@ -76,9 +76,8 @@ def inspect(
 ) -> None:
     """Inspect recordings: participants, tasks, rate, duration, losses, and windows they give.
 
-    What options state about the recordings is kept with --write-study, so that no other command
-    needs them. Rarer facts (eye, padding of blinks, participants in file names) are stated in
-    that file alone.
+    What options state about the recordings is kept with --write-study, for all other commands.
+    Rarer facts (eye, padding of blinks, participants in file names) are stated in that file alone.
 
     Example: [bold]gazediffusion inspect study/ --screen 1920x1080 --write-study[/bold]
     """

@@ -12,6 +12,18 @@ from fastapi import UploadFile
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 import gazediffusion as gd
+from gazediffusion import settings
+from gazediffusion.options import request_field
+from gazediffusion.settings import (
+    Augmenting,
+    Filling,
+    Finishing,
+    Generating,
+    Numbered,
+    Sampled,
+    Scoring,
+    Steering,
+)
 
 MEDIA_TYPES = {
     "json": "application/json",
@@ -74,44 +86,17 @@ class GenerationFields(BaseModel):
     model: Text = Field(
         None, description="A name of /api/models; omitted: its default.", examples=["joint"]
     )
-    task: Text = Field(
-        None,
-        description="A task of the model; omitted: the mixture of the training windows.",
-    )
+    task: Text = request_field(Generating, "task")
     n: Integer = Field(
         6, description="Number of windows.", examples=[3], json_schema_extra={"minimum": 1}
     )
-    seed: Seed = Field(0, description="Window k of a seed is always the same window.")
-    quality: Quality = Field(
-        "default",
-        description="default or best, with more sampling steps.",
-    )
-    seconds: Number = Field(
-        None,
-        description="Length of every window, also in files: 1 to the length of the model's "
-        "windows, or any up to an hour of a steerable model.",
-        examples=[2.0],
-    )
-    rate_hz: Number = Field(
-        None,
-        description="Low-pass the windows and bring them to this rate in Hz, also in files; "
-        "at most that of the model, which is the default.",
-        examples=[60.0],
-    )
-    losses: bool = Field(
-        False,
-        description="Add blinks and losses of the eye, also in files; lost samples are null.",
-    )
-    labels: bool = Field(
-        False,
-        description="Add the event class of every sample, also in files: fixation, saccade, "
-        "pursuit or noise, of a model with labels. The gaze is the same without.",
-    )
-    at: Texts = Field(
-        [],
-        description="Waypoints SECONDS:X,Y in pixels of the task's screen, of a steerable model.",
-        examples=[["2.0:900,200"]],
-    )
+    seed: Seed = request_field(Numbered, "seed")
+    quality: Quality = request_field(Generating, "quality")
+    seconds: Number = request_field(Generating, "seconds")
+    rate_hz: Number = request_field(Finishing, "rate_hz")
+    losses: bool = request_field(Finishing, "losses")
+    labels: bool = request_field(Finishing, "labels")
+    at: Texts = request_field(Steering, "at", default=[], examples=[["2.0:900,200"]])
     start: Text = Field(
         None,
         description="Where gaze begins, X,Y in pixels of the task's screen, of a steerable model.",
@@ -151,18 +136,14 @@ class GenerateRequest(GenerationFields):
 class Reading(BaseModel):
     """What recordings do not state themselves, in every form with recordings."""
 
-    screen: Text = Field(None, description="Pixels, such as 1280x720.")
-    screen_cm: Text = Field(None, description="Centimetres, such as 40x22.5.")
-    distance_cm: Number = Field(None, description="Distance between eye and screen.")
-    override_screen: Flag = Field(None, description="Use `screen` even if a file differs.")
-    unit: Text = _choice(None, "Unit of gaze.", "px", "deg", "norm")
-    origin: Text = _choice(
-        None,
-        "Origin; y points down in the first two, up in the others.",
-        *("top-left", "center", "center-up", "bottom-left"),
-    )
-    columns: Text = Field(None, description="Such as x=GazeX,y=GazeY,t=Time.")
-    source_rate: Number = Field(None, description="Rate without time column, Hz.")
+    screen: Text = request_field(settings.Reading, "screen")
+    screen_cm: Text = request_field(settings.Reading, "screen_cm")
+    distance_cm: Number = request_field(settings.Reading, "distance_cm")
+    override_screen: Flag = request_field(settings.Reading, "override_screen", default=None)
+    unit: Text = request_field(settings.Reading, "unit")
+    origin: Text = request_field(settings.Reading, "origin")
+    columns: Text = request_field(settings.Reading, "columns")
+    source_rate: Number = request_field(settings.Reading, "source_rate_hz")
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -192,11 +173,7 @@ class UploadForm(Reading, GenerationFields):
     )
     task: Text = Field(None, description="Task of all windows, and of the recording `like`.")
     n: Integer = Field(6, description="Windows; default: one for each scanpath or target, or 6.")
-    candidates: Annotated[int | None, EMPTY_IS_NONE] = Field(
-        None,
-        description="Number of candidates per window of `like`; the closest ones are kept; "
-        "default: 8.",
-    )
+    candidates: Annotated[int | None, EMPTY_IS_NONE] = request_field(Generating, "candidates")
     format: str = _choice("json", None, *FORMATS)
 
 
@@ -253,10 +230,10 @@ class RecordingForm(Reading):
         "parquet), else parquet.",
         *("csv", "parquet", None),
     )
-    eye: str = _choice("right", None, "right", "left", "best")
-    blink_before_ms: float = Field(60.0, description="Dropped before every loss.")
-    blink_after_ms: float = Field(100.0, description="Dropped after every loss.")
-    max_speed_deg_s: float = Field(1000.0, description="Faster is no eye movement.")
+    eye: str = request_field(settings.Reading, "eye")
+    blink_before_ms: float = request_field(settings.Reading, "blink_before_ms")
+    blink_after_ms: float = request_field(settings.Reading, "blink_after_ms")
+    max_speed_deg_s: float = request_field(settings.Reading, "max_speed_deg_s")
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -271,36 +248,28 @@ class RecordingForm(Reading):
         return {"cleaning": cleaning, **own}
 
 
-_TASK = "Of the model; default: the recording's own where it has it."
-
-
 class FillForm(RecordingForm):
     """The form of /api/fill."""
 
-    task: Text = Field(None, description=_TASK)
-    seed: Seed = 0
-    quality: Quality = "default"
-    draws: int = Field(1, description="Courses of each gap; several are folders draw-1, draw-2 ...")
-    max_gap_s: float = Field(1.0, description="Longer gaps stay lost; padding counts.")
+    task: Text = request_field(Filling, "task")
+    seed: Seed = request_field(Filling, "seed")
+    quality: Quality = request_field(Sampled, "quality")
+    draws: int = request_field(Filling, "draws")
+    max_gap_s: float = request_field(Filling, "max_gap_s")
 
 
 class AugmentForm(RecordingForm):
     """The form of /api/augment."""
 
-    times: int = Field(5, description="Synthetic recordings of each recording.")
-    task: Text = Field(None, description="Of the model, where it lacks the study's.")
-    losses: bool = Field(False, description="Add blinks and losses of the eye.")
-    labels: Flag = Field(
-        None,
-        description="Add the event class of every sample; default: where the study has it.",
-    )
-    held_out: Texts = Field(
-        [], description="Participants who are not augmented; default: the split of `prepare`."
-    )
-    val_fraction: float = Field(0.2, description="Of participants held out.")
-    split_seed: Seed = 42
-    seed: Seed = 0
-    quality: Quality = "default"
+    times: int = request_field(Augmenting, "times")
+    task: Text = request_field(Augmenting, "task")
+    losses: bool = request_field(Augmenting, "losses")
+    labels: Flag = request_field(Augmenting, "labels")
+    held_out: Texts = request_field(Augmenting, "held_out", default=[])
+    val_fraction: float = request_field(Augmenting, "validation_fraction")
+    split_seed: Seed = request_field(Augmenting, "split_seed")
+    seed: Seed = request_field(Augmenting, "seed")
+    quality: Quality = request_field(Sampled, "quality")
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -313,10 +282,10 @@ class AugmentForm(RecordingForm):
 class ScoreForm(RecordingForm):
     """The form of /api/score."""
 
-    task: Text = Field(None, description=_TASK)
-    likelihood: bool = Field(False, description="It takes most of the time.")
+    task: Text = request_field(Scoring, "task")
+    likelihood: bool = request_field(Scoring, "has_likelihood", default=False)
     stride_s: Number = Field(None, description="Between windows; default: their length.")
-    seed: Seed = 0
+    seed: Seed = request_field(Scoring, "seed")
 
     @property
     def settings(self) -> dict[str, Any]:
