@@ -319,7 +319,8 @@ def request_field(group: type[Options], name: str, **more: Any) -> Any:
     from pydantic import Field
 
     one = next(option for option in declared(group) if option.name == name)
-    rules = {_IN_JSON[bound]: value for bound, value in one.metadata["bounds"].items()}
+    bounds = one.metadata["bounds"].items()
+    rules = {_IN_JSON[bound]: value for bound, value in bounds if math.isfinite(value)}
     rules |= {"enum": list(choices)} if (choices := choices_of(hint_of(group, one))) else {}
     about = re.sub(r"\[/?bold\]", "", one.metadata["help"])
     given: dict[str, Any] = {
