@@ -77,7 +77,7 @@ def archive(n_members: int, size: int) -> bytes:
 
 
 TABLE = b"t,x,y\n" + b"0,1,2\n" * 1000
-GZIPPED = gzip.compress(b"0,1,200000000000000\n" * 20_000)
+GZIPPED = gzip.compress(b"0,1,200000000000000\n" * 20_000, mtime=0)
 NAMES = b",".join(b"c%d" % k for k in range(1001))
 NUMBERS = b"\t".join([b"-1.5e3"] * 4999 + [b"NaN"])
 COLUMNS, EXPANDS = "more than 1,000 columns", "expands to more than 1 MB"
@@ -87,15 +87,15 @@ COLUMNS, EXPANDS = "more than 1,000 columns", "expands to more than 1 MB"
     ("name", "content", "words"),
     [
         ("a.csv", TABLE, None),
-        ("a.csv.gz", gzip.compress(TABLE), None),
+        ("a.csv.gz", gzip.compress(TABLE, mtime=0), None),
         ("a.parquet", parquet(1000, 3), None),
         ("a.npz", archive(3, 1000), None),
         ("a.csv.gz", GZIPPED, None),
         ("a.csv.gz", GZIPPED * 4, EXPANDS),  # members add up
-        ("a.gz", gzip.compress(GZIPPED), "this is compressed twice"),
+        ("a.gz", gzip.compress(GZIPPED, mtime=0), "this is compressed twice"),
         ("a.csv.gz", GZIPPED[:-20], None),  # a damaged one is for its reader
         ("a.csv", b"1\n" * 100_001, "more than 100,000 rows"),
-        ("a.csv.gz", gzip.compress(b"1\n" * 100_001), "more than 100,000 rows"),
+        ("a.csv.gz", gzip.compress(b"1\n" * 100_001, mtime=0), "more than 100,000 rows"),
         ("a.parquet", parquet(100_001, 1), "more than 100,000 rows"),
         ("a.csv", NAMES + b"\n", COLUMNS),
         ("a.csv", b"# a comment\n" + NAMES + b"\n", COLUMNS),
