@@ -305,6 +305,36 @@ class Sampler:
             self.is_taskless,
         )
 
+    def in_one_batch(
+        self, asked: Sequence[tuple[Sampler, Span]], progress: Progress = lambda done: None
+    ) -> list[Floats]:
+        """Windows of samplers of this one's `batch_kind`, computed in one batch.
+
+        asked: sampler, and windows first, stop. progress: called with the share that is done.
+        Rounding does not depend on what else is in the batch: a CPU computes an equal part in each
+        of its threads, as it does windows one by one; a GPU fills the batch up to its full size.
+        """
+
+        def compute(part: Span) -> Floats:
+            noise, drawn, n = [], [], 0
+            for one, span in spans[slice(*part)]:
+                noise.append(one.noise(*span))
+                drawn.append(one.sampled.config.conditioning.draw(*span, one.seed, one.task))
+                n += span[1] - span[0]
+            ahead = (WindowNoise.joined(noise), Conditions.joined(drawn))
+            return self._begun((0, n), ahead, lambda done: progress(done / n))()
+
+        ends = np.cumsum([stop - first for _, (first, stop) in asked])
+        if next(self.network.parameters()).device.type == "cpu":
+            spans = [(one, each) for one, span in asked for each in spans_of(*span, 1)]
+            parts = spans_of(0, len(spans), -(-len(spans) // torch.get_num_threads()))
+            gaze = by_threads(parts, compute)
+        else:
+            missing = int(-ends[-1] % self.batch_size)
+            spans = [*asked, *([(self, (0, missing))] if missing else [])]
+            gaze = compute((0, len(spans)))
+        return np.split(gaze, ends)[:-1]
+
     def as_windows(self, gaze: Floats, first: int = 0) -> Windows:
         """Generated gaze (window, 2, time) of windows first.., each with its origin.
 
@@ -461,35 +491,3 @@ def _encoded(
 
     encoded = None if known is None else representation.encode(torch.from_numpy(known))
     return Sequences(known=encoded, fixation=position(fixations), target=position(targets))
-
-
-def in_one_batch(
-    asked: Sequence[tuple[Sampler, Span]], progress: Progress = lambda done: None
-) -> list[Floats]:
-    """Windows of several samplers of one `batch_kind`, computed in one batch.
-
-    asked: sampler, and windows first, stop. progress: called with the share that is done.
-    Rounding does not depend on what else is in the batch: a CPU computes an equal part in each of
-    its threads, as it does windows one by one; a GPU fills the batch up to its full size.
-    """
-    sampler = asked[0][0]
-
-    def compute(part: Span) -> Floats:
-        noise, drawn, n = [], [], 0
-        for one, span in spans[slice(*part)]:
-            noise.append(one.noise(*span))
-            drawn.append(one.sampled.config.conditioning.draw(*span, one.seed, one.task))
-            n += span[1] - span[0]
-        ahead = (WindowNoise.joined(noise), Conditions.joined(drawn))
-        return sampler._begun((0, n), ahead, lambda done: progress(done / n))()
-
-    ends = np.cumsum([stop - first for _, (first, stop) in asked])
-    if next(sampler.network.parameters()).device.type == "cpu":
-        spans = [(one, each) for one, span in asked for each in spans_of(*span, 1)]
-        parts = spans_of(0, len(spans), -(-len(spans) // torch.get_num_threads()))
-        gaze = by_threads(parts, compute)
-    else:
-        missing = int(-ends[-1] % sampler.batch_size)
-        spans = [*asked, *([(sampler, (0, missing))] if missing else [])]
-        gaze = compute((0, len(spans)))
-    return np.split(gaze, ends)[:-1]

@@ -342,8 +342,6 @@ class _Share:
         """The gaze of the next windows of each."""
         import torch
 
-        from gazediffusion.generation.sampler import in_one_batch
-
         most = max(self.sampler.batch_size, torch.get_num_threads())
         each = max(1, most // len(shares))
         asked = [(one.sampler, (one.first, min(one.first + each, one.n))) for one in shares]
@@ -357,7 +355,7 @@ class _Share:
             for one, (_, (first, stop)) in zip(shares, asked, strict=True):
                 one.job.count(first + most_done * (stop - first), one.n)
 
-        for one, gaze in zip(shares, in_one_batch(asked, progress), strict=True):
+        for one, gaze in zip(shares, self.sampler.in_one_batch(asked, progress), strict=True):
             one.gaze = gaze
 
     def pieces(self) -> Steps:
