@@ -44,7 +44,7 @@ def test_every_name_of_code_is_defined_and_every_claim_is_that_of_the_results() 
     named = [one for page in pages.pages() for one in pages.cited(page.read_text())]
     assert len(named) > 80
     for module, name in named:
-        assert pages.home_of(module, name)
+        assert pages.home_of(module, name) == module, "run python docs/_ext/pages.py"
     text = (ROOT / "docs" / "results.md").read_text()
     assert pages.CLAIMS.findall(text) == [pages.claims()]
 
