@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from gazediffusion.generation.augmentation import Augmenter
     from gazediffusion.generation.dataset import Parts
     from gazediffusion.generation.filling import Filler
-    from gazediffusion.generation.recording_sets import RecordingLabeller
+    from gazediffusion.generation.labelling import RecordingLabeller
     from gazediffusion.generation.sampler import Sampler
     from gazediffusion.generation.sets import Sampling
     from gazediffusion.network.checkpoint import RunConfig
@@ -388,8 +388,7 @@ class Model(Shared):
 
     def labeller(self, *options: Options, **given: Any) -> RecordingLabeller:
         """What labels recordings with these settings; a model without labels is refused."""
-        from gazediffusion.generation.labelling import Labeller
-        from gazediffusion.generation.recording_sets import RecordingLabeller
+        from gazediffusion.generation.labelling import Labeller, RecordingLabeller
 
         labelling, computing = grouped(options, given, Labelling, Computing)
         made = self.sampler(**vars(computing))

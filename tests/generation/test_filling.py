@@ -297,7 +297,7 @@ def test_nothing_to_condition_on_is_one_line_and_writes_nothing(
     source = written(tmp_path / "in", gone, "parquet")
     code, _, errors = run("fill", source, "-o", tmp_path / "out", "--model", steerable_folder)
     assert code == 2
-    assert "nothing to condition on" in errors
+    assert "nothing can be filled" in errors
     source = written(tmp_path / "x", blinking, "csv")
     code, _, errors = run("fill", source, "-o", tmp_path / "out", "--model", "position")
     assert code == 2

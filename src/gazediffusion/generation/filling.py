@@ -132,6 +132,18 @@ def find_gaps(recording: Recording, cleaning: CleaningConfig | None, max_gap_s: 
     return replace(found, counts=replace(counts, filled_samples=n_filled))
 
 
+def gaps_of(recording: Recording, cleaning: CleaningConfig | None, max_gap_s: float) -> Gaps:
+    """`find_gaps` of a recording with a screen; what is refused is named."""
+    try:
+        require_screen(recording)
+        return find_gaps(recording, cleaning, max_gap_s)
+    except GazeError as error:
+        if error.path is not None:
+            raise
+        where = f"participant {recording.participant}, trial {recording.trial}"
+        raise GazeError(str(error), path=recording.path, place=where) from error
+
+
 def on_grid(cleaned: CleanRecording, clock: Clock, rate_hz: float) -> NDArray[np.float32]:
     """Valid gaze (2, time) in pixels at a rate from the first sample on, NaN where there is none.
 
@@ -241,14 +253,7 @@ class Filler:
 
     def gaps(self, recording: Recording) -> Gaps:
         """The gaps of a recording; one without a screen is refused."""
-        try:
-            require_screen(recording)
-            return find_gaps(recording, self.config.cleaning, self.config.max_gap_s)
-        except GazeError as error:
-            if error.path is not None:
-                raise
-            where = f"participant {recording.participant}, trial {recording.trial}"
-            raise GazeError(str(error), path=recording.path, place=where) from error
+        return gaps_of(recording, self.config.cleaning, self.config.max_gap_s)
 
     def n_windows(self, gaps: Gaps) -> int:
         """Windows that are generated for all draws of a recording."""

@@ -5,12 +5,14 @@ At the highest noise level its estimate of them is their mean given the gaze alo
 probability of each class (`edm`: D estimates E[x_0 | x]). So labelling takes one evaluation, and a
 second one of the mirrored gaze. Labels are the most probable sequence of classes, with a price on
 every change of class (Viterbi 1967), so that no label flickers for a sample.
+
+A recording is cleaned and brought to the rate and the screen of the model, and each of its samples
+takes the class of the nearest one there. What cleaning takes for lost is noise.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -21,20 +23,30 @@ from numpy.typing import NDArray
 
 from gazediffusion.conditioning import Condition
 from gazediffusion.conditioning.conditioning import Sequences
-from gazediffusion.data.recordings import EVENT_CLASSES
+from gazediffusion.data.recordings import EVENT_CLASSES, Recording
+from gazediffusion.data.resampling import read_clock
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
+from gazediffusion.generation.filling import (
+    FEWEST_SAMPLES,
+    Gaps,
+    gaps_of,
+    model_screen,
+    on_model_grid,
+    require_screen,
+)
 from gazediffusion.generation.long_gaze import window_starts
+from gazediffusion.generation.scheduling import Progress
 from gazediffusion.network.checkpoint import Run
 from gazediffusion.network.representations import JOINT_STD, Joint
 from gazediffusion.network.unet import UNet
 from gazediffusion.screen import Floats, Screen
+from gazediffusion.settings import CleaningConfig
 
 if TYPE_CHECKING:
     from gazediffusion.generation.sampler import Sampler
 
 Labels = NDArray[np.uint8]
-Progress = Callable[[float], None]
 # A change of class costs as much as e^3 times the probability; chosen by event F1 on GazeCom's
 # training participants among 1, 2, 3 and 4.
 CHANGE_COST = 3.0
@@ -207,3 +219,60 @@ def with_lost_labels(windows: Windows, before: Windows) -> Windows:
     flat = windows.labels.copy()
     flat[(windows.starts[:, None] + np.arange(windows.length)).ravel()] = labels.ravel()
     return replace(windows, labels=flat)
+
+
+@dataclass(frozen=True)
+class RecordingLabeller:
+    """Labels recordings of any screen and of rates from 100 Hz on."""
+
+    labeller: Labeller
+    cleaning: CleaningConfig | None = None
+
+    def labelled(self, recording: Recording, progress: Progress = lambda done: None) -> Recording:
+        """The recording with labels of all samples; labels that it has are replaced."""
+        return with_labels(recording, self.labels(self.gaps(recording), progress))
+
+    def gaps(self, recording: Recording) -> Gaps:
+        """What of a recording is valid; one without a screen or below 100 Hz is refused."""
+        return gaps_of(recording, self.cleaning, max_gap_s=0.0)
+
+    def is_in_degrees(self, recording: Recording) -> bool:
+        """Whether sizes on the recording's screen are those on the model's in degrees."""
+        return require_screen(recording).is_comparable_with(self._screen(recording))
+
+    def n_windows(self, gaps: Gaps) -> int:
+        """Windows that a recording is labelled in."""
+        if gaps.clock is None or not gaps.counts.valid:
+            return 0
+        time_ms, rate_hz = gaps.cleaned.time_ms, self.labeller.run.config.rate_hz
+        n_samples = int((time_ms[-1] - time_ms[0]) * rate_hz / 1000 + 0.1) + 1
+        return self.labeller.n_windows(n_samples)
+
+    def labels(self, gaps: Gaps, progress: Progress = lambda done: None) -> Labels:
+        """The event class of each sample of a recording, (time,)."""
+        recording, cleaned = gaps.recording, gaps.cleaned
+        labels = np.full(len(recording), NOISE, dtype=np.uint8)
+        if not self.n_windows(gaps):
+            return labels
+        rate_hz = self.labeller.run.config.rate_hz
+        gaze = on_model_grid(gaps, rate_hz, self._screen(recording))
+        found = self.labeller.labels(gaze[None], progress)[0]
+        place = (recording.time_ms - cleaned.time_ms[0]) * (rate_hz / 1000)
+        nearest = np.clip(np.rint(place).astype(np.int64), 0, len(found) - 1)
+        # Repeated times were taken out by cleaning.
+        own = np.searchsorted(cleaned.time_ms, recording.time_ms, side="right") - 1
+        return np.where(cleaned.is_valid[own], found[nearest], labels)
+
+    def _screen(self, recording: Recording) -> Screen:
+        """The model's screen of the recording's task, where it has that task."""
+        config = self.labeller.run.config
+        is_known = recording.task in config.conditioning.tasks
+        return model_screen(config, recording.task if is_known else None)
+
+
+def with_labels(recording: Recording, labels: Labels) -> Recording:
+    """The recording with labels, and with the rate of its clock where it states none."""
+    rate_hz = recording.rate_hz
+    if rate_hz is None and len(recording) >= FEWEST_SAMPLES:
+        rate_hz = read_clock(recording.time_ms).rate_hz
+    return replace(recording, labels=labels, rate_hz=rate_hz)

@@ -17,7 +17,6 @@ import numpy as np
 from gazediffusion import __version__
 from gazediffusion.data.events import detect_events, labelled_events
 from gazediffusion.data.recordings import EVENT_CLASSES, Recording
-from gazediffusion.data.resampling import read_clock
 from gazediffusion.data.windows import Windows
 from gazediffusion.data.writers import Labelled, write_into
 from gazediffusion.data.writers.card import CARD_KEY, screen_fields
@@ -33,19 +32,14 @@ from gazediffusion.generation.augmentation import (
     synthetic_name,
 )
 from gazediffusion.generation.filling import (
-    FEWEST_SAMPLES,
     OTHER_ANGLE,
     Filler,
     GapCounts,
-    Gaps,
     Marks,
     filled,
-    find_gaps,
-    model_screen,
-    on_model_grid,
     require_screen,
 )
-from gazediffusion.generation.labelling import NOISE, Labeller, Labels
+from gazediffusion.generation.labelling import Labeller, Labels, RecordingLabeller, with_labels
 from gazediffusion.generation.scheduling import Progress, after
 from gazediffusion.generation.sets import Pieces
 from gazediffusion.jobs import Job, Show, nothing
@@ -147,6 +141,64 @@ def write_card(
         (folder / ".bidsignore").write_text("card.json\n", encoding="utf-8")
 
 
+@dataclass
+class _Counted:
+    """What one pass over recordings finds before they are filled or labelled."""
+
+    counts: GapCounts
+    n_windows: list[int]  # of each recording
+    screens: dict[str, Screen]  # by task
+    has_labels: bool
+    warnings: set[str]
+
+    @classmethod
+    def of(
+        cls, worker: Filler | RecordingLabeller, recordings: Recordings, format: str, done: str
+    ) -> _Counted:
+        """Count the work; bad input is refused. done: in one word what is done with gaze."""
+        found = cls(GapCounts(), [], {}, False, set())
+        for recording in recordings:
+            gaps = worker.gaps(recording)
+            found.counts += gaps.counts
+            found.has_labels |= recording.labels is not None
+            found.n_windows.append(worker.n_windows(gaps))
+            screen = require_screen(recording)
+            found.screens.setdefault(recording.task, screen)
+            require_size(screen, format, recording.path)
+            if found.n_windows[-1] and not worker.is_in_degrees(recording):
+                found.warnings.add(OTHER_ANGLE.format(done=done))
+        if not found.counts.valid:
+            raise GazeError(
+                f"nothing can be {done}: no sample is valid",
+                path=recordings.sources[0].path,
+                remedy="see why with gazediffusion inspect",
+            )
+        return found
+
+    def keep(
+        self,
+        job: Job,
+        phase: str,
+        recordings: Recordings,
+        compute: Callable[[Recording, Progress], dict[str, Any]],
+    ) -> list[Path]:
+        """Where the job keeps the arrays that are computed of each recording."""
+        done, total, kept = 0, sum(self.n_windows), list[Path]()
+        job.step(phase, 0, total)
+        for number, (recording, n) in enumerate(zip(recordings, self.n_windows, strict=True)):
+
+            def make(path: Path, recording: Recording = recording, before: int = done) -> None:
+                progress = after(before, lambda so_far: job.step(phase, so_far, total))
+                arrays = compute(recording, progress)
+                with open(path, "wb") as stream:
+                    np.savez(stream, **arrays)
+
+            kept.append(job.once(f"{number:09d}.npz", make))
+            done += n
+            job.step(phase, done, total)
+        return kept
+
+
 @dataclass(frozen=True)
 class FilledSet:
     """What was written: the set, its card (JSON) and its README; counts; and notes."""
@@ -171,21 +223,25 @@ def write_filled(
     output, draws = Path(output), filler.config.draws
     format = _format_of(output, recordings, draws)
     card = _card(filler, recordings)
-    counts, n_windows, screens, has_labels, warnings = _counted(filler, recordings, format)
+    found = _Counted.of(filler, recordings, format, "filled")
+
+    def compute(recording: Recording, progress: Progress) -> dict[str, Any]:
+        gaps = filler.gaps(recording)
+        courses = np.stack(filler.courses(gaps, progress))
+        return {"courses": courses, **gaps.marks._asdict()}
 
     def write(job: Job, folder: Path) -> None:
-        full = {**card, "format_written": format, "counts": asdict(counts)}
-        full |= screen_fields(screens)
-        stored = _sample(filler, recordings, job, n_windows)
+        full = {**card, "format_written": format, "counts": asdict(found.counts)}
+        full |= screen_fields(found.screens)
+        kept = found.keep(job, "filling", recordings, compute)
         for draw in range(draws):
             of_draw = folder if draws == 1 else folder / f"draw-{draw + 1}"
-            labelled = _filled(recordings, stored, draw, has_labels)
+            labelled = _filled(recordings, kept, draw, found.has_labels)
             write_recordings(of_draw, labelled, format, full)
         write_card(folder, format if draws == 1 else "", full, readme_of_filled)
 
-    return FilledSet(
-        written_set(output, format, card, write, overwrite, progress), counts, warnings
-    )
+    paths = written_set(output, format, card, write, overwrite, progress)
+    return FilledSet(paths, found.counts, sorted(found.warnings))
 
 
 def _format_of(output: Path, recordings: Recordings, draws: int) -> str:
@@ -211,53 +267,6 @@ def _card(filler: Filler, recordings: Recordings) -> dict[str, Any]:
         "sampling": {k: v for k, v in described["sampling"].items() if k != "task"},
         "model": described["model"],
     }
-
-
-def _counted(
-    filler: Filler, recordings: Recordings, format: str
-) -> tuple[GapCounts, list[int], dict[str, Screen], bool, list[str]]:
-    """Counts of gaps, windows by recording, screens by task, whether any is labelled, warnings.
-
-    Bad input is refused.
-    """
-    counts, screens, warnings = GapCounts(), dict[str, Screen](), set[str]()
-    n_windows, has_labels = [], False
-    for recording in recordings:
-        gaps = filler.gaps(recording)
-        counts += gaps.counts
-        has_labels |= recording.labels is not None
-        n_windows.append(filler.n_windows(gaps))
-        assert recording.screen is not None
-        screens.setdefault(recording.task, recording.screen)
-        require_size(recording.screen, format, recording.path)
-        if gaps.gaps and not filler.is_in_degrees(recording):
-            warnings.add(OTHER_ANGLE.format(done="filled"))
-    if not counts.valid:
-        raise GazeError(
-            "nothing to condition on: no sample is valid",
-            path=recordings.sources[0].path,
-            remedy="see why with gazediffusion inspect",
-        )
-    return counts, n_windows, screens, has_labels, sorted(warnings)
-
-
-def _sample(filler: Filler, recordings: Recordings, job: Job, n_windows: list[int]) -> list[Path]:
-    """Where the marks and courses (draw, 2, filled) of each recording are kept."""
-    done, stored = 0, list[Path]()
-    job.step("filling", 0, sum(n_windows))
-    for number, (recording, n) in enumerate(zip(recordings, n_windows, strict=True)):
-
-        def make(path: Path, recording: Recording = recording, before: int = done) -> None:
-            gaps = filler.gaps(recording)
-            progress = after(before, lambda so_far: job.step("filling", so_far, sum(n_windows)))
-            courses = np.stack(filler.courses(gaps, progress))
-            with open(path, "wb") as stream:
-                np.savez(stream, courses=courses, **gaps.marks._asdict())
-
-        stored.append(job.once(f"{number:09d}.npz", make))
-        done += n
-        job.step("filling", done, sum(n_windows))
-    return stored
 
 
 def _filled(
@@ -299,62 +308,6 @@ Do not analyse or publish filled samples as recorded ones.
 
 
 @dataclass(frozen=True)
-class RecordingLabeller:
-    """Labels recordings of any screen and of rates from 100 Hz on."""
-
-    labeller: Labeller
-    cleaning: CleaningConfig | None = None
-
-    def labelled(self, recording: Recording, progress: Progress = lambda done: None) -> Recording:
-        """The recording with labels of all samples; labels that it has are replaced."""
-        return _with_labels(recording, self.labels(self.gaps(recording), progress))
-
-    def gaps(self, recording: Recording) -> Gaps:
-        """What of a recording is valid; one without a screen or below 100 Hz is refused."""
-        try:
-            require_screen(recording)
-            return find_gaps(recording, self.cleaning, max_gap_s=0.0)
-        except GazeError as error:
-            if error.path is not None:
-                raise
-            where = f"participant {recording.participant}, trial {recording.trial}"
-            raise GazeError(str(error), path=recording.path, place=where) from error
-
-    def is_in_degrees(self, recording: Recording) -> bool:
-        """Whether sizes on the recording's screen are those on the model's in degrees."""
-        return require_screen(recording).is_comparable_with(self._screen(recording))
-
-    def n_windows(self, gaps: Gaps) -> int:
-        """Windows that a recording is labelled in."""
-        if gaps.clock is None or not gaps.counts.valid:
-            return 0
-        time_ms, rate_hz = gaps.cleaned.time_ms, self.labeller.run.config.rate_hz
-        n_samples = int((time_ms[-1] - time_ms[0]) * rate_hz / 1000 + 0.1) + 1
-        return self.labeller.n_windows(n_samples)
-
-    def labels(self, gaps: Gaps, progress: Progress = lambda done: None) -> Labels:
-        """The event class of each sample of a recording, (time,)."""
-        recording, cleaned = gaps.recording, gaps.cleaned
-        labels = np.full(len(recording), NOISE, dtype=np.uint8)
-        if not self.n_windows(gaps):
-            return labels
-        rate_hz = self.labeller.run.config.rate_hz
-        gaze = on_model_grid(gaps, rate_hz, self._screen(recording))
-        found = self.labeller.labels(gaze[None], progress)[0]
-        place = (recording.time_ms - cleaned.time_ms[0]) * (rate_hz / 1000)
-        nearest = np.clip(np.rint(place).astype(np.int64), 0, len(found) - 1)
-        # Repeated times were taken out by cleaning.
-        own = np.searchsorted(cleaned.time_ms, recording.time_ms, side="right") - 1
-        return np.where(cleaned.is_valid[own], found[nearest], labels)
-
-    def _screen(self, recording: Recording) -> Screen:
-        """The model's screen of the recording's task, where it has that task."""
-        config = self.labeller.run.config
-        is_known = recording.task in config.conditioning.tasks
-        return model_screen(config, recording.task if is_known else None)
-
-
-@dataclass(frozen=True)
 class LabelledSet:
     """What was written: the set, its card (JSON) and its README; samples by class; notes."""
 
@@ -384,74 +337,28 @@ def write_labelled(
         "cleaning": asdict(labeller.cleaning or CleaningConfig()),
         "sources": describe_sources(recordings),
     }
-    n_windows, screens, warnings = _labelled_counted(labeller, recordings, format)
+    found = _Counted.of(labeller, recordings, format, "labelled")
+
+    def compute(recording: Recording, progress: Progress) -> dict[str, Any]:
+        return {"labels": labeller.labels(labeller.gaps(recording), progress)}
 
     def write(job: Job, folder: Path) -> None:
-        stored = _label(labeller, recordings, job, n_windows)
-        counts = np.sum([np.bincount(np.load(one), minlength=_N_CLASSES) for one in stored], axis=0)
+        kept = found.keep(job, "labelling", recordings, compute)
+        counts = np.sum([np.bincount(_labels_at(one), minlength=_N_CLASSES) for one in kept], 0)
         n_samples = dict(zip(EVENT_CLASSES, counts[1:].tolist(), strict=True))
-        full = {**card, "format_written": format, "n_samples": n_samples, **screen_fields(screens)}
-        write_recordings(folder, _labelled(recordings, stored), format, full, readme_of_labelled)
+        full = {**card, "format_written": format, "n_samples": n_samples}
+        full |= screen_fields(found.screens)
+        pairs = zip(recordings, kept, strict=True)
+        labelled = (with_events(with_labels(one, _labels_at(path)), True) for one, path in pairs)
+        write_recordings(folder, labelled, format, full, readme_of_labelled)
 
     paths = written_set(output, format, card, write, overwrite, progress)
-    return LabelledSet(paths, card_at(paths)["n_samples"], warnings)
+    return LabelledSet(paths, card_at(paths)["n_samples"], sorted(found.warnings))
 
 
-def _labelled_counted(
-    labeller: RecordingLabeller, recordings: Recordings, format: str
-) -> tuple[list[int], dict[str, Screen], list[str]]:
-    """Windows by recording, screens by task, warnings; bad input is refused."""
-    n_windows, n_valid = [], 0
-    screens, warnings = dict[str, Screen](), set[str]()
-    for recording in recordings:
-        gaps = labeller.gaps(recording)
-        n_windows.append(labeller.n_windows(gaps))
-        n_valid += gaps.counts.valid
-        screen = require_screen(recording)
-        screens.setdefault(recording.task, screen)
-        require_size(screen, format, recording.path)
-        if not labeller.is_in_degrees(recording):
-            warnings.add(OTHER_ANGLE.format(done="labelled"))
-    if not n_valid:
-        raise GazeError(
-            "nothing to label: no sample is valid",
-            path=recordings.sources[0].path,
-            remedy="see why with gazediffusion inspect",
-        )
-    return n_windows, screens, sorted(warnings)
-
-
-def _label(
-    labeller: RecordingLabeller, recordings: Recordings, job: Job, n_windows: list[int]
-) -> list[Path]:
-    """Where the labels (time,) of each recording are kept."""
-    done, stored = 0, list[Path]()
-    job.step("labelling", 0, sum(n_windows))
-    for number, (recording, n) in enumerate(zip(recordings, n_windows, strict=True)):
-
-        def make(path: Path, recording: Recording = recording, before: int = done) -> None:
-            progress = after(before, lambda so_far: job.step("labelling", so_far, sum(n_windows)))
-            with open(path, "wb") as stream:
-                np.save(stream, labeller.labels(labeller.gaps(recording), progress))
-
-        stored.append(job.once(f"{number:09d}.npy", make))
-        done += n
-        job.step("labelling", done, sum(n_windows))
-    return stored
-
-
-def _labelled(recordings: Recordings, stored: list[Path]) -> Iterator[Labelled]:
-    """The recordings with their labels and events, one at a time."""
-    for recording, path in zip(recordings, stored, strict=True):
-        yield with_events(_with_labels(recording, np.load(path)), True)
-
-
-def _with_labels(recording: Recording, labels: Labels) -> Recording:
-    """The recording with labels, and with the rate of its clock where it states none."""
-    rate_hz = recording.rate_hz
-    if rate_hz is None and len(recording) >= FEWEST_SAMPLES:
-        rate_hz = read_clock(recording.time_ms).rate_hz
-    return replace(recording, labels=labels, rate_hz=rate_hz)
+def _labels_at(path: Path) -> Labels:
+    with np.load(path) as found:
+        return np.asarray(found["labels"])
 
 
 def readme_of_labelled(card: Mapping[str, Any]) -> str:
