@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from gazediffusion.data.inspection import inspect
-from gazediffusion.data.plausibility import ImplausibleError, Plausibility
+from gazediffusion.data.plausibility import ImplausibleError
 from gazediffusion.data.preparing import prepare
 from gazediffusion.data.reading import Recordings, read
 from gazediffusion.errors import GazeError
@@ -108,12 +108,6 @@ def test_gaze_that_is_not_on_its_screen_is_refused(tmp_path: Path, case: str) ->
         list(read(path, screen=SCREEN))
 
 
-def test_a_given_unit_turns_the_refusal_into_a_warning(tmp_path: Path) -> None:
-    path = written(tmp_path, gaze_px() / 8)
-    windows = prepare(read(path, screen=SCREEN, unit="px"), CONFIG)
-    assert "one corner" in windows.provenance["warnings"][0]
-
-
 def test_one_participant_who_looks_away_does_not_stop_a_study(tmp_path: Path) -> None:
     for number in range(3):
         written(tmp_path, gaze_px(10_000, number) + (2000 if number == 0 else 0), f"p{number}")
@@ -130,31 +124,38 @@ def test_one_long_file_in_another_unit_is_found_among_good_ones(tmp_path: Path) 
         prepare(read(tmp_path, screen=SCREEN), CONFIG)
 
 
-def test_a_screen_twice_too_large_is_warned_of(tmp_path: Path) -> None:
-    path = written(tmp_path, gaze_px())
-    windows = prepare(read(path, screen=Screen(2560, 1440)), CONFIG)
-    assert any("top left quarter" in line for line in windows.provenance["warnings"])
+# How the gaze is written, how it is read, what is warned of.
+WARNED: dict[str, tuple[Callable[[Gaze], Gaze], dict[str, Any], str | None]] = {
+    "ordinary": (lambda gaze: gaze, {"screen": SCREEN}, None),
+    "a corner, unit given": (
+        lambda gaze: gaze / 8, {"screen": SCREEN, "unit": "px"}, "one corner"
+    ),
+    "screen twice too large": (
+        lambda gaze: gaze, {"screen": Screen(2560, 1440)}, "top left quarter"
+    ),
+    "far away": (
+        lambda gaze: gaze, {"screen": Screen(1280, 720, 40, 22.5, 650)},
+        "a viewing distance of 650 cm is implausible",
+    ),
+    "coarse": (
+        lambda gaze: gaze, {"screen": Screen(1280, 720, 400, 225, 60)}, "3.2 pixels per cm"
+    ),
+    "not square": (
+        lambda gaze: gaze, {"screen": Screen(1280, 720, 40, 40, 60)}, "pixels that are not square"
+    ),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("screen", "said"),
-    [
-        (Screen(1280, 720, 40, 22.5, 650), "a viewing distance of 650 cm is implausible"),
-        (Screen(1280, 720, 400, 225, 60), "3.2 pixels per cm"),
-        (Screen(1280, 720, 40, 40, 60), "pixels that are not square"),
-    ],
-)
-def test_an_implausible_screen_is_warned_of(tmp_path: Path, screen: Screen, said: str) -> None:
-    windows = prepare(read(written(tmp_path, gaze_px()), screen=screen), CONFIG)
-    assert any(said in line for line in windows.provenance["warnings"])
+@pytest.mark.parametrize("case", WARNED)
+def test_what_is_odd_but_possible_is_warned_of(tmp_path: Path, case: str) -> None:
+    write, given, said = WARNED[case]
+    warnings = prepare(read(written(tmp_path, write(gaze_px())), **given), CONFIG).provenance[
+        "warnings"
+    ]
+    assert any(said in line for line in warnings) if said else warnings == []
 
 
-def test_ordinary_recordings_raise_no_doubt(tmp_path: Path) -> None:
-    windows = prepare(read(written(tmp_path, gaze_px()), screen=SCREEN), CONFIG)
-    assert windows.provenance["warnings"] == []
-
-
-def test_files_that_became_participants_of_their_own_are_named(tmp_path: Path) -> None:
+def test_files_that_became_participants_of_their_own_or_one_are_named(tmp_path: Path) -> None:
     for name in ("anna_1", "anna_2", "bert_1"):
         written(tmp_path, gaze_px(), name)
     windows = prepare(read(tmp_path, screen=SCREEN), CONFIG)
@@ -163,15 +164,13 @@ def test_files_that_became_participants_of_their_own_are_named(tmp_path: Path) -
     assert "`participant_pattern`" in line
     named = read(tmp_path, screen=SCREEN, participant_pattern=r"([a-z]+)_\d")
     assert prepare(named, CONFIG).provenance["warnings"] == []
-
-
-def test_files_that_all_became_one_participant_are_named(tmp_path: Path) -> None:
-    gaze = gaze_px()
-    rows = "\n".join(f"x1,{4 * k},{x:.3f},{y:.3f}" for k, (x, y) in enumerate(gaze.T))
-    for name in ("a", "b"):
-        (tmp_path / f"{name}.csv").write_text(f"participant,t_ms,x,y\n{rows}")
+    one = "participant,t_ms,x,y\n" + "\n".join(
+        f"x1,{4 * k},{x:.3f},{y:.3f}" for k, (x, y) in enumerate(gaze_px().T)
+    )
+    for path in tmp_path.glob("*.csv"):
+        path.write_text(one)
     (line,) = prepare(read(tmp_path, screen=SCREEN), CONFIG).provenance["warnings"]
-    assert "all 2 files are of one participant, x1 (by column 'participant')" in line
+    assert "all 3 files are of one participant, x1 (by column 'participant')" in line
 
 
 def test_inspection_notes_what_prepare_would_refuse(tmp_path: Path) -> None:
@@ -180,12 +179,6 @@ def test_inspection_notes_what_prepare_would_refuse(tmp_path: Path) -> None:
     assert any(
         "prepare will refuse this" in note and "`unit` deg" in note for note in summary.notes
     )
-
-
-def test_a_few_samples_are_not_checked() -> None:
-    plausibility = Plausibility()
-    plausibility.finish()
-    assert plausibility.warnings == []
 
 
 def test_degrees_from_a_corner_are_refused(tmp_path: Path) -> None:
