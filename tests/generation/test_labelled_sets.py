@@ -49,7 +49,8 @@ def test_samples_have_the_class_of_the_nearest_sample_of_the_model(
 ) -> None:
     # A recording at the model's own rate, five-fold: every fifth sample is on its grid.
     recording = make_recording(n=320, rate_hz=100.0, task="movies")
-    found = model.label(recording, cleaning=BARE)
+    # `auto` is bf16 on some processors, and other where two classes are almost as probable.
+    found = model.label(recording, cleaning=BARE, precision="fp32")
     assert found.labels is not None
     np.testing.assert_array_equal(found.gaze_px["right"], recording.gaze_px["right"])
     screen = model.screen_of("movies")
