@@ -1,4 +1,4 @@
-"""The one conditioning object: schema, encoding, dropout, draws, fine-tuning and files."""
+"""The one conditioning object: schema, encoding, dropout, draws, sequences, steps and files."""
 
 from __future__ import annotations
 
@@ -10,11 +10,22 @@ import pytest
 import torch
 
 from gazediffusion.conditioning import Conditioning
+from gazediffusion.conditioning.conditioning import (
+    N_CHANNELS,
+    SEQUENCES,
+    Sequences,
+    known_channels,
+    quantize,
+)
+from gazediffusion.data.resolution import recorded_steps
 from gazediffusion.errors import GazeError
+from gazediffusion.network.representations import Joint
 from tests.conditioning.test_prior import same
+from tests.data.test_quantization import drifting, on_grid
 from tests.runs import short_windows
 
 FEW = ("saccades", "mean_x", "std_y")
+JOINT = Joint(0.1, (0.3, 0.2), (1.5, 1.5), 250.0)
 
 
 @pytest.fixture(scope="module")
@@ -122,3 +133,57 @@ def test_a_fine_tuned_model_keeps_the_scales_of_its_source(conditioning: Conditi
     assert moved.prior is not None
     assert np.array_equal(moved.prior.mean, conditioning.prior.mean)
     assert moved.prior.components is new.prior.components
+
+
+def test_nothing_given_has_no_channels_and_masks_are_one_where_something_is() -> None:
+    assert Sequences().channels() is None
+    fixation = torch.full((2, 2, 8), torch.nan)
+    fixation[0, :, 2:5] = torch.tensor([[0.25], [-0.5]])
+    channels = Sequences(fixation=fixation).channels()
+    assert channels is not None
+    assert channels.shape == (2, N_CHANNELS, 8)
+    first = len(SEQUENCES["known"])
+    assert channels[0, first : first + 3, 3].tolist() == [0.25, -0.5, 1.0]
+    assert channels[0, first : first + 3, 5].tolist() == [0.0, 0.0, 0.0]
+    assert not channels[1].any()
+    assert not channels[:, :first].any()
+
+
+def test_a_velocity_is_known_where_its_sample_and_the_one_before_are() -> None:
+    gaze = torch.linspace(-0.5, 0.5, 24).expand(1, 2, 24).clone()
+    is_known = torch.ones(1, 24, dtype=torch.bool)
+    is_known[0, 6:10] = False
+    channels = known_channels(JOINT.encode(gaze), is_known)
+    # The same follows from gaze with NaN where it is not known.
+    hidden = JOINT.encode(gaze.masked_fill(~is_known[:, None], torch.nan))
+    torch.testing.assert_close(channels, hidden, equal_nan=True)
+    assert channels[0, 0, 6:10].isnan().all()
+    assert channels[0, 2, 6:11].isnan().all()
+    assert channels[0, :, 11:].isfinite().all()
+
+
+def test_quantized_gaze_lies_on_steps_and_is_spread_over_the_grid() -> None:
+    gaze = drifting(2, 1).astype(np.float32)
+    steps = np.array([[0.01, 0.02], [0.0, 0.0]])
+    uniforms = np.random.default_rng(0).random(gaze.shape, dtype=np.float32)
+    made = quantize(gaze, steps, steps / 10, uniforms)
+    assert made.dtype == np.float32
+    np.testing.assert_array_equal(made[1], gaze[1])
+    whole = made[0] / steps[0, :, None]
+    off = whole - whole.round()
+    assert 0.04 < np.abs(off).max() <= 0.0501
+    assert np.abs(made[0] - gaze[0]).max() < 0.56 * 0.02
+    # The tracker's step comes out of what was rounded by it.
+    again = on_grid(drifting(2, 1), (10, 10))
+    cells = recorded_steps(again)[0]
+    still = np.full_like(gaze, 0.5)
+    tracked = quantize(gaze, np.tile(cells, (2, 1)), np.zeros((2, 2)), still)
+    np.testing.assert_allclose(tracked, again.cut(), atol=1e-5)
+
+
+def test_a_window_does_not_depend_on_the_others_of_its_batch() -> None:
+    far = np.full((2, 2, 4), 9.0, np.float32)  # beyond what is kept of rounded gaze
+    steps = np.array([[0.01, 0.01], [0.0, 0.0]])
+    both = quantize(far, steps, steps, np.full_like(far, 0.5))
+    alone = quantize(far[1:], steps[1:], steps[1:], np.full_like(far[1:], 0.5))
+    np.testing.assert_array_equal(both[1:], alone)

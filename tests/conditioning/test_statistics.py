@@ -97,15 +97,6 @@ def test_reversals_distinguish_white_noise_from_smooth_motion() -> None:
         assert odds[1] < 0.05
 
 
-def test_each_axis_has_its_own_noise_level() -> None:
-    gaze = walk(8, seed=5)
-    gaze[:, 1] *= 3
-    found = dict(zip(STATISTICS, measure(gaze, RATE).T, strict=True))
-    both = found["median_speed_y"] - found["median_speed_x"]
-    assert float((both - np.log(3)).abs().max()) < 0.4
-    assert bool((found["slow_share_x"] > found["slow_share_y"]).all())
-
-
 def test_the_acceleration_ratio_is_two_times_one_minus_the_lag_one_autocorrelation() -> None:
     gaze = walk(8, seed=3)
     velocity = (gaze.diff(dim=-1) * RATE).double()
@@ -115,14 +106,6 @@ def test_the_acceleration_ratio_is_two_times_one_minus_the_lag_one_autocorrelati
     lag_one = (velocity[..., 1:] * velocity[..., :-1]).sum(-1) / velocity.square().sum(-1)
     # Up to the ends of the window and the mean velocity, which is nearly nothing.
     torch.testing.assert_close(found.exp().double(), 2 * (1 - lag_one), atol=0.01, rtol=0.01)
-
-
-def test_gaze_in_whole_pixels_has_more_slow_samples() -> None:
-    pixel = 2 / 1280
-    smooth = walk(4, seed=4)
-    whole = (smooth / pixel).round() * pixel
-    rest = [measure(gaze, RATE)[:, STATISTICS.index("slow_share_x")] for gaze in (smooth, whole)]
-    assert float((rest[1] - rest[0]).min()) > 1
 
 
 def test_constant_gaze_has_finite_statistics() -> None:

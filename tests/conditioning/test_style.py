@@ -1,4 +1,4 @@
-"""Style: one participant's statistics, their posterior and new windows by it."""
+"""Style: one participant's statistics and movements, their posterior, and windows like them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
-from scipy.stats import spearmanr
+from scipy.stats import spearmanr, wasserstein_distance
 
 from gazediffusion.conditioning import Conditioning
 from gazediffusion.conditioning.prior import Component, Prior
-from gazediffusion.conditioning.style import Style, n_covered, style_of
+from gazediffusion.conditioning.style import (
+    N_CANDIDATES_COUNT,
+    QUANTITIES,
+    Movements,
+    Style,
+    choose,
+    n_covered,
+    style_of,
+)
 from gazediffusion.data.reading import read
 from gazediffusion.data.simulation import write_simulation
 from gazediffusion.data.windows import Windows
@@ -25,6 +34,9 @@ from tests.runs import short_windows
 SCREEN = Screen(1280, 720, 40, 22.5, 45)
 NAMES = ("median_speed_x", "saccades", "std_y")
 N_PARTICIPANTS, N_EACH, LENGTH = 24, 16, 250
+SCREENS = [Screen(1280, 720, 40, 22.5, 45), Screen(1680, 1050, 47, 30, 55)]
+N_STEPPED, RATE_HZ, N_SAMPLES = 12, 250, 1000
+N_EVENTS = 20
 
 
 def of_participants() -> Windows:
@@ -206,3 +218,139 @@ def test_recordings_are_cut_a_second_apart_and_named(
     assert len(source["sha256"]) == 64
     with pytest.raises(GazeError, match=r"parquet: a style needs 8 s of valid gaze in a row"):
         style_of(read(tmp_path / "study"), conditioning, 250.0, 2000, "walk")
+
+
+def steps(seed: int, n: int = N_STEPPED) -> Windows:
+    """Gaze that jumps between fixations, with noise; the first window never moves."""
+    rng = np.random.default_rng(seed)
+    gaze = np.zeros((n, 2, N_SAMPLES))
+    for window in gaze[1:]:
+        at = np.sort(rng.choice(N_SAMPLES // 8, 9, replace=False)) * 8
+        for onset in at:
+            way = np.linspace(0, 1, 7) ** 2 * rng.uniform(0.05, 0.5)
+            angle = rng.uniform(0, 2 * np.pi)
+            window[:, onset:] += way[-1] * np.array([[np.cos(angle)], [np.sin(angle)]])
+            stop = min(onset + 7, N_SAMPLES)
+            part = (way - way[-1])[: stop - onset]
+            window[:, onset:stop] += part * np.array([[np.cos(angle)], [np.sin(angle)]])
+    gaze += rng.normal(0, 0.0005, gaze.shape)
+    # A fast step alone is no saccade.
+    gaze[:, 0, 500] += 0.02
+    screens = [SCREENS[k % 2] for k in range(n)]
+    return Windows.from_array(gaze, RATE_HZ, screens, "p", "walk")
+
+
+def test_values_are_those_of_the_events_of_each_window() -> None:
+    windows = steps(0)
+    found = Movements.of(windows)
+    degrees = windows.to_numpy("deg").astype(np.float64)
+    for k in range(N_STEPPED):
+        own = dict(
+            zip(
+                QUANTITIES,
+                (v[w == k] for v, w in zip(found.values, found.window, strict=True)),
+                strict=True,
+            )
+        )
+        events = windows.events(k)
+        saccades = [one for one in events if one.event == "saccade"]
+        fixations = [one for one in events if one.event == "fixation"]
+        assert (not saccades) == (k == 0)
+        np.testing.assert_allclose(
+            own["fixation duration"], [one.offset_ms - one.onset_ms for one in fixations]
+        )
+        np.testing.assert_allclose(own["saccade rate"], [len(saccades) / N_SAMPLES * RATE_HZ])
+        np.testing.assert_allclose(
+            own["amplitude"], [one.amplitude_deg for one in saccades], rtol=1e-4
+        )
+        np.testing.assert_allclose(
+            own["peak velocity"], [one.peak_velocity_deg_s for one in saccades], rtol=1e-6
+        )
+        np.testing.assert_allclose(own["spread"], [np.hypot(*degrees[k].std(axis=1))])
+        drift = []
+        for one in fixations:
+            first, last = (round(t * RATE_HZ / 1000) for t in (one.onset_ms, one.offset_ms))
+            if last - first > 20:
+                smooth = [
+                    np.convolve(axis[first:last], np.full(10, 0.1), "valid") for axis in degrees[k]
+                ]
+                drift.append(np.hypot(*np.diff(smooth)).mean() * RATE_HZ)
+        np.testing.assert_allclose(own["drift speed"], drift, rtol=1e-6)
+    assert (np.bincount(found.window[2], minlength=N_STEPPED)[1:] > 3).all()
+
+
+def test_many_windows_are_measured_as_few_are() -> None:
+    windows = steps(1, 20)
+    many = windows.select(np.tile(np.arange(20), 30))
+    few, found = Movements.of(windows), Movements.of(many)
+    for k in range(len(QUANTITIES)):
+        np.testing.assert_allclose(found.values[k], np.tile(few.values[k], 30), rtol=1e-8)
+        assert found.window[k].max() == 599
+    np.testing.assert_allclose(found.means, few.means)
+
+
+def movements(rng: np.random.Generator, means: ArrayLike) -> Movements:
+    """Windows whose values of every quantity scatter about these means."""
+    centre = np.asarray(means, dtype=float)
+    window = np.repeat(np.arange(len(centre)), N_EVENTS)
+    n = len(QUANTITIES)
+    values = tuple(rng.normal(centre[window], 1.0) for _ in range(n))
+    return Movements(values, (window,) * n)
+
+
+def taken(candidates: Movements, chosen: list[int], quantity: int = 0) -> np.ndarray:
+    return candidates.values[quantity][np.isin(candidates.window[quantity], chosen)]
+
+
+def test_chosen_windows_have_the_distribution_of_the_recording() -> None:
+    rng = np.random.default_rng(0)
+    candidates = movements(rng, rng.normal(0, 2, 64))
+    like = movements(rng, [1.0, 3.0] * 50)  # two kinds of windows
+    chosen = choose(candidates, 64, like, 1000.0, 8)
+    assert len(set(chosen)) == 8
+    for k in range(len(QUANTITIES)):
+        apart, at_first = (
+            wasserstein_distance(taken(candidates, one, k), like.values[k])
+            for one in (chosen, list(range(8)))
+        )
+        assert apart < at_first / 4
+
+
+def test_the_first_are_the_same_for_every_number() -> None:
+    rng = np.random.default_rng(1)
+    candidates, like = movements(rng, rng.normal(0, 2, 32)), movements(rng, [1.0] * 5)
+    assert choose(candidates, 32, like, 5.0, 3) == choose(candidates, 32, like, 5.0, 8)[:3]
+
+
+def test_a_short_recording_counts_less() -> None:
+    rng = np.random.default_rng(2)
+    candidates, like = movements(rng, rng.normal(0, 2, 64)), movements(rng, [3.0] * 40)
+    means = [
+        taken(candidates, choose(candidates, 64, like, n_windows, 8)).mean()
+        for n_windows in (1e-6, 1.0, N_CANDIDATES_COUNT, 1e6)
+    ]
+    assert means == sorted(means)
+    assert abs(means[0] - candidates.values[0].mean()) < 0.3
+    assert means[-1] == pytest.approx(3.0, abs=0.5)
+    # As many windows as the candidates count for: half of the way.
+    assert means[2] == pytest.approx((means[0] + means[-1]) / 2, abs=0.5)
+
+
+def test_windows_without_an_event_are_chosen_last() -> None:
+    rng = np.random.default_rng(3)
+    like = movements(rng, [0.0] * 5)
+    found = movements(rng, np.zeros(6))
+    values = tuple(one[found.window[0] % 2 == 1] for one in found.values)
+    window = tuple(one[one % 2 == 1] for one in found.window)
+    chosen = choose(Movements(values, window), 6, like, 100.0, 6)
+    assert {k % 2 for k in chosen[:1]} == {1}
+    assert sorted(chosen) == list(range(6))
+
+
+def test_a_quantity_that_the_recording_does_not_have_is_left_out() -> None:
+    rng = np.random.default_rng(4)
+    candidates, like = movements(rng, rng.normal(0, 2, 32)), movements(rng, [2.0] * 8)
+    none = (np.zeros(0),) * 5
+    one = Movements((like.values[0], *none), (like.window[0], *(n.astype(int) for n in none)))
+    chosen = choose(candidates, 32, one, 1e6, 4)
+    assert taken(candidates, chosen).mean() == pytest.approx(2.0, abs=0.5)

@@ -100,18 +100,6 @@ def test_the_samplers_grid_is_geometric() -> None:
     assert EDM.sigma_schedule(1).tolist() == pytest.approx([80.0, 0.0])
 
 
-def test_the_condition_reaches_the_network() -> None:
-    received: list[Tensor] = []
-
-    def network(x: Tensor, t: Tensor, *condition: Tensor) -> Tensor:
-        received.extend(condition)
-        return torch.zeros_like(x)
-
-    condition = torch.ones(2, 3)
-    EDM.denoise(network, torch.zeros(2, 4, 8), torch.ones(2), condition)
-    assert received == [condition]
-
-
 def test_levels_span_the_networks_steps() -> None:
     seen: list[Tensor] = []
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gazediffusion.diffusion.edm import Edm
-from gazediffusion.diffusion.solvers import ddim, heun, step_weights, unipc
+from gazediffusion.diffusion.solvers import ddim, heun, unipc
 from gazediffusion.errors import GazeError
 
 STD = 0.7
@@ -59,11 +59,6 @@ def test_steps_of_ddim_are_linear_in_sigma() -> None:
         clean = denoise(expected, here)
         expected = clean + there / here * (expected - clean)
         torch.testing.assert_close(step, expected)
-
-
-def test_weights_of_a_step_sum_to_what_a_constant_gives() -> None:
-    nodes, end = [0.3, -0.4, -1.5], 1.1
-    assert sum(step_weights(nodes, nodes[0], end)) == pytest.approx(1 - math.exp(0.3 - 1.1))
 
 
 @pytest.mark.parametrize("solve", [ddim, unipc, heun])

@@ -1,7 +1,8 @@
-"""Packaged models: found by name, checked on loading, equal to their run but for rounding."""
+"""Packaged models: listed without torch, checked on loading, equal but for rounding."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import polars as pl
@@ -12,7 +13,8 @@ from gazediffusion.data.writers.card import read_card
 from gazediffusion.errors import GazeError
 from gazediffusion.generation.sampler import Sampler
 from gazediffusion.network import pretrained
-from gazediffusion.network.checkpoint import load_run
+from gazediffusion.network.checkpoint import CONFIG, config_from, load_run
+from gazediffusion.network.pretrained import find_model, list_models, pretrained_models
 from gazediffusion.network.tensors import rounded
 from tests.conftest import RunCommand
 from tests.runs import trained_run
@@ -79,3 +81,31 @@ def test_every_model_of_the_package_opens_and_denoises(name: str) -> None:
         out = run.network(torch.randn(shape), torch.ones(1, dtype=torch.long))
     assert out.shape == shape
     assert bool(torch.isfinite(out).all())
+
+
+@pytest.mark.parametrize("name", pretrained_models())
+def test_a_packaged_model_is_described_as_its_configuration_states(name: str) -> None:
+    found, folder = list_models()[name], find_model(name)
+    config = config_from(without_hash(folder), folder)
+    assert found.source == name
+    assert found.recipe == config.recipe.name
+    assert found.tasks == config.conditioning.tasks
+    assert tuple(found.screens.values()) == config.conditioning.task_screens
+    assert found.screen == config.screen
+    assert (found.length, found.rate_hz) == (config.length, config.rate_hz)
+    assert found.seconds == config.length / config.rate_hz
+    assert found.trained_on == config.data
+
+
+def without_hash(folder: Path) -> dict[str, object]:
+    values: dict[str, object] = json.loads((folder / CONFIG).read_text())
+    values.pop("weights_sha256")
+    return values
+
+
+def test_a_folder_without_a_configuration_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(GazeError, match="this is no run folder"):
+        list_models([tmp_path])
+    (tmp_path / CONFIG).write_text("{}")
+    with pytest.raises(GazeError, match="the configuration is damaged"):
+        list_models([tmp_path])

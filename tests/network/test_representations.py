@@ -1,4 +1,8 @@
+"""Position, velocity and joint representations, and the solver of their decoding."""
+
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,8 +10,39 @@ import torch
 
 from gazediffusion.data.preparing import fit_velocity_scale
 from gazediffusion.errors import GazeError
-from gazediffusion.network.representations import Joint, Position, Velocity
+from gazediffusion.network.representations import Joint, Position, Velocity, solve_tridiagonal
 from tests.data.test_windows import make_windows
+
+
+def test_every_channel_has_the_same_spread_in_training() -> None:
+    windows = make_windows(grid_px=None)
+    joint = Joint.fit([windows])
+    channels = joint.encode(torch.from_numpy(windows.train.cut()))
+    np.testing.assert_allclose(channels[:, 2:, 1:].std(dim=(0, 2), unbiased=False), 0.5, rtol=1e-3)
+    spread = channels[:, :2].std(dim=(0, 2), unbiased=False)
+    np.testing.assert_allclose(spread, 0.5, rtol=1e-3)
+
+
+def test_local_motion_is_decoded_from_velocity_and_global_position_from_position() -> None:
+    joint = replace(Joint.fit([make_windows()]), rate_hz=250.0)
+    channels = joint.encode(torch.zeros(1, 2, 2000))
+    # A constant position and no velocity: the gaze stays there.
+    channels[:, 0] += 0.25
+    shift = 0.25 * joint.position_std[0] / 0.5
+    np.testing.assert_allclose(joint.decode(channels)[0, 0], shift, atol=1e-6)
+    # White noise on the position is filtered out: it has hardly any low-pass part.
+    torch.manual_seed(0)
+    noisy = channels.clone()
+    noisy[:, :2] += 0.1 * torch.randn(1, 2, 2000)
+    steps = joint.decode(noisy).diff(dim=-1)
+    assert float(steps.std()) < 0.05 * float(0.1 * joint.position_std[0] / 0.5)
+
+
+def test_scales_come_from_training_participants_alone() -> None:
+    windows = make_windows()
+    wild = windows.gaze.copy()
+    wild[:, 250:] *= 0.1  # the held-out participant
+    assert Joint.fit([replace(windows, gaze=wild)]) == Joint.fit([windows])
 
 
 def test_position_is_the_gaze_itself() -> None:
@@ -57,6 +92,8 @@ def test_gaze_that_does_not_move_has_no_scale() -> None:
     windows.gaze[:] = 0.5
     with pytest.raises(GazeError, match="does not move"):
         fit_velocity_scale(windows)
+    with pytest.raises(GazeError, match="does not move"):
+        Joint.fit([windows])
 
 
 def joint_of(gaze: torch.Tensor) -> Joint:
@@ -120,3 +157,19 @@ def test_where_nothing_is_known_decoding_is_the_same() -> None:
     channels = joint.encode(gaze) + 0.01
     is_known = torch.zeros(2, 400, dtype=torch.bool)
     assert torch.equal(joint.decode(channels, is_known), joint.decode(channels))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 8, 33, 2000])
+def test_the_solution_solves_the_system(n: int) -> None:
+    """With weights between neighbours up to 1e5 times those on the diagonal."""
+    generator = torch.Generator().manual_seed(n)
+    weight = 10 ** (7 * torch.rand((3, 2, n - 1), generator=generator, dtype=torch.float64) - 2)
+    own = torch.ones((3, 2, n), dtype=torch.float64)
+    pad = torch.nn.functional.pad
+    diagonal = own + pad(weight, (0, 1)) + pad(weight, (1, 0))
+    truth = torch.randn((3, 2, n), generator=generator, dtype=torch.float64)
+    right = diagonal * truth
+    right[..., :-1] -= weight * truth[..., 1:]
+    right[..., 1:] -= weight * truth[..., :-1]
+    found = solve_tridiagonal(diagonal, -weight, right)
+    torch.testing.assert_close(found, truth, atol=1e-8, rtol=0)

@@ -1,19 +1,35 @@
+"""Batches: a function of seed and step; masks of what windows are given."""
+
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from gazediffusion.data.windows import Windows
 from gazediffusion.network.checkpoint import RunConfig
 from gazediffusion.network.recipes import RECIPES, Recipe
-from gazediffusion.training.batches import Batches, fixed_validation
+from gazediffusion.training.batches import (
+    FIXATION_SHARE,
+    FIXATIONS_WHOLE,
+    SHARES,
+    TARGET_SHARE,
+    Batches,
+    fixed_validation,
+    gaps,
+    given_fixations,
+    given_targets,
+    known_samples,
+)
 from tests.data.test_windows import make_windows
 
 CPU = torch.device("cpu")
 PLAIN = replace(RECIPES["position-tiny"], flip=0.0, reversal=0.0, batch_size=4)
+N_MASKS, LENGTH, RATE_HZ = 4000, 500, 250.0
 
 
 def batches(recipe: Recipe = PLAIN, windows: Windows | None = None, seed: int = 0) -> Batches:
@@ -136,3 +152,52 @@ def test_nobody_held_out_gives_no_validation() -> None:
     windows = replace(make_windows(), validation=frozenset())
     config = RunConfig.of([windows], PLAIN, 5, "fp32", "cpu")
     assert fixed_validation([windows.held_out], config, CPU) == []
+
+
+def uniform(seed: int = 0) -> Any:
+    generator = torch.Generator().manual_seed(seed)
+
+    def draw(*shape: int) -> Tensor:
+        return torch.rand(shape, generator=generator)
+
+    return draw
+
+
+def test_every_kind_of_mask_has_its_share() -> None:
+    known = known_samples(N_MASKS, LENGTH, RATE_HZ, uniform())
+    begins, ends = known[:, 0], known[:, -1]
+    whole = known.all(dim=1)
+    assert abs(float((~known.any(dim=1)).float().mean()) - SHARES["nothing"]) < 0.04
+    assert abs(float(whole.float().mean()) - SHARES["everything"]) < 0.04
+    prefix = begins & ~ends & (known.int().diff(dim=1).abs().sum(dim=1) == 1)
+    assert float(prefix.float().mean()) > 0.08
+    assert float((ends & ~begins).float().mean()) > 0.02
+
+
+def test_gaps_go_from_a_few_samples_to_more_than_a_second() -> None:
+    hidden = gaps(N_MASKS, LENGTH, RATE_HZ, uniform())
+    assert hidden.any(dim=1).float().mean() > 0.98
+    lengths = hidden.sum(dim=1)
+    assert lengths.min() <= 10
+    assert lengths.max() > RATE_HZ
+    assert not hidden.all()
+
+
+def test_fixations_are_given_whole_in_part_or_not_at_all() -> None:
+    fixation = torch.full((N_MASKS, 2, LENGTH), 0.5)
+    fixation[:, :, 200:220] = torch.nan
+    given = given_fixations(fixation, RATE_HZ, uniform()).isfinite().all(dim=1)
+    assert not given[:, 200:220].any()
+    n = given.sum(dim=1)
+    is_whole = n == LENGTH - 20
+    expected = FIXATION_SHARE * FIXATIONS_WHOLE
+    assert abs(float(is_whole.float().mean()) - expected) < 0.05
+    assert abs(float((n == 0).float().mean()) - (1 - FIXATION_SHARE)) < 0.1
+    assert ((n > 0) & ~is_whole).any()
+
+
+def test_targets_are_given_for_whole_windows() -> None:
+    target = torch.zeros(N_MASKS, 2, LENGTH)
+    given = given_targets(target, uniform()).isfinite().flatten(1)
+    assert (given.all(dim=1) | ~given.any(dim=1)).all()
+    assert abs(float(given.any(dim=1).float().mean()) - TARGET_SHARE) < 0.04

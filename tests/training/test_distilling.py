@@ -22,7 +22,7 @@ from gazediffusion.generation.labelling import can_label
 from gazediffusion.generation.sampler import Sampler
 from gazediffusion.generation.steering import Constraints
 from gazediffusion.network.checkpoint import Run, load_run
-from gazediffusion.network.distilled import DISTILLED, changed
+from gazediffusion.network.distilled import DISTILLED
 from gazediffusion.network.pretrained import pretrained_folder
 from gazediffusion.network.recipes import find_recipe
 from gazediffusion.network.tensors import load_tensors, save_tensors
@@ -123,27 +123,6 @@ def test_training_reduces_the_error(teacher: Run) -> None:
         errors.append(student.errors.clone())
     begin, end = (float(torch.stack(some).mean()) for some in (errors[:8], errors[-8:]))
     assert end < 0.85 * begin
-
-
-def test_the_weights_follow_the_factors_and_the_average_follows_them(teacher: Run) -> None:
-    student = student_of(teacher)
-    before = {name: tensor.clone() for name, tensor in student.change.tensors.items()}
-    student.step(0, 1.0, 0.1)
-    after = student.change.tensors
-    assert not torch.equal(after["stem.weight.change"], before["stem.weight.change"])
-    for name, weight in changed(dict(teacher.network.named_parameters()), after).items():
-        torch.testing.assert_close(student.network.get_parameter(name), weight)
-    for name, average in student.average.items():
-        torch.testing.assert_close(average, before[name] + 0.1 * (after[name] - before[name]))
-
-
-def test_given_samples_stay_in_the_estimates(teacher: Run) -> None:
-    student = student_of(teacher, replace(SETTINGS_SMALL, group=12))
-    is_given = student.slots.counts == 0
-    assert bool(is_given.any())
-    with torch.no_grad():
-        clean = student._denoised(student.network, student.slots.x, student.sigma)
-    assert torch.equal(clean[is_given], student.slots.real[is_given])
 
 
 def test_rates_warm_up_and_end_low() -> None:
@@ -408,11 +387,6 @@ def test_a_shared_model_keeps_its_distilled_network(folder: Path, tmp_path: Path
     shared = gd.load(tmp_path / "shared", device="cpu")
     np.testing.assert_array_equal(shared.sample(2).cut(), model.sample(2).cut())
     assert shared.sampler().settings == model.sampler().settings
-
-
-def test_gaps_are_filled_by_the_models_own_network(folder: Path) -> None:
-    model = gd.load(folder, device="cpu")
-    assert model.filler().sampler.settings["sampler"] == "unipc"
 
 
 def test_another_distillation_in_the_folder_is_refused(

@@ -1,4 +1,4 @@
-"""The joint recipe: its representation, training on several files, and tasks in generation."""
+"""The joint recipe: training on several files, and tasks in generation."""
 
 from __future__ import annotations
 
@@ -16,12 +16,10 @@ from gazediffusion.errors import GazeError
 from gazediffusion.generation.sampler import Sampler
 from gazediffusion.network.checkpoint import Run, RunConfig, load_run
 from gazediffusion.network.recipes import RECIPES, Recipe
-from gazediffusion.network.representations import Joint
 from gazediffusion.network.unet import UNet, UNetConfig
 from gazediffusion.screen import Screen
 from gazediffusion.training.batches import Batches, fixed_validation
 from gazediffusion.training.training import train_epochs
-from tests.data.test_windows import make_windows
 from tests.runs import short_windows
 
 NETWORK = UNetConfig(channels=4, widths=(8, 16, 16), embedding=16, attention_blocks=2, rotary=True)
@@ -53,52 +51,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("joint") / "run"
     list(train_epochs(parts(), folder, JOINT, seed=0, device="cpu"))
     return load_run(folder)
-
-
-def gaze() -> torch.Tensor:
-    return torch.from_numpy(make_windows(grid_px=None).cut())
-
-
-def test_the_way_there_and_back_changes_nothing() -> None:
-    joint = Joint.fit([make_windows()])
-    assert float((joint.decode(joint.encode(gaze())) - gaze()).abs().max()) < 1e-6
-
-
-def test_every_channel_has_the_same_spread_in_training() -> None:
-    windows = make_windows(grid_px=None)
-    joint = Joint.fit([windows])
-    channels = joint.encode(torch.from_numpy(windows.train.cut()))
-    np.testing.assert_allclose(channels[:, 2:, 1:].std(dim=(0, 2), unbiased=False), 0.5, rtol=1e-3)
-    spread = channels[:, :2].std(dim=(0, 2), unbiased=False)
-    np.testing.assert_allclose(spread, 0.5, rtol=1e-3)
-
-
-def test_local_motion_is_decoded_from_velocity_and_global_position_from_position() -> None:
-    joint = replace(Joint.fit([make_windows()]), rate_hz=250.0)
-    channels = joint.encode(torch.zeros(1, 2, 2000))
-    # A constant position and no velocity: the gaze stays there.
-    channels[:, 0] += 0.25
-    shift = 0.25 * joint.position_std[0] / 0.5
-    np.testing.assert_allclose(joint.decode(channels)[0, 0], shift, atol=1e-6)
-    # White noise on the position is filtered out: it has hardly any low-pass part.
-    torch.manual_seed(0)
-    noisy = channels.clone()
-    noisy[:, :2] += 0.1 * torch.randn(1, 2, 2000)
-    steps = joint.decode(noisy).diff(dim=-1)
-    assert float(steps.std()) < 0.05 * float(0.1 * joint.position_std[0] / 0.5)
-
-
-def test_scales_come_from_training_participants_alone() -> None:
-    windows = make_windows()
-    wild = windows.gaze.copy()
-    wild[:, 250:] *= 0.1  # the held-out participant
-    assert Joint.fit([replace(windows, gaze=wild)]) == Joint.fit([windows])
-
-
-def test_gaze_that_does_not_move_has_no_scale() -> None:
-    windows = make_windows(grid_px=None)
-    with pytest.raises(GazeError, match="does not move"):
-        Joint.fit([replace(windows, gaze=np.zeros_like(windows.gaze))])
 
 
 def test_the_condition_changes_the_output_and_zeros_do_not() -> None:
@@ -257,16 +209,3 @@ def test_a_task_on_two_screens_is_refused(tmp_path: Path) -> None:
     files = [short_windows(), replace(other_windows(), tasks=("dots", "walking"))]
     with pytest.raises(GazeError, match="two screens"):
         next(train_epochs(files, tmp_path / "r", JOINT, device="cpu"))
-
-
-def test_stopped_training_resumes_to_the_same_bytes(tmp_path: Path) -> None:
-    folders = [tmp_path / "whole", tmp_path / "stopped"]
-    list(train_epochs(parts(), folders[0], JOINT, seed=1, device="cpu"))
-    asked: list[bool] = []
-    for _ in train_epochs(
-        parts(), folders[1], JOINT, seed=1, device="cpu", should_stop=lambda: bool(asked)
-    ):
-        asked.append(True)
-    list(train_epochs(parts(), folders[1], JOINT, seed=1, device="cpu"))
-    states = [(folder / "state.safetensors").read_bytes() for folder in folders]
-    assert states[0] == states[1]
