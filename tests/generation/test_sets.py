@@ -337,10 +337,11 @@ def test_every_window_of_a_mixture_is_written_on_the_screen_of_its_task(
     recordings = list(read_recordings([tmp_path / "set"]))
     assert len(recordings) == 6
     numbers = {
-        task: iter(np.flatnonzero(windows.task == k)) for k, task in enumerate(windows.tasks)
+        task.replace("-", ""): iter(np.flatnonzero(windows.task == k))
+        for k, task in enumerate(windows.tasks)
     }
     for recording in recordings:
-        number = int(next(numbers[recording.task]))
+        number = int(next(numbers[recording.task.replace("-", "")]))
         assert recording.screen == windows.screens[windows.screen_index[number]]
         (gaze_px,) = recording.gaze_px.values()
         atol = 0.051 if format == "asc" else 1e-3
