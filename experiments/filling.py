@@ -270,7 +270,7 @@ def loss_table(result: Result, model: gd.Model, sides: tuple[list[Losses], list[
                            for name in ("lost_ms", "duration_ms"))  # fmt: skip
             return loss_measures(durations, lost, total)
 
-        windows = model.sample(N_WINDOWS, task=task, seed=result.seeds[0], losses=True)
+        windows = model.sample(N_WINDOWS, task=task, seed=result.seeds[0], track_loss=True)
         ms = 1000.0 / windows.rate_hz
         spans = np.concatenate([true_segments(one) for one in windows.is_lost])
         durations = (ms * np.diff(spans, axis=1).ravel()).tolist()

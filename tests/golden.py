@@ -264,7 +264,7 @@ CASES: dict[str, Case] = {
     "generate/mixture": generated(3, seed=2),
     "generate/best": generated(1, task="stills", quality="best"),
     "generate/long": generated(1, task="reading", seconds=20),
-    "generate/losses": generated(1, task="movies", losses=True, seed=3),
+    "generate/losses": generated(1, task="movies", track_loss=True, seed=3),
     "generate/labels": generated(2, task="movies", labels=True, seed=4),
     "generate/rate": generated(1, task="dots", rate_hz=60),
     "generate/waypoint": generated(1, task="stills", at=[(2.0, 0.5, -0.25)]),

@@ -12,11 +12,11 @@ import numpy as np
 import gazediffusion as gd
 
 model = gd.load("default")
-gaze = model.sample(1, task="reading", seconds=60, seed=1, losses=True)
+gaze = model.sample(1, task="reading", seconds=60, seed=1, track_loss=True)
 print(gaze, gaze.screen.in_words())
 
 # %%
-# With ``losses=True`` it blinks as the training participants did; lost samples are NaN.
+# With ``track_loss=True`` it blinks as the training participants did; lost samples are NaN.
 
 seconds = np.arange(gaze.length) / gaze.rate_hz
 x, y = gaze.to_numpy("px")[0]

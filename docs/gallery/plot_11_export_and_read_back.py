@@ -14,7 +14,7 @@ import numpy as np
 import gazediffusion as gd
 
 model = gd.load("default")
-settings = {"task": "reading", "losses": True, "overwrite": True}
+settings = {"task": "reading", "track_loss": True, "overwrite": True}
 model.sample_to("eyelink", 2, format="asc", **settings)
 model.sample_to("bids", 2, format="bids", **settings)
 

@@ -274,7 +274,7 @@ class Model(Shared):
             screen,
             seconds=how.seconds,
             rate_hz=finishing.rate_hz,
-            track_loss=LossModel.load(self.run.path) if finishing.losses else None,
+            track_loss=LossModel.load(self.run.path) if finishing.track_loss else None,
             labeller=Labeller.of_generated(sampler) if finishing.labels else None,
             grid_px=finishing.grid_px,
         )

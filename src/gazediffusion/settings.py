@@ -448,7 +448,7 @@ class Finishing(OnScreen):
         flag="--rate",
         gt=0,
     )
-    losses: bool = option(
+    track_loss: bool = option(
         False,
         "Add blinks and track loss as in the training participants' recordings: missing samples, "
         "and the artefacts of the lid around them.",
@@ -518,7 +518,7 @@ class Augmenting(Splitting):
         kind=tuple[str, ...],
     )
     cleaning: CleaningConfig | None = None
-    losses: bool = option(False, "Add blinks and losses of the eye.")
+    track_loss: bool = option(False, "Add blinks and track loss.")
     labels: bool | None = option(
         None, "Add the event class of each sample; default: if the study has labels."
     )

@@ -327,7 +327,7 @@ def test_losses_are_added_at_the_rate_of_the_recording(
     recordings = study([recording(name, 24.0, 50.0) for name in ("P1", "P2")])
     settings: Any = {"times": 3, "validation_fraction": 0.0}
     _, plain = generated(model.augmenter(**settings), recordings, has_labels=True)
-    _, lossy = generated(model.augmenter(**settings, losses=True), recordings, has_labels=True)
+    _, lossy = generated(model.augmenter(**settings, track_loss=True), recordings, has_labels=True)
     n_lost = 0
     for (_, without), (_, having) in zip(plain, lossy, strict=True):
         gaze, same = having.gaze_px["cyclopean"], without.gaze_px["cyclopean"]

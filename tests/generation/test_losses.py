@@ -216,10 +216,12 @@ def test_tasks_without_losses_and_too_few_losses_are_refused(model: LossModel) -
 def test_a_model_without_tables_is_refused_before_generating(
     tmp_path: Path, run: RunCommand
 ) -> None:
-    code, _, error = run("generate", "--model", "position", "--losses", "-o", tmp_path / "gaze.csv")
+    code, _, error = run(
+        "generate", "--model", "position", "--track-loss", "-o", tmp_path / "gaze.csv"
+    )
     assert code == 2
     assert error.strip() == (
-        "error: --losses cannot be added: the model position has no table of losses; "
+        "error: --track-loss cannot be added: the model position has no table of losses; "
         "leave it out, or take the packaged model joint"
     )
     assert not (tmp_path / "gaze.csv").exists()
@@ -229,8 +231,8 @@ def test_the_command_and_python_give_the_same_windows_with_losses(
     tmp_path: Path, run: RunCommand
 ) -> None:
     words = ["-n", 3, "--task", "reading", "--seed", 2, "--steps", 2]
-    code, _, error = run("generate", *words, "--losses", "-o", tmp_path / "gaze.npz")
+    code, _, error = run("generate", *words, "--track-loss", "-o", tmp_path / "gaze.npz")
     assert code == 0, error
-    sampled = gd.load().sample(3, task="reading", seed=2, steps=2, losses=True)
+    sampled = gd.load().sample(3, task="reading", seed=2, steps=2, track_loss=True)
     np.testing.assert_allclose(read_npz(tmp_path / "gaze.npz").cut(), sampled.cut(), atol=1e-5)
     assert sampled.is_lost.any()

@@ -211,14 +211,14 @@ def test_losses_are_null_in_json_and_stated_by_command_and_program(
 ) -> None:
     client = start(model=str(lossy_run))
     assert client.get("/api/models").json()["models"][0]["has_losses"] is True
-    fields: dict[str, Any] = {"n": 6, "seed": 4, "losses": True}
+    fields: dict[str, Any] = {"n": 6, "seed": 4, "track_loss": True}
     is_lost = sampled(lossy_run, **fields).is_lost
     assert is_lost.any()
     windows, done = streamed(client, **fields)
     for found in (windows, client.post("/api/generate", json=fields).json()["windows"]):
         assert [[x is None for x in one["x"]] for one in found] == is_lost.tolist()
-    assert " --losses" in done["command"]
-    assert "losses=True" in done["python"]
+    assert " --track-loss" in done["command"]
+    assert "track_loss=True" in done["python"]
     fitted_on = json.loads((lossy_run / "losses.json").read_text())["fitted_on"]
     assert done["card"]["losses"]["n_losses"] == fitted_on["n_losses"]
 
@@ -407,7 +407,7 @@ def test_windows_like_a_recording_have_the_bytes_of_the_command_line(
         ("client", {"rate_hz": 500}, "`rate_hz` must lie between 10 and 250 Hz"),
         ("client", {"n": "many"}, "`n`: Input should be a valid integer"),
         ("client", {"m": 3}, "`m`: Extra inputs are not permitted"),
-        ("client", {"losses": True}, "has no table of losses"),
+        ("client", {"track_loss": True}, "has no table of losses"),
         ("client", {"labels": True}, "this model has no labels; take the default model"),
         ("client", {"start": "1,1"}, "screens; give `task` (free viewing, reading) or `screen`"),
         ("client", {"task": "reading", **POINTS}, "this model is not steerable"),
@@ -446,7 +446,7 @@ def test_every_refusal_is_one_line_that_names_the_field_or_the_table(
 def test_a_field_left_empty_is_a_field_not_given(steerable: TestClient) -> None:
     plain = steerable.post("/api/generate", json={"n": 1, "task": "dots"}).json()
     empty = dict.fromkeys(("model", "seconds", "rate_hz", "start", "candidates", "screen"), "")
-    form = {**empty, "n": "1", "task": "dots", "losses": "", "at": ""}
+    form = {**empty, "n": "1", "task": "dots", "track_loss": "", "at": ""}
     assert steerable.post("/api/generate/upload", data=form).json() == plain
 
 

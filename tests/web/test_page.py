@@ -422,14 +422,16 @@ def test_losses_are_drawn_as_gaps_and_labels_as_shades(
 ) -> None:
     plain = open_page()
     plain.locator("#start:enabled").wait_for()
-    for name in ("losses", "labels"):
+    for name in ("track_loss", "labels"):
         expect(plain.locator(f"#{name}")).to_be_disabled()
-    lost = gd.load(lossy_run).sample(6, task="reading", seed=4, losses=True, batch_size=1).is_lost
+    lost = (
+        gd.load(lossy_run).sample(6, task="reading", seed=4, track_loss=True, batch_size=1).is_lost
+    )
     number = int(np.argmax(lost.sum(axis=1)))
     with live_server(Settings(model=str(lossy_run))) as url:
         page = open_page(url)
         page.select_option("#task", "reading")
-        page.check("#losses")
+        page.check("#track_loss")
         generate(page, 6, seed=4)
         page.click(f".thumb >> nth={number}")
         gaps = "[...(document.querySelector('#traces').data?.[0].y || [NaN])].map(Number.isNaN)"

@@ -157,7 +157,7 @@ SCREEN_FORM = {"screen": "1280x720"}
         ("labelling", "label", 10_000, SCREEN_FORM, "labelled in 23 windows, and 20 are the most"),
         ("labelling", "label", 2000, {"format": "asc"}, "`format` must be csv or parquet"),
         ("steerable", "augment", 2000, {"times": "0"}, "`times` must lie between 1 and 1000"),
-        ("steerable", "augment", 2000, {"losses": "true"}, "no table of losses"),
+        ("steerable", "augment", 2000, {"track_loss": "true"}, "no table of losses"),
         (
             "steerable",
             "augment",

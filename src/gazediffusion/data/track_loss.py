@@ -338,7 +338,7 @@ class LossModel:
         path = folder / "losses.json"
         if not path.is_file():
             raise GazeError(
-                f"`losses` cannot be added: the model {folder.name} has no table of losses",
+                f"`track_loss` cannot be added: the model {folder.name} has no table of losses",
                 remedy="leave it out, or take the packaged model joint",
             )
         with table_of(path, FORMAT, "the model of losses is damaged") as values:

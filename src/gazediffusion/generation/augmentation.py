@@ -229,7 +229,7 @@ class Augmenter:
     @cached_property
     def loss_model(self) -> LossModel | None:
         """The model of blinks and losses, where they are requested."""
-        return LossModel.load(self.sampler.run.path) if self.config.losses else None
+        return LossModel.load(self.sampler.run.path) if self.config.track_loss else None
 
     def labeller(self, study: Study) -> Labeller | None:
         """What labels the synthetic recordings of a study; None where they get no labels."""

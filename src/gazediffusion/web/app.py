@@ -176,7 +176,7 @@ def add_names(app: FastAPI, play: Playground) -> None:
         "rate_hz": {"minimum": 10, "maximum": most_hz},
     }
     if not any(model.about.has_losses for model in served.values()):
-        facts["losses"] = {"enum": [False]}
+        facts["track_loss"] = {"enum": [False]}
     if not any(model.about.has_labels for model in served.values()):
         facts["labels"] = {"enum": [False]}
     if not any(model.about.is_steerable for model in served.values()):

@@ -257,7 +257,7 @@ class GenerationRequest:
             "seed": fields.seed,
             "seconds": None if fields.seconds == served.about.seconds else fields.seconds,
             "rate_hz": None if fields.rate_hz == served.about.rate_hz else fields.rate_hz,
-            "losses": fields.losses or None,
+            "track_loss": fields.track_loss or None,
             "labels": fields.labels or None,
             "candidates": fields.candidates if isinstance(fields, UploadForm) else None,
             "batch_size": BATCH_GPU if model.device.type == "cuda" else BATCH_CPU,

@@ -94,7 +94,7 @@ class GenerationFields(BaseModel):
     quality: Quality = request_field(Generating, "quality")
     seconds: Number = request_field(Generating, "seconds")
     rate_hz: Number = request_field(Finishing, "rate_hz")
-    losses: bool = request_field(Finishing, "losses")
+    track_loss: bool = request_field(Finishing, "track_loss")
     labels: bool = request_field(Finishing, "labels")
     at: Texts = request_field(Steering, "at", default=[], examples=[["2.0:900,200"]])
     start: Text = Field(
@@ -263,7 +263,7 @@ class AugmentForm(RecordingForm):
 
     times: int = request_field(Augmenting, "times")
     task: Text = request_field(Augmenting, "task")
-    losses: bool = request_field(Augmenting, "losses")
+    track_loss: bool = request_field(Augmenting, "track_loss")
     labels: Flag = request_field(Augmenting, "labels")
     held_out: Texts = request_field(Augmenting, "held_out", default=[])
     val_fraction: float = request_field(Augmenting, "validation_fraction")
@@ -331,7 +331,7 @@ class ModelResponse(BaseModel):
     screen: ScreenResponse = Field(description="Of the first training windows.")
     task_screens: dict[str, ScreenResponse]
     qualities: list[str]
-    has_losses: bool = Field(description="Whether `losses` can be added to its windows.")
+    has_losses: bool = Field(description="Whether `track_loss` can be added to its windows.")
     has_labels: bool = Field(
         description="Whether it gives `labels` to its windows, and to recordings (/api/label)."
     )

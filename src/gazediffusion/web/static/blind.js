@@ -148,7 +148,7 @@ function drawReal(real, model) {
 async function start() {
   const real = store.get("real");
   // Recorded windows are gap-free.
-  const settings = { ...store.get("settings"), seed: randomSeed(), losses: false, labels: false };
+  const settings = { ...store.get("settings"), seed: randomSeed(), track_loss: false, labels: false };
   const model = modelOf(settings.model);
   const unused = drawReal(real, model);
   // Real gaze of a slower tracker would give itself away beside the model's own rate.

@@ -92,8 +92,8 @@ async function cancel() {
 function showStale() {
   const generated = store.get("generated");
   if (job || !generated) return;
-  const { model, task, quality, seed, losses, labels } = generated.settings;
-  const added = [losses && "losses", labels && "labels"].filter(Boolean).join(" and ");
+  const { model, task, quality, seed, track_loss, labels } = generated.settings;
+  const added = [track_loss && "track loss", labels && "labels"].filter(Boolean).join(" and ");
   const isSame = JSON.stringify(generated.settings) === JSON.stringify(store.get("settings"));
   say(status, isSame ? `${words(generated.n)} in ${generated.seconds_taken.toFixed(1)} s.`
     : `The windows shown are of ${model}, ${plainTask(task)}, ${quality} quality, seed ${seed}${added && `, with ${added}`}.`);

@@ -21,9 +21,9 @@ function showModel() {
   fillSelect(form.quality, (model.qualities || ["default"]).map((one) => [one, one]), form.quality.value || "default");
   if (![...form.quality.options].some((one) => one.selected && one.value)) form.quality.value = "default";
   form.seconds.value = model.seconds;
-  form.losses.disabled = !model.has_losses;
-  form.losses.checked &&= model.has_losses;
-  $("#losses-label").title = model.has_losses ? "" : "This model has no table of losses.";
+  form.track_loss.disabled = !model.has_losses;
+  form.track_loss.checked &&= model.has_losses;
+  $("#track-loss-label").title = model.has_losses ? "" : "This model has no table of losses.";
   form.labels.disabled = !model.has_labels;
   form.labels.checked &&= model.has_labels;
   $("#labels-label").title = model.has_labels
@@ -39,7 +39,7 @@ export function readSettings() {
     seed: Number(form.seed.value),
     quality: form.quality.value,
     seconds: form.seconds.value === "" ? null : Number(form.seconds.value),
-    losses: form.losses.checked,
+    track_loss: form.track_loss.checked,
     labels: form.labels.checked,
   };
 }
