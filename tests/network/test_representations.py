@@ -88,7 +88,7 @@ def test_the_scale_is_the_joint_percentile_of_the_training_participants_only() -
 
 
 def test_gaze_that_does_not_move_has_no_scale() -> None:
-    windows = make_windows()
+    windows = make_windows(grid_px=None)
     windows.gaze[:] = 0.5
     with pytest.raises(GazeError, match="does not move"):
         fit_velocity_scale(windows)
