@@ -25,6 +25,7 @@ from gazediffusion.evaluation.headline import (
     FAMILIES,
     Counted,
     differences_of,
+    distance_rows,
     means_of,
     percentages,
     ratio,
@@ -35,18 +36,13 @@ from gazediffusion.evaluation.headline import (
 )
 from gazediffusion.evaluation.metrics import (
     BINS,
-    DISTANCES,
-    FARTHEST,
     Distance,
     bins_of,
     distances,
     distances_with_intervals,
     draw_weights,
-    drawn_counts,
     drawn_means,
-    histogram_counts,
     histograms,
-    js_from_counts,
 )
 from gazediffusion.evaluation.quantities import (
     FEATURES,
@@ -460,16 +456,10 @@ def rate_notes(rate_hz: float) -> list[str]:
     return notes
 
 
-def scalar_row(name: str, cells: Results) -> Results:
+def scalar_row(name: str, rows: Results) -> Results:
     """A row of a temporal distance."""
-    return {"name": name, "title": SCALARS[name], "family": "temporal", "unit": "", **cells}
-
-
-def cell(distance: Distance, ratio: float | None, keep_draws: bool = False) -> Results:
-    """A distance with its interval, its ratio to the floor and, if kept, its replicates."""
-    value = distance.value if np.isfinite(distance.value) else None
-    draws = {"draws": distance.replicates} if keep_draws else {}
-    return {"value": value, "interval": distance.interval(), "ratio": ratio, **draws}
+    about = {"name": name, "title": SCALARS[name], "family": "temporal", "unit": ""}
+    return {**about, **rows["l1"]}
 
 
 def _weights(sets: GazeSets, config: EvaluationConfig) -> dict[str, Floats]:
@@ -506,6 +496,15 @@ class _Comparison:
         """The synthetic sets and the second draw."""
         return [*self.sets.synthetic, *filter(None, [self.sets.second_draw])]
 
+    @property
+    def _others(self) -> list[str]:
+        """All that is compared with the held-out participants."""
+        return [one.name for one in (*filter(None, [self.sets.train]), *self._evaluated)]
+
+    @property
+    def _keeps_draws(self) -> bool:
+        return self.config.keep_draws and bool(self.weights)
+
     def quantities(self) -> list[Results]:
         """Every quantity's distances, floors and histograms, where the real sets have values."""
         rows = []
@@ -518,116 +517,76 @@ class _Comparison:
         return rows
 
     def _quantity(self, of: Mapping[str, Quantity]) -> Results:
-        sets, real, halves = self.sets, of["real"], (of["half a"], of["half b"])
-        below = (real, of["train"]) if sets.train else halves
-        between_halves = distances(*halves)
-        floor = distances(*below) if sets.train else between_halves
+        real, halves = of["real"], (of["half a"], of["half b"])
+        below = (real, of["train"]) if self.sets.train else halves
         # All JS are in the same bins, the floor's: where most values lie in one bin, as velocities
         # do, JS depends on where exactly that bin ends.
         bins = bins_of(*below)
-        counts = {
-            name: histogram_counts(one.values, bins) for name, one in of.items() if len(one.values)
-        }
-        ratios = {}
-        for name in (one.name for one in self._evaluated):
-            js = js_from_counts(counts["real"], counts[name]) if name in counts else FARTHEST["js"]
-            ratios[name] = ratio(float(js), floor["js"])
-        if real.family in FAMILIES:
-            self._keep(real.name, ratios, *self._drawn_js(of, bins), floor["js"])
-        found: Results = {
-            kind: {"floor": floor[kind], "halves": between_halves[kind], "synthetic": {}}
-            for kind in DISTANCES
-        }
-        for name in sets.names:
+        found = {}
+        for name in self._others:
             weights = (self.weights["real"], self.weights[name]) if self.weights else None
-            by_kind = distances_with_intervals(real, of[name], bins, weights)
-            if real.family == "features" and weights:
-                drawn = by_kind["js"].replicates / len(FEATURES)
+            found[name] = distances_with_intervals(real, of[name], bins, weights)
+        if real.family == "features" and self.weights:
+            for name in self.sets.names:
+                drawn = found[name]["js"].replicates / len(FEATURES)
                 self.mean_js[name] = self.mean_js.get(name, 0.0) + drawn
-            for kind, one in by_kind.items():
-                over = ratio(one.value, floor[kind])
-                found[kind]["synthetic"][name] = cell(one, over, self._keeps_draws)
-        shown = [one.name for one in sets.shown]
-        kept: Results = {}
-        if self._keeps_draws:
-            kept["mean_draws"] = {
-                name: drawn_means(of[name], self.weights[name]) for name in shown if name in counts
-            }
-            if sets.train:
-                weights = (self.weights["real"], self.weights["train"])
-                for kind, one in distances_with_intervals(*below, bins, weights).items():
-                    found[kind]["floor_draws"] = one.replicates
-        return {
+        headline = "js" if real.family in FAMILIES else None
+        shown = {one.name: of[one.name] for one in self.sets.shown}
+        known = {name: one for name, one in shown.items() if len(one.values)}
+        row = {
             **real.described,
-            "mean": {name: of[name].mean for name in shown},
-            "distances": found,
-            **histograms({name: of[name] for name in shown if name in counts}, bins, below),
-            **kept,
+            "mean": {name: one.mean for name, one in shown.items()},
+            "distances": self._compared(real.name, found, distances(*halves), headline),
+            **histograms(known, bins, below),
         }
-
-    @property
-    def _keeps_draws(self) -> bool:
-        return self.config.keep_draws and bool(self.weights)
-
-    def _drawn_js(
-        self, of: Mapping[str, Quantity], bins: Floats
-    ) -> tuple[dict[str, Floats], Floats | None]:
-        """JS of drawn groups (replicate,) to the held-out participants by set, and the floor's.
-
-        Nothing where some draw of the real sets has no value.
-        """
-        counts = {
-            name: found
-            for name, weights in self.weights.items()
-            if (found := drawn_counts(of[name], bins, weights)).any(axis=1).all()
-        }
-        if "real" not in counts or (self.sets.train and "train" not in counts):
-            return {}, None
-        real = counts.pop("real")
-        drawn = {name: js_from_counts(real, one) for name, one in counts.items()}
-        return drawn, drawn.pop("train", None)
-
-    def _keep(
-        self,
-        name: str,
-        ratios: Mapping[str, float | None],
-        drawn: Mapping[str, Floats],
-        drawn_floor: Floats | None,
-        floor: float,
-    ) -> None:
-        """Keep what the headline needs of one distance; without a reference the floor is fixed."""
-        if (of_draw := ratios.get(SECOND_DRAW)) is not None:
-            self.perfect[name] = of_draw
-        for one, replicates in drawn.items():
-            with np.errstate(divide="ignore", invalid="ignore"):
-                over = replicates / (floor if drawn_floor is None else drawn_floor)
-            self.ratio_draws.setdefault(one, {})[name] = over
+        if self._keeps_draws:
+            row["mean_draws"] = {
+                name: drawn_means(one, self.weights[name]) for name, one in known.items()
+            }
+        return row
 
     def scalar(self, name: str) -> Results:
         """A temporal distance: mean absolute difference of two sets' mean curves."""
         curves = {one: measured.curves[name] for one, measured in self.sets.measured.items()}
-
-        def gap(a: str, b: str) -> float:
-            return float(np.abs(curves[a].mean() - curves[b].mean()).mean())
-
-        halves = gap("half a", "half b")
-        floor = gap("real", "train") if self.sets.train else halves
-        values = {one.name: gap("real", one.name) for one in self._evaluated}
-        ratios = {one: ratio(value, floor) for one, value in values.items()}
         drawn = {one: curves[one].mean(weights) for one, weights in self.weights.items()}
-        real = drawn.pop("real", np.empty(0))
-        replicates = {one: np.abs(real - mean).mean(axis=1) for one, mean in drawn.items()}
-        of_floor = replicates.pop("train", None)
-        self._keep(name, ratios, replicates, of_floor, floor)
-        keeps = self._keeps_draws
-        cells = {
-            one: cell(Distance(values[one], replicates.get(one, np.empty(0))), ratios[one], keeps)
-            for one in self.sets.names
-        }
-        kept: Results = {"floor_draws": of_floor} if keeps else {}
-        if keeps and name == "autocorrelation":
-            kept["curve_draws"] = {"real": real, **drawn}
-        return scalar_row(name, {"floor": floor, "halves": halves, "synthetic": cells, **kept})
+
+        def gap(a: str, b: str) -> Distance:
+            value = float(np.abs(curves[a].mean() - curves[b].mean()).mean())
+            if a not in drawn or b not in drawn:
+                return Distance(value)
+            return Distance(value, np.abs(drawn[a] - drawn[b]).mean(axis=1))
+
+        found = {one: {"l1": gap("real", one)} for one in self._others}
+        halves = {"l1": gap("half a", "half b").value}
+        row = scalar_row(name, self._compared(name, found, halves, "l1"))
+        if self._keeps_draws and name == "autocorrelation":
+            row["curve_draws"] = drawn
+        return row
+
+    def _compared(
+        self,
+        name: str,
+        found: Mapping[str, Mapping[str, Distance]],
+        halves: Mapping[str, float],
+        headline: str | None,
+    ) -> Results:
+        """Rows of distances by kind; what the headline needs of one kind is kept.
+
+        found: by set and kind. Without a reference the floor is fixed.
+        """
+        floor = found.get("train") or {kind: Distance(one) for kind, one in halves.items()}
+        for one in self._evaluated if headline else ():
+            distance, below = found[one.name][headline], floor[headline]
+            over = ratio(distance.value, below.value)
+            if one.name == SECOND_DRAW and over is not None:
+                self.perfect[name] = over
+            if len(distance.replicates):
+                drawn = below.replicates if len(below.replicates) else below.value
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    replicates = distance.replicates / drawn
+                self.ratio_draws.setdefault(one.name, {})[name] = replicates
+        of_sets = {one: found[one] for one in self.sets.names}
+        return distance_rows(of_sets, floor, halves, self._keeps_draws)
 
     def headlines(self, results: Results, base: Windows) -> Results:
         """The headline of each synthetic set and of the second draw, by name.
@@ -695,7 +654,7 @@ def compare_with(
                 "histogram": {"edges": edges[key].tolist(), **densities},
             }
         )
-    scalars = [scalar_row(name, _cells(summary, apart, name, n_common)["l1"]) for name in SCALARS]
+    scalars = [scalar_row(name, _cells(summary, apart, name, n_common)) for name in SCALARS]
     described = {
         who: {
             "name": f"summary {summary.name}",
@@ -737,17 +696,12 @@ def compare_with(
 def _cells(summary: RealGaze, apart: Mapping[str, Numbers], key: str, n: int) -> Results:
     """By kind of distance: floor, halves, and each set's value and ratio."""
     floors = summary.floors(key, n)
-    return {
-        kind: {
-            "floor": floor,
-            "halves": floors["halves"][kind],
-            "synthetic": {
-                name: cell(Distance(found[key][kind]), ratio(found[key][kind], floor))
-                for name, found in apart.items()
-            },
-        }
-        for kind, floor in floors["floor"].items()
+    found = {
+        name: {kind: Distance(one) for kind, one in numbers[key].items()}
+        for name, numbers in apart.items()
     }
+    floor = {kind: Distance(one) for kind, one in floors["floor"].items()}
+    return distance_rows(found, floor, floors["halves"])
 
 
 def _add_real_curves(results: Results, summary: RealGaze) -> None:

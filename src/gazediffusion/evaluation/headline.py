@@ -29,7 +29,7 @@ from gazediffusion.evaluation.features import (
     kinematic_features,
     main_sequence_fit,
 )
-from gazediffusion.evaluation.metrics import Estimate, draw_weights, interval_around
+from gazediffusion.evaluation.metrics import Distance, Estimate, draw_weights, interval_around
 from gazediffusion.evaluation.quantities import PLUGINS, GroupMeans
 from gazediffusion.evaluation.sets import GazeSet
 
@@ -109,6 +109,32 @@ def _geometric_mean(ratios: Sequence[float | None]) -> float:
 def ratio(value: float, floor: float) -> float | None:
     """value / floor; None where the floor is zero, as for identical sets, or the value infinite."""
     return value / floor if floor > 0 and np.isfinite(value) else None
+
+
+def distance_rows(
+    found: Mapping[str, Mapping[str, Distance]],
+    floor: Mapping[str, Distance],
+    halves: Mapping[str, float] = MappingProxyType({}),
+    keep_draws: bool = False,
+) -> dict[str, Any]:
+    """By kind of distance: the floor, that of halves, and each set's with its ratio to the floor.
+
+    found: distances to the held-out participants by set and kind. keep_draws: also replicates.
+    """
+    rows: dict[str, Any] = {}
+    for kind, below in floor.items():
+        cells = {}
+        for name, of in found.items():
+            one = of[kind]
+            value = one.value if np.isfinite(one.value) else None
+            over = ratio(one.value, below.value)
+            cells[name] = {"value": value, "interval": one.interval(), "ratio": over}
+            if keep_draws:
+                cells[name]["draws"] = one.replicates
+        rows[kind] = {"floor": below.value, "halves": halves.get(kind), "synthetic": cells}
+        if keep_draws and len(below.replicates):
+            rows[kind]["floor_draws"] = below.replicates
+    return rows
 
 
 def means_of(quantities: list[dict[str, Any]], names: Sequence[str]) -> dict[str, Any]:

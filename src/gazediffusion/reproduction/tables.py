@@ -20,9 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gazediffusion.data.windows import Windows
-from gazediffusion.evaluation.evaluation import cell
 from gazediffusion.evaluation.features import IVT_THRESHOLD, kinematic_features
-from gazediffusion.evaluation.headline import ratio
+from gazediffusion.evaluation.headline import distance_rows
 from gazediffusion.evaluation.metrics import (
     BINS,
     Distance,
@@ -601,19 +600,15 @@ def other_bins(
             of = {one: quantities[number] for one, quantities in measured.items()}
             of_real = of.pop("real")
             edges = bins_of(of_real, of["train"], n_bins)
-            js: dict[str, Distance] = {}
+            js: dict[str, dict[str, Distance]] = {}
             for one, other in of.items():
                 drawn = (weights["real"], weights[one])
                 found = distances_with_intervals(of_real, other, edges, drawn)["js"]
                 less = bias(of_real, other, edges) if family == DEBIASED else 0.0
-                js[one] = Distance(found.value - less, found.replicates - less)
+                js[one] = {"js": Distance(found.value - less, found.replicates - less)}
             floor = js.pop("train")
-            cells = {
-                one: cell(found, ratio(found.value, floor.value), True) for one, found in js.items()
-            }
-            row = {"floor": floor.value, "floor_draws": floor.replicates, "synthetic": cells}
             about = {"name": name, "title": title, "family": family, "unit": unit}
-            rows.append({**about, "distances": {"js": row}})
+            rows.append({**about, "distances": distance_rows(js, floor, keep_draws=True)})
     return rows
 
 
