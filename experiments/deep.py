@@ -68,8 +68,8 @@ def main() -> None:
         )
         rows = {"floor": found["floor"]} if found.get("floor") else {}
         for row, one in (rows | found.get("planted", {}) | found["synthetic"]).items():
-            for test, auc in one["auc"].items():
-                cells = {"AUC": [auc["value"], *auc["interval"]], "tested": one["n_test"]}
+            for test, auc in one.auc.items():
+                cells = {"AUC": [auc.value, *(auc.interval or ())], "tested": one.n_test}
                 result.add("auc", {"file": name, "set": row, "test": test, **cells})
     result.save()
 

@@ -117,7 +117,7 @@ def test_replicates_are_centred_on_the_value_in_logarithms() -> None:
     expected = 2.0 * np.exp([-0.95, 0.95])
     np.testing.assert_allclose(found["ratio"]["interval"], expected)
     assert found["n_above"]["value"] == 1
-    assert found["n_above"]["interval"].tolist() == [0, 1]
+    assert found["n_above"]["interval"] == [0, 1]
     assert found["worst"] == "title"
 
 

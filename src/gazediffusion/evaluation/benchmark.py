@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from gazediffusion import __version__
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.evaluation.deep_test import DeepConfig, DeepTest, deep_tests
+from gazediffusion.evaluation.deep_test import DeepConfig, deep_tests
 from gazediffusion.evaluation.headline import (
     NOT_COMPUTED,
     Counted,
@@ -45,27 +45,13 @@ N_REPLICATES = 500
 _SEED = 0
 # The deep test of version 1, the same on every device. Of 300 windows 165 are trained on; so many
 # of real participants are compared in the floor.
-DEEP = DeepConfig(
-    seconds=(0.5, 8.0),
-    n_windows=165,
-    n_seeds=3,
-    n_steps=400,
-    batch_size=128,
-)
+DEEP = DeepConfig((0.5, 8.0), n_windows=165, n_seeds=3, n_steps=400, batch_size=128)
 ROW_FORMAT = "gazediffusion-benchmark"
 TRAINING = "real, training participants"
 NOTHING = "\u2013"
 _DIGITS = 5
 # What of a `DeepConfig` decides the figures of the deep test.
-DEEP_SETTINGS = (
-    "seconds",
-    "low_pass_hz",
-    "n_windows",
-    "n_seeds",
-    "n_steps",
-    "batch_size",
-    "widths",
-)
+DEEP_SETTINGS = tuple(one.name for one in fields(DeepConfig) if one.name != "device")
 # Title and figure of each column of a table.
 COLUMNS = {
     "ratio to the floor": "ratio",
@@ -180,14 +166,8 @@ def figures_of(
         },
     }
     found.pop("n_distances")
-    return {
-        key: _estimate(**cell) if isinstance(cell, dict) and "interval" in cell else cell
-        for key, cell in found.items()
-    }
-
-
-def _estimate(value: float, interval: Any) -> Estimate:
-    return Estimate(value, None if interval is None else [float(one) for one in interval])
+    figures: dict[str, Any] = Estimate.read(found)
+    return figures
 
 
 def _covered(
@@ -202,7 +182,7 @@ def _covered(
             for weight in (() if weights is None else weights)
         ]
         interval = interval_around(share(ball), np.array(drawn))
-        ends = None if interval is None else np.clip(interval, 0.0, 1.0)
+        ends = None if interval is None else np.clip(interval, 0.0, 1.0).tolist()
         found[key] = {"value": share(ball), "interval": ends}
     return found
 
@@ -266,8 +246,8 @@ def _with_deep_test(
     found = deep_tests(*sides, {row.name: one}, config, _SEED, progress, ("floor",))
     return replace(
         row,
-        deep_auc=DeepTest.of(found["synthetic"][row.name]).auc,
-        deep_floor=DeepTest.of(found["floor"]).auc,
+        deep_auc=found["synthetic"][row.name].auc,
+        deep_floor=found["floor"].auc,
         deep_real_sha256=real.provenance.get("data_sha256") or "",
         deep_windows_sha256=_sha256(chosen),
         deep_settings={key: found["settings"][key] for key in DEEP_SETTINGS},
@@ -331,9 +311,7 @@ class BenchmarkRow:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, as in the file to submit."""
-        plain: dict[str, Any] = plain_values(
-            {"format": ROW_FORMAT, **_without_nothing(vars(self))}, digits=_DIGITS
-        )
+        plain: dict[str, Any] = plain_values({"format": ROW_FORMAT, **vars(self)}, digits=_DIGITS)
         return plain
 
     def save(self, path: Path | str, *, overwrite: bool = False) -> None:
@@ -353,16 +331,7 @@ class BenchmarkRow:
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> BenchmarkRow:
         """A row of plain values."""
-        nested = {
-            key: {test: Estimate(**one) for test, one in values.get(key, {}).items()}
-            for key in ("deep_auc", "deep_floor")
-        }
-        cells = {
-            key: Estimate(**one)
-            for key, one in values.items()
-            if isinstance(one, dict) and "value" in one
-        }
-        return cls(**{**values, **cells, **nested})
+        return cls(**Estimate.read(values))
 
     def of_real(self) -> BenchmarkRow:
         """The row of real windows in the same task and version."""
@@ -407,14 +376,3 @@ def _number(key: str, cell: Estimate) -> str:
         return found
     ends = (written.removesuffix(" %").format(one) for one in cell.interval if one is not None)
     return f"{found} [{', '.join(ends)}]"
-
-
-def _without_nothing(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Estimates as value and interval alone."""
-    kept: dict[str, Any] = {}
-    for key, one in values.items():
-        if isinstance(one, Estimate):
-            kept[key] = {"value": one.value, "interval": one.interval}
-        else:
-            kept[key] = _without_nothing(one) if isinstance(one, Mapping) else one
-    return kept

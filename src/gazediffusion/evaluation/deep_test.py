@@ -129,27 +129,10 @@ class DeepTest:
     n_train: int = 0
     n_test: int = 0
 
-    def to_plain(self) -> Results:
-        """As it stands in results."""
-
-        def plain(cells: Mapping[str, Estimate]) -> Results:
-            return {
-                key: {"value": one.value, "interval": list(one.interval or [])}
-                for key, one in cells.items()
-            }
-
-        by_task = {key: plain(one) for key, one in self.by_task.items()}
-        return {**vars(self), "auc": plain(self.auc), "by_task": by_task}
-
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> DeepTest:
-        """Read what `to_plain` gave."""
-
-        def estimates(cells: Mapping[str, Any]) -> dict[str, Estimate]:
-            return {key: Estimate(**one) for key, one in cells.items()}
-
-        by_task = {key: estimates(one) for key, one in row["by_task"].items()}
-        return cls(**{**row, "auc": estimates(row["auc"]), "by_task": by_task})
+        """As it stands in results."""
+        return cls(**Estimate.read(row))
 
 
 def deep_tests(
@@ -162,7 +145,7 @@ def deep_tests(
     references: Collection[str] = REFERENCES,
     on_set: Callable[[Results], None] = lambda so_far: None,
 ) -> Results:
-    """The test of every synthetic set, the floor and the planted defect, as plain values.
+    """The test of every synthetic set, the floor and the planted defect.
 
     training, held_out: real participants to train on and to test. references: which of REFERENCES
     are tested too. on_set: called with the results so far when a set is done.
@@ -192,7 +175,7 @@ def deep_tests(
     }
     for name, of in trials.items():
         tested = [first[name] if k == 0 else of(k) for k in range(config.n_seeds or 1)]
-        found = work.test(name, tested).to_plain()
+        found = work.test(name, tested)
         if name == "floor":
             results["floor"] = found
         else:

@@ -575,7 +575,9 @@ class _Comparison:
         found: by set and kind. Without a reference the floor is fixed.
         """
         floor = found.get("train") or {kind: Distance(one) for kind, one in halves.items()}
-        for one in self._evaluated if headline else ():
+        for one in self._evaluated:
+            if headline is None:
+                break
             distance, below = found[one.name][headline], floor[headline]
             over = ratio(distance.value, below.value)
             if one.name == SECOND_DRAW and over is not None:

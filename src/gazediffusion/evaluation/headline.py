@@ -76,8 +76,7 @@ class Headline:
     @classmethod
     def of(cls, row: Results) -> Headline:
         """As it stands in results."""
-        cells = {key: Estimate(**one) for key, one in row.items() if isinstance(one, Mapping)}
-        return cls(**{**row, **cells})
+        return cls(**Estimate.read(row))
 
 
 def ratios_of(
@@ -123,7 +122,7 @@ def distance_rows(
     """
     rows: dict[str, Any] = {}
     for kind, below in floor.items():
-        cells = {}
+        cells: dict[str, dict[str, Any]] = {}
         for name, of in found.items():
             one = of[kind]
             value = one.value if np.isfinite(one.value) else None
@@ -216,13 +215,13 @@ def summarised_ratios(
         logs = np.stack(list(drawn.values()), axis=1)
         medians = np.log(np.median(np.exp(logs), axis=1))
         around = interval_around(float(np.log(median)), medians)
-        intervals["ratio"] = None if around is None else np.exp(around)
+        intervals["ratio"] = None if around is None else np.exp(around).tolist()
         moved = logs - np.median(logs, axis=0) + np.log([ratios[key] for key in drawn])
         n_above = np.percentile((moved > np.log(LIMIT)).sum(axis=1), [2.5, 97.5])
-        intervals["n_above"] = n_above.round().astype(int)
+        intervals["n_above"] = n_above.round().astype(int).tolist()
         if worst in drawn:
             of_worst = np.percentile(moved[:, list(drawn).index(worst)], [2.5, 97.5])
-            intervals["worst_ratio"] = np.exp(of_worst)
+            intervals["worst_ratio"] = np.exp(of_worst).tolist()
     found = {"ratio": median, "n_above": int((values > LIMIT).sum()), "worst_ratio": ratios[worst]}
     cells = {key: {"value": one, "interval": intervals[key]} for key, one in found.items()}
     return {"n_distances": len(ratios), "worst": titles[worst], **cells}

@@ -23,7 +23,6 @@ from gazediffusion.evaluation.quantities import HEAVY_TAILED, Quantity
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.integer[Any]] | Floats
-JS_BINS = 50  # for features; 100 for quantities pooled over samples
 _PERCENTILES = (0.5, 99.5)
 _CHUNK = 1024
 DISTANCES = ("js", "ks", "w1")
@@ -48,6 +47,15 @@ class Estimate:
     ratio: float | None = None
     sd: float | None = None
 
+    @classmethod
+    def read(cls, values: Any) -> Any:
+        """Plain values, at any depth, with their estimates."""
+        if not isinstance(values, Mapping):
+            return values
+        if "value" in values and values.keys() <= cls.__dataclass_fields__.keys():
+            return cls(**values)
+        return {key: cls.read(one) for key, one in values.items()}
+
 
 def ks_and_wasserstein1(a: ArrayLike, b: ArrayLike) -> tuple[float, float]:
     """Kolmogorov-Smirnov statistic and Wasserstein-1 distance; lower is better.
@@ -66,17 +74,7 @@ def ks_and_wasserstein1(a: ArrayLike, b: ArrayLike) -> tuple[float, float]:
     return float(np.abs(gap[is_last]).max()), float(np.abs(gap[:-1]) @ np.diff(values))
 
 
-def js(a: ArrayLike, b: ArrayLike, bins: int = JS_BINS) -> float:
-    """Jensen-Shannon divergence of two histograms, 0 to ln 2 nats, lower is better.
-
-    Even two samples of one distribution differ, by about (bins - 1) / 8 * (1/n + 1/m): compare only
-    with a floor at the same n.
-    """
-    edges = histogram_edges(a, b, bins)
-    return float(js_from_counts(histogram_counts(a, edges), histogram_counts(b, edges)))
-
-
-def histogram_edges(a: ArrayLike, b: ArrayLike, bins: int = JS_BINS) -> Floats:
+def histogram_edges(a: ArrayLike, b: ArrayLike, bins: int = 50) -> Floats:
     """Edges (bins + 1,) of equal width between the pooled 0.5th and 99.5th percentiles.
 
     Where these coincide, between the extremes; where all values are equal, around the value.

@@ -11,7 +11,7 @@ import math
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -23,6 +23,7 @@ from gazediffusion.errors import GazeError
 from gazediffusion.evaluation import report
 from gazediffusion.evaluation.deep_test import DeepTest
 from gazediffusion.evaluation.headline import Headline, ratio_entries
+from gazediffusion.evaluation.metrics import Estimate
 from gazediffusion.storage import written_whole
 
 if TYPE_CHECKING:
@@ -36,8 +37,14 @@ ALL = "all tasks"
 def plain_values(value: Any, digits: int | None = None) -> Any:
     """What JSON can hold: arrays as lists, and None for NaN and infinity, which it lacks.
 
+    An estimate is its value and interval, another dataclass its fields.
+
     digits: significant digits that numbers are rounded to; None keeps all.
     """
+    if isinstance(value, Estimate):
+        value = {"value": value.value, "interval": value.interval}
+    elif is_dataclass(value):
+        value = vars(value)
     if isinstance(value, Mapping):
         return {str(key): plain_values(one, digits) for key, one in value.items()}
     if hasattr(value, "tolist"):
