@@ -417,8 +417,13 @@ class Comparison:
         rows = self.evaluation["quantities"]
         return next((row for row in rows if (row["family"], row["name"]) == (family, name)), None)
 
-    def distance(self, family: str, name: str, kind: str) -> Measure:
-        """The distance `kind` (ks, js, w1) of a quantity to the held-out participants."""
+    def distance(self, family: str, name: str | Sequence[str], kind: str) -> Measure:
+        """The distance `kind` (ks, js, w1) of a quantity to the held-out participants.
+
+        name: of several quantities it is their mean.
+        """
+        if not isinstance(name, str):
+            return mean_of([self.distance(family, one, kind) for one in name])
         row = self.quantity(family, name)
         return self._measure(None if row is None else row["distances"][kind])
 
@@ -426,39 +431,6 @@ class Comparison:
         """A temporal distance."""
         rows = self.evaluation["scalars"]
         return self._measure(next((row for row in rows if row["name"] == name), None))
-
-    def mean(self, family: str, names: Sequence[str], kind: str) -> Measure:
-        """The mean distance over quantities.
-
-        The ratio is that of the means of distances in the floor's bins, which an evaluation keeps
-        as ratio times floor.
-        """
-        parts = [self.distance(family, name, kind) for name in names]
-        if any(part.floor is None for part in parts):
-            return Measure({})
-        with_draws = set.intersection(*(set(part.draws) for part in parts))
-        of_floor = [part.floor_draws for part in parts if part.floor_draws is not None]
-        floors = np.array([part.floor for part in parts])
-
-        def mean_of(values: Sequence[float | None], weights: Any = None) -> float | None:
-            is_whole = all(one is not None for one in values) and (weights is None or any(weights))
-            return float(np.average(np.array(values), weights=weights)) if is_whole else None
-
-        sets = parts[0].values
-        return Measure(
-            {one: mean_of([part.values[one] for part in parts]) for one in sets},
-            float(floors.mean()),
-            {one: mean_of([part.ratios[one] for part in parts], floors) for one in sets},
-            n=self.n,
-            draws={one: np.mean([part.draws[one] for part in parts], axis=0) for one in with_draws},
-            floor_draws=np.mean(of_floor, axis=0) if len(of_floor) == len(parts) else None,
-        )
-
-    @property
-    def n_draws(self) -> int:
-        """Bootstrap replicates."""
-        n: int = self.evaluation["about"]["n_bootstrap"]
-        return n
 
     def decay_ms(self) -> Measure:
         """The lag at which the mean autocorrelation of speed falls below 1/e, in each set."""
@@ -487,11 +459,9 @@ class Comparison:
     def test(self, name: str, key: str) -> Measure:
         """A number that a test of whole sets found."""
         test = self.evaluation["tests"].get(name, {})
-        of = test.get("synthetic") or {}
-        floor = (test.get("floor") or {}).get(key)
-        draws = {one: cells[f"{key}_draws"] for one, cells in of.items() if f"{key}_draws" in cells}
-        values = {one: cells.get(key) for one, cells in of.items()}
-        return Measure(values, floor, n=self.n, draws=_arrays(draws))
+        cells, floor = test.get("synthetic") or {}, (test.get("floor") or {}).get(key)
+        draws = _arrays(by_set(cells, f"{key}_draws"))
+        return Measure(by_set(cells, key), floor, n=self.n, draws=draws)
 
     def ratio(self, family: str | None) -> Measure:
         """Ratios to the floor in a family, or overall."""
@@ -502,23 +472,48 @@ class Comparison:
     def _measure(self, distance: Mapping[str, Any] | None) -> Measure:
         if distance is None:
             return Measure({})
-        values, ratios, intervals = (
-            {one: cell[key] for one, cell in distance["synthetic"].items()}
-            for key in ("value", "ratio", "interval")
-        )
-        draws = {
-            one: cell["draws"] for one, cell in distance["synthetic"].items() if "draws" in cell
-        }
-        of_floor = distance.get("floor_draws")
+        cells, of_floor = distance["synthetic"], distance.get("floor_draws")
         return Measure(
-            values,
+            by_set(cells, "value"),
             distance["floor"],
-            ratios,
-            intervals,
+            by_set(cells, "ratio"),
+            by_set(cells, "interval"),
             self.n,
-            _arrays(draws),
+            _arrays(by_set(cells, "draws")),
             None if of_floor is None else np.array(of_floor, dtype=np.float64),
         )
+
+
+def mean_of(parts: Sequence[Measure]) -> Measure:
+    """The mean over quantities.
+
+    The ratio is that of the means of distances in the floor's bins, which an evaluation keeps as
+    ratio times floor.
+    """
+    if any(part.floor is None for part in parts):
+        return Measure({})
+    with_draws = set.intersection(*(set(part.draws) for part in parts))
+    of_floor = [part.floor_draws for part in parts if part.floor_draws is not None]
+    floors = np.array([part.floor for part in parts])
+
+    def mean(values: Sequence[float | None], weights: Any = None) -> float | None:
+        is_whole = all(one is not None for one in values) and (weights is None or any(weights))
+        return float(np.average(np.array(values), weights=weights)) if is_whole else None
+
+    sets = parts[0].values
+    return Measure(
+        {one: mean([part.values[one] for part in parts]) for one in sets},
+        float(floors.mean()),
+        {one: mean([part.ratios[one] for part in parts], floors) for one in sets},
+        n=parts[0].n,
+        draws={one: np.mean([part.draws[one] for part in parts], axis=0) for one in with_draws},
+        floor_draws=np.mean(of_floor, axis=0) if len(of_floor) == len(parts) else None,
+    )
+
+
+def by_set(cells: Mapping[str, Mapping[str, Any]], key: str) -> dict[str, Any]:
+    """A number of the sets that have it."""
+    return {one: cell[key] for one, cell in cells.items() if key in cell}
 
 
 def _arrays(draws: Mapping[str, Sequence[float | None]]) -> dict[str, Draws]:
@@ -550,11 +545,9 @@ def loss_of(history: Mapping[str, Any], n_draws: int) -> dict[str, Any]:
 def frechet_measure(made: Artefacts, sets: Sequence[str]) -> Measure:
     """The Frechet Gaze Distance of sets to the held-out participants."""
     found = {one: made.frechet[one] for one in ("train", *sets) if one in made.frechet}
-    floor = found["train"]["fgd"]
-    draws = _arrays({one: cells["draws"] for one, cells in found.items()})
-    values = {one: cells["fgd"] for one, cells in found.items()}
+    floor, n = (found["train"][key] for key in ("fgd", "n"))
+    values, draws = by_set(found, "fgd"), _arrays(by_set(found, "draws"))
     ratios = {one: over(value, floor) for one, value in values.items()}
-    n = found["train"]["n"]
     return Measure(values, floor, ratios, n=n, draws=draws, floor_draws=draws.get("train"))
 
 
@@ -626,11 +619,20 @@ def _labelled(title: str, unit: str) -> str:
     return f"{title} ({unit})" if unit else title
 
 
-@dataclass(frozen=True)
-class _Compared:
-    """Rows of an evaluation for some sets, one or one for each seed, and the joint model's set."""
+# The quantities of rows: title, and name or, of a mean, names.
+_Named = Mapping[str, tuple[str, str | list[str]]]
+_MEANS = {"mean of eight": EIGHT, "mean of nine": list(FEATURES)}
+_NINE: _Named = {
+    **{name: (title, name) for name, (title, _) in FEATURES.items()},
+    **{name: (name, names) for name, names in _MEANS.items()},
+}
+_EIGHT: _Named = {name: _NINE[name] for name in (*EIGHT, "mean of eight")}
 
-    results: Comparison
+
+@dataclass(frozen=True)
+class _Compared(Comparison):
+    """An evaluation's rows of some sets, one or one for each seed, and the joint model's set."""
+
     sets: Sequence[str]
     joint: str | None
 
@@ -639,82 +641,69 @@ class _Compared:
         """All seeds of a model."""
         plan = made.plan
         sets = plan.velocity_sets if evaluation == "velocity" else plan.position_sets
-        joint = plan.joint_sets.get(evaluation)
-        return cls(Comparison(made.evaluations[evaluation]), sets, joint)
+        return cls(made.evaluations[evaluation], sets, plan.joint_sets.get(evaluation))
 
     def row(self, name: str, column: str, label: str, measure: Measure, unit: str = "") -> Row:
         """One number of the sets, beside the joint model's."""
         return Row(name, column, label, unit=unit, **measure.of(self.sets, joint=self.joint))
 
-    def distances(self, name: str, label: str, of: Measures) -> RowsOf:
-        """KS and JS of one quantity."""
-        for kind, unit in KINDS.items():
-            yield self.row(name, kind, label, of[kind], unit)
+    def measures(self, family: str, name: str | Sequence[str]) -> Measures:
+        """KS and JS of a quantity, or the means over several."""
+        return {kind: self.distance(family, name, kind) for kind in KINDS}
 
-    def measures(self, family: str, *names: str, column: str = "{}") -> Measures:
-        """KS and JS of a quantity, or the means over several, by column."""
-        return {
-            column.format(kind): self.results.distance(family, names[0], kind)
-            if len(names) == 1
-            else self.results.mean(family, names, kind)
-            for kind in KINDS
-        }
+    def distances(self, family: str, named: _Named) -> RowsOf:
+        """KS and JS of quantities."""
+        for name, (label, of) in named.items():
+            for kind, measure in self.measures(family, of).items():
+                yield self.row(name, kind, label, measure, KINDS[kind])
 
     def by_seed(self, made: Artefacts, measures: Measures) -> RowsOf:
         """The loss of each run, and each measure of what it generated."""
         for one in [*self.sets, *_list(self.joint)]:
             if one in self.sets:
-                fields = loss_of(made.histories[one], self.results.n_draws)
-                yield Row(one, "loss", one, **fields)
+                n_draws = self.evaluation["about"]["n_bootstrap"]
+                yield Row(one, "loss", one, **loss_of(made.histories[one], n_draws))
             for column, measure in measures.items():
                 yield Row(one, column, one, **measure.of([one]))
 
 
 def features(made: Artefacts) -> RowsOf:
     """KS and JS of the nine kinematic features, and their means."""
-    of = _Compared.of(made)
-    for name, (title, _) in FEATURES.items():
-        yield from of.distances(name, title, of.measures("features", name))
-    for name, names in {"mean of eight": EIGHT, "mean of nine": list(FEATURES)}.items():
-        yield from of.distances(name, name, of.measures("features", *names))
+    yield from _Compared.of(made).distances("features", _NINE)
 
 
 def bins(made: Artefacts) -> RowsOf:
     """The mean JS of features in our bins, in fewer, and less its bias."""
-    of = _Compared.of(made)
-    ways = {
-        "ours": ("features", f"{BINS['window']} bins"),
-        "fewer": (FEWER, f"{fewer_bins()} bins"),
-        "debiased": (DEBIASED, f"{BINS['window']} bins, less the bias"),
-    }
-    for name, (family, label) in ways.items():
-        for column, names in {"js_8": EIGHT, "js_9": list(FEATURES)}.items():
-            yield of.row(name, column, label, of.results.mean(family, names, "js"), "nats")
+    of, ours = _Compared.of(made), f"{BINS['window']} bins"
+    for name, family, label in (
+        ("ours", "features", ours),
+        ("fewer", FEWER, f"{fewer_bins()} bins"),
+        ("debiased", DEBIASED, f"{ours}, less the bias"),
+    ):
+        for column, names in zip(("js_8", "js_9"), _MEANS.values(), strict=True):
+            yield of.row(name, column, label, of.distance(family, names, "js"), "nats")
 
 
 def w1(made: Artefacts) -> RowsOf:
     """Wasserstein-1 distances of the nine features, each in its own unit."""
     of = _Compared.of(made)
     for name, (title, unit) in FEATURES.items():
-        measure = of.results.distance("features", name, "w1")
+        measure = of.distance("features", name, "w1")
         yield of.row(name, "w1", _labelled(title, unit), measure, unit)
 
 
 def markov(made: Artefacts) -> RowsOf:
     """The kinematic Markov baseline by feature, beside the diffusion model."""
     of = _Compared.of(made)
-    every = {name: of.measures("features", name) for name in EIGHT}
-    every["mean of eight"] = of.measures("features", *EIGHT)
-    for name, measures in every.items():
-        title, unit = FEATURES.get(name, (name, ""))
-        real = of.results.set_means("features", name).values.get("real")
-        yield Row(name, "real", title, real, unit=unit)
-        for kind, unit in KINDS.items():
-            columns = {kind: [MARKOV], f"{kind}_model": of.sets, f"{kind}_joint": _list(of.joint)}
-            for column, of_column in columns.items():
-                if of_column:
-                    fields = measures[kind].of(of_column, with_floor=False)
-                    yield Row(name, column, title, unit=unit, **fields)
+    columns = {"{}": [MARKOV], "{}_model": of.sets, "{}_joint": _list(of.joint)}
+    for name, (title, names) in _EIGHT.items():
+        real = of.set_means("features", name).values.get("real")
+        yield Row(name, "real", title, real, unit=FEATURES.get(name, ("", ""))[1])
+        for kind, measure in of.measures("features", names).items():
+            for column, sets in columns.items():
+                if sets:
+                    fields = measure.of(sets, with_floor=False)
+                    yield Row(name, column.format(kind), title, unit=KINDS[kind], **fields)
 
 
 def fgd(made: Artefacts) -> RowsOf:
@@ -732,12 +721,12 @@ def events(made: Artefacts) -> RowsOf:
     """Means of the I-VT statistics: participants, the reference run, the paper."""
     of, reference = _Compared.of(made), [made.plan.reference]
     for name, (title, unit) in EVENTS.items():
-        means = of.results.set_means("events", name)
+        means = of.set_means("events", name)
         real, train = (means.values.get(one) for one in ("real", "train"))
         above = {one: means.above(one).of(reference, joint=of.joint) for one in ("train", "real")}
         columns: dict[str, dict[str, Any]] = {
             "real": {"ours": real},
-            "train": {"ours": train, "n": of.results.n},
+            "train": {"ours": train, "n": of.n},
             "generated": means.of(reference),
             "generated_seeds": means.of(of.sets, joint=of.joint),
             "above_train": above["train"],
@@ -751,19 +740,18 @@ def events(made: Artefacts) -> RowsOf:
 def event_distances(made: Artefacts) -> RowsOf:
     """KS and JS of the I-VT statistics of the reference run."""
     of = replace(_Compared.of(made), sets=[made.plan.reference])
-    for name, (title, _) in EVENTS.items():
-        yield from of.distances(name, title, of.measures("events", name))
+    yield from of.distances("events", {name: (title, name) for name, (title, _) in EVENTS.items()})
 
 
 def panel(made: Artefacts) -> RowsOf:
     """The four-metric framework: speed, its autocorrelation, direction, turning angle."""
     of = _Compared.of(made)
     metrics = {
-        name: (f"{title}, JS", of.results.distance("directions", name, "js"), "nats")
+        name: (f"{title}, JS", of.distance("directions", name, "js"), "nats")
         for name, (title, _) in DIRECTIONS.items()
     }
     title = "autocorrelation of speed, mean absolute difference to 400 ms"
-    metrics["autocorrelation"] = (title, of.results.scalar("autocorrelation"), "")
+    metrics["autocorrelation"] = (title, of.scalar("autocorrelation"), "")
     for name in ("speed", "autocorrelation", "direction", "turning_angle"):
         label, measure, unit = metrics[name]
         yield of.row(name, "model", label, measure, unit)
@@ -775,8 +763,8 @@ def speed(made: Artefacts) -> RowsOf:
     of, unit = _Compared.of(made), "normalized units per sample"
     tail = f"mean over windows of the highest speed ({unit})"
     numbers = {
-        "decay": ("autocorrelation of speed falls below 1/e (ms)", of.results.decay_ms(), "ms"),
-        "tail": (tail, of.results.set_means("features", "max_speed"), unit),
+        "decay": ("autocorrelation of speed falls below 1/e (ms)", of.decay_ms(), "ms"),
+        "tail": (tail, of.set_means("features", "max_speed"), unit),
     }
     columns = {"real": ["real"], "train": ["train"], "model": of.sets}
     columns |= {"markov": [MARKOV], "joint": _list(of.joint)}
@@ -788,17 +776,18 @@ def speed(made: Artefacts) -> RowsOf:
 
 def sampling(made: Artefacts) -> RowsOf:
     """DDIM steps, eta and weights of the reference run."""
-    plan, of = made.plan, _Compared.of(made, "sampling")
-    speed, eight = of.measures("features", "mean_speed"), of.measures("features", *EIGHT)
-    other = f"trained to predict {plan.runs[plan.x0].recipe.objective}, mean of eight"
-    for name, label, measures, one in (
-        *((f"steps {n}", f"{n} DDIM steps, mean speed", speed, plan.with_steps(n)) for n in STEPS),
-        *((f"eta {e:g}", f"eta = {e:.1f}, mean of eight", eight, plan.with_eta(e)) for e in ETAS),
-        ("raw", "raw weights of the last epoch, mean speed", speed, plan.raw),
-        ("ema", "averaged weights (EMA) of the last epoch, mean speed", speed, plan.last),
-        ("other", other, eight, plan.x0),
+    plan, of, eight = made.plan, _Compared.of(made, "sampling"), list(EIGHT)
+    other = f"trained to predict {plan.runs[plan.x0].recipe.objective}"
+    for name, label, one, is_mean in (
+        *((f"steps {n}", f"{n} DDIM steps", plan.with_steps(n), False) for n in STEPS),
+        *((f"eta {eta:g}", f"eta = {eta:.1f}", plan.with_eta(eta), True) for eta in ETAS),
+        ("raw", "raw weights of the last epoch", plan.raw, False),
+        ("ema", "averaged weights (EMA) of the last epoch", plan.last, False),
+        ("other", other, plan.x0, True),
     ):
-        yield from replace(of, sets=[one]).distances(name, label, measures)
+        words, names = ("mean of eight", eight) if is_mean else ("mean speed", "mean_speed")
+        named: _Named = {name: (f"{label}, {words}", names)}
+        yield from replace(of, sets=[one]).distances("features", named)
 
 
 def objective(made: Artefacts) -> RowsOf:
@@ -815,10 +804,11 @@ def objective(made: Artefacts) -> RowsOf:
 def seeds(made: Artefacts) -> RowsOf:
     """Each seed of the position model: its loss and the distances of what it generates."""
     of = _Compared.of(made)
-    measures = of.measures("features", *EIGHT, column="{}_8")
+    measures = {f"{kind}_8": one for kind, one in of.measures("features", EIGHT).items()}
     measures["fgd"] = frechet_measure(made, of.sets)
     for name in ("x_std", "y_std", "x_range", "y_range"):
-        measures |= of.measures("features", name, column=f"{name}_{{}}")
+        for kind, measure in of.measures("features", name).items():
+            measures[f"{name}_{kind}"] = measure
     yield from of.by_seed(made, measures)
     for name, columns in NUMBERS["seeds"].items():
         yield from (Row(name, column, name) for column in columns)
@@ -829,7 +819,7 @@ def downstream(made: Artefacts) -> RowsOf:
     of = _Compared.of(made)
 
     def measure(way: str, key: str) -> Measure:
-        return of.results.test("tstr", f"{way}_{key}")
+        return of.test("tstr", f"{way}_{key}")
 
     for key in ("r2", "mae"):
         # The same for every set. Its SD is over folds of participants.
@@ -841,7 +831,7 @@ def downstream(made: Artefacts) -> RowsOf:
             yield Row(way, key, f"{way.upper()} ({label} → real)", **fields)
         floor, sd = (measure("tstr", one).floor for one in (key, f"{key}_sd"))
         label = "TSTR with the training participants' windows (floor)"
-        yield Row("floor", key, label, floor, sd, n=of.results.n)
+        yield Row("floor", key, label, floor, sd, n=of.n)
     share = measure("tstr", "r2").share_of(measure("trtr", "r2"))
     yield of.row("tstr / trtr", "r2", "TSTR / TRTR (%)", share, "%")
 
@@ -852,22 +842,22 @@ def velocity(made: Artefacts) -> RowsOf:
     titles = {name: title for name, (title, _) in VELOCITY.items()}
     titles["path_length"] = "reconstructed path length"
     for name, title in titles.items():
-        yield of.row(name, "js", title, of.results.distance("velocity", name, "js"), "nats")
+        yield of.row(name, "js", title, of.distance("velocity", name, "js"), "nats")
         for column in ("rho1", "psd") if name in TEMPORAL else ():
-            yield of.row(name, column, title, of.results.scalar(f"{column}_{name}"))
-    spectrum = np.array(of.results.evaluation["curves"]["speed_spectrum"]["sets"]["real"])
+            yield of.row(name, column, title, of.scalar(f"{column}_{name}"))
+    spectrum = np.array(of.evaluation["curves"]["speed_spectrum"]["sets"]["real"])
     white = float(np.abs(spectrum - spectrum.mean()).mean())
-    yield Row("speed", "white", titles["speed"], white, n=of.results.n)
-    mean, label = of.results.mean("velocity", list(VELOCITY), "js"), "(without path length)"
+    yield Row("speed", "white", titles["speed"], white, n=of.n)
+    mean, label = of.distance("velocity", list(VELOCITY), "js"), "(without path length)"
     yield of.row("mean of five", "js", f"mean of five {label}", mean, "nats")
 
 
 def velocity_seeds(made: Artefacts) -> RowsOf:
     """Each seed of the velocity model: its loss and the distances of what it generates."""
     of = _Compared.of(made, "velocity")
-    measures = {"js_5": of.results.mean("velocity", list(VELOCITY), "js")}
+    measures = {"js_5": of.distance("velocity", list(VELOCITY), "js")}
     for name in (*VELOCITY, "path_length"):
-        measures[f"{name}_js"] = of.results.distance("velocity", name, "js")
+        measures[f"{name}_js"] = of.distance("velocity", name, "js")
     yield from of.by_seed(made, measures)
 
 
