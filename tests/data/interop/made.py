@@ -1,4 +1,4 @@
-"""Recordings for the tests of adapters, and what a round trip must keep."""
+"""Recordings for the tests of interop, and what a round trip must keep."""
 
 from __future__ import annotations
 
