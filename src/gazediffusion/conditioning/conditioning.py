@@ -11,7 +11,7 @@ for an unconditional model. Its first tensor is a vector (batch, width) of the p
 
 Only this module knows the order and the offsets. The schema is stored with the model, so that a
 model with other tasks or statistics loads as well. A steerable model takes a second tensor, the
-channels of conditioning.py.
+channels of `Sequences`.
 """
 
 from __future__ import annotations
@@ -40,6 +40,19 @@ from gazediffusion.seeds import Stream, categorical_draw, sobol_points
 
 # The tensors that a network takes after its input and noise level.
 Condition = tuple[Tensor, ...]
+Floats = NDArray[np.float64]
+AUGMENTATIONS = ("flip_x", "flip_y", "reversal")
+# Probability of dropping out the statistics of windows that are steered by sequences.
+_STEERED_DROPOUT = 0.5
+_ELAPSED_DROPOUT = 0.5  # windows of 8 s are generated without it
+_PLAIN_WIDTH = 25  # Sobol dimensions of windows without statistics
+# The channels of each part: values, then the mask.
+SEQUENCES = {
+    "known": ("x", "y", "v_x", "v_y", "mask"),
+    "fixation": ("x", "y", "mask"),
+    "target": ("x", "y", "mask"),
+}
+N_CHANNELS = sum(len(names) for names in SEQUENCES.values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +69,8 @@ class Conditions:
     tasks: tuple[int, ...] = ()
     components: tuple[int, ...] = ()
     targets: Tensor | None = None
-    steps: NDArray[np.float64] | None = None
-    grids: NDArray[np.float64] | None = None
+    steps: Floats | None = None
+    grids: Floats | None = None
     style: Style | None = None
 
     @classmethod
@@ -76,15 +89,6 @@ class Conditions:
             components=tuple(chain(*found.pop("components"))),
             **{name: whole(values) for name, values in found.items()},
         )
-
-
-# The channels of each part: values, then the mask.
-SEQUENCES = {
-    "known": ("x", "y", "v_x", "v_y", "mask"),
-    "fixation": ("x", "y", "mask"),
-    "target": ("x", "y", "mask"),
-}
-N_CHANNELS = sum(len(names) for names in SEQUENCES.values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,13 +137,6 @@ def known_channels(channels: Tensor, is_known: Tensor) -> Tensor:
     before = torch.cat([is_known[:, :1], is_known[:, :-1]], dim=1)
     mask = torch.stack([is_known, is_known, is_known & before, is_known & before], dim=1)
     return channels.masked_fill(~mask, torch.nan)
-
-
-AUGMENTATIONS = ("flip_x", "flip_y", "reversal")
-# Probability of dropping out the statistics of windows that are steered by sequences.
-_STEERED_DROPOUT = 0.5
-_ELAPSED_DROPOUT = 0.5  # windows of 8 s are generated without it
-_PLAIN_WIDTH = 25  # Sobol dimensions of windows without statistics
 
 
 @dataclass(frozen=True, eq=False)
@@ -354,7 +351,7 @@ class Conditioning:
         """
         return self.draw_by(self.uniforms(first, stop, seed), task, style)
 
-    def uniforms(self, first: int, stop: int, seed: int) -> NDArray[np.float64]:
+    def uniforms(self, first: int, stop: int, seed: int) -> Floats:
         """The Sobol points of windows first..stop-1 of a seed, (window, dimension)."""
         if not self.tasks:
             return np.empty((stop - first, 0))
@@ -363,7 +360,7 @@ class Conditioning:
 
     def draw_by(
         self,
-        uniforms: NDArray[np.float64],
+        uniforms: Floats,
         task: str | None = None,
         style: Style | None = None,
     ) -> Conditions:
@@ -489,25 +486,20 @@ class Conditioning:
         )
 
 
-Floats = NDArray[np.float32]
-
-
 def quantize(
-    gaze: Floats, steps: NDArray[np.float64], grids: NDArray[np.float64], uniforms: Floats
-) -> Floats:
+    gaze: NDArray[np.float32], steps: Floats, grids: Floats, uniforms: NDArray[np.float32]
+) -> NDArray[np.float32]:
     """Gaze (batch, 2, time) rounded to steps (batch, 2); a step of 0 leaves it unchanged.
 
     As training recordings are, rounded gaze is dequantized over the cells of the grids (batch, 2)
     by uniforms (batch, 2, time) in [0, 1].
     """
     found = quantized(torch.from_numpy(gaze), steps, grids, torch.from_numpy(uniforms))
-    rounded: Floats = found.numpy()
+    rounded: NDArray[np.float32] = found.numpy()
     return rounded
 
 
-def quantized(
-    gaze: Tensor, steps: NDArray[np.float64], grids: NDArray[np.float64], uniforms: Tensor
-) -> Tensor:
+def quantized(gaze: Tensor, steps: Floats, grids: Floats, uniforms: Tensor) -> Tensor:
     """The same of tensors, on their device."""
     if not steps.any():
         return gaze

@@ -1,8 +1,7 @@
 """The course of a recording: what long gaze of a task depends on beside the gaze before.
 
-Recordings are not stationary. Long gaze is given its elapsed time (course.py), and either a target
-that jumps as the task's targets do (course.py), or where it begins (course.py) and, where a
-page is read, waypoints on the way down (course.py).
+Recordings are not stationary. Long gaze is given its elapsed time, and either a target that jumps
+as the task's targets do, or where it begins and, where a page is read, waypoints on the way down.
 """
 
 from __future__ import annotations
@@ -19,11 +18,31 @@ from torch import Tensor
 from gazediffusion.data.windows import Windows
 from gazediffusion.seeds import Stream, quantile_draw, rng
 
+Floats = NDArray[np.float64]
+Gain = tuple[float, float]
+KNOTS_S = (0.0, 1.0, 3.0, 6.0, 12.0, 20.0, 30.0, 40.0, 52.0, 70.0, 90.0)
+# Beginnings.
 TIMES_S = (0.0, 1.0)  # of a window that begins with the recording
 BEGINNING_S = 1.0  # a window that begins within this time shows the beginning
 POSITION_S = 0.1  # over which the position is averaged
 _LEVELS = np.linspace(0.02, 0.98, 13)  # without the extremes of single participants
 _LEAST_WINDOWS, _LEAST_PARTICIPANTS = 20, 5
+# Pages.
+JITTER_S = 4.0  # of waypoints, so that no moment of long gaze is special
+_AROUND_S = 0.4  # before and after a return to the top gaze is given a position
+_APART_S = 1.5  # of these from others
+_EVERY_S = 1.0  # at which positions of recordings are taken
+_RETURN = 0.5  # normalized: gaze that is so far above the lowest position reads the page again
+_LEAST_POSITIONS, _LEAST_RECORDINGS, _LEAST_READERS = 12, 20, 5
+_LEAST_EXPLAINED = 0.8  # of the variance of y by a constant pace, for a task to be reading
+# Targets.
+_RESPONSE_LEVELS = np.linspace(0.0, 1.0, 26)
+_LEAST_JUMPS = 50
+_LEAST_LEVEL = 0.02  # of the distances of jumps, without the extremes
+_CANDIDATES = 8  # positions drawn for a jump, of which one is far enough from the one before
+_SUMMED = 6  # intervals whose sum tells regular jumps from independent ones
+LATE_S = (0.6, 0.95)  # after a jump, when gaze has arrived
+_EVERY = 8  # windows a second apart overlap as many times
 
 
 @dataclass(frozen=True)
@@ -39,7 +58,7 @@ class Beginning:
     @classmethod
     def fit(cls, parts: Sequence[Windows], task: str) -> Beginning | None:
         """From the training participants of windows files; None where too few begin."""
-        places: list[NDArray[np.float64]] = []
+        places: list[Floats] = []
         n_participants = 0
         for part in parts:
             if task not in part.tasks:
@@ -73,16 +92,6 @@ class Beginning:
     def from_json(cls, values: Mapping[str, Any]) -> Beginning:
         """Read what `to_json` wrote."""
         return cls(**{name: tuple(map(tuple, one)) for name, one in values.items()})
-
-
-JITTER_S = 4.0  # of waypoints, so that no moment of long gaze is special
-_AROUND_S = 0.4  # before and after a return to the top gaze is given a position
-_APART_S = 1.5  # of these from others
-_EVERY_S = 1.0  # at which positions of recordings are taken
-_RETURN = 0.5  # normalized: gaze that is so far above the lowest position reads the page again
-_LEAST_POSITIONS, _LEAST_RECORDINGS, _LEAST_READERS = 12, 20, 5
-_LEAST_EXPLAINED = 0.8  # of the variance of y by a constant pace, for a task to be reading
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -181,16 +190,6 @@ def _return(y: Floats) -> int | None:
     return int(above[0]) if len(above) else None
 
 
-_RESPONSE_LEVELS = np.linspace(0.0, 1.0, 26)
-_LEAST_JUMPS = 50
-_LEAST_LEVEL = 0.02  # of the distances of jumps, without the extremes
-_CANDIDATES = 8  # positions drawn for a jump, of which one is far enough from the one before
-_SUMMED = 6  # intervals whose sum tells regular jumps from independent ones
-LATE_S = (0.6, 0.95)  # after a jump, when gaze has arrived
-_EVERY = 8  # windows a second apart overlap as many times
-Gain = tuple[float, float]
-
-
 @dataclass(frozen=True)
 class TargetPrior:
     """Quantiles at equal levels: of the time between jumps, and of x and y, normalized.
@@ -251,7 +250,7 @@ class TargetPrior:
         which = np.searchsorted(ends, np.arange(n_samples), side="right").clip(max=n_jumps - 1)
         return np.stack([x[which], y[which]]).astype(np.float32)
 
-    def _distant(self, uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _distant(self, uniforms: Floats) -> Floats:
         """Positions (2, jump): the first candidate far enough from the one before, or the last.
 
         uniforms: (jump, candidate, 2).
@@ -296,7 +295,7 @@ def _target_of_segments(part: Windows, task: str) -> Iterator[NDArray[np.float32
         yield part.targets[:, part.segment_starts[k] : stops[k]]
 
 
-def are_regular(intervals: Sequence[NDArray[np.float64]]) -> bool:
+def are_regular(intervals: Sequence[Floats]) -> bool:
     """Whether sums of successive intervals vary less than those of independent ones by half.
 
     intervals: of each segment.
@@ -333,9 +332,6 @@ def response_gain(gaze: NDArray[np.float32], target: NDArray[np.float32], rate_h
         for one, other in zip(np.array(places).T, np.array(found).T, strict=True)
     )
     return x, y
-
-
-KNOTS_S = (0.0, 1.0, 3.0, 6.0, 12.0, 20.0, 30.0, 40.0, 52.0, 70.0, 90.0)
 
 
 def encode_elapsed(seconds: Tensor, knots_s: Sequence[float] = KNOTS_S) -> Tensor:

@@ -24,6 +24,15 @@ from gazediffusion.seeds import Stream, categorical_draw, sobol_points
 Floats = NDArray[np.float64]
 _LEAST = 1e-3  # of the total variance, in each direction
 _MOST = 0.95  # of the total variance that is common to a participant's windows
+# Quantiles are kept at these points of a standard normal; values outside are clipped.
+_NODES = np.linspace(-3, 3, 25)
+_MOST_GAUSSIANS, _WINDOWS_EACH = 16, 200
+_ADDED_VARIANCE = 1e-2  # regularization, of variances of about 1
+_N_QUANTILE_DRAWS = 10_000
+_CLIP = 5.0  # standard deviations at which a condition is clipped
+_CHUNK = 512
+_MOST_PARTICIPANTS = 1_000_000  # of a windows file
+_EDGE = 1e-6  # uniforms are kept this far from 0 and 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,17 +81,6 @@ def root_of(covariance: Floats) -> Floats:
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
     root: Floats = vectors * np.sqrt(np.clip(values, 0.0, None))
     return root
-
-
-# Quantiles are kept at these points of a standard normal; values outside are clipped.
-_NODES = np.linspace(-3, 3, 25)
-_MOST_GAUSSIANS, _WINDOWS_EACH = 16, 200
-_ADDED_VARIANCE = 1e-2  # regularization, of variances of about 1
-_N_QUANTILE_DRAWS = 10_000
-_CLIP = 5.0  # standard deviations at which a condition is clipped
-_CHUNK = 512
-_MOST_PARTICIPANTS = 1_000_000  # of a windows file
-_EDGE = 1e-6  # uniforms are kept this far from 0 and 1
 
 
 @dataclass(frozen=True, eq=False)

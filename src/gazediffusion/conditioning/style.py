@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from gazediffusion.conditioning.conditioning import Conditioning
     from gazediffusion.data.reading import Recordings
 
-Values = NDArray[np.float64]
+Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 QUANTITIES = (
     "fixation duration",
@@ -42,7 +42,11 @@ QUANTITIES = (
     "drift speed",
 )
 SMOOTHING_S = 0.04  # drift is that of gaze averaged over so much
+N_CANDIDATES_COUNT = 4.0  # windows; chosen on training participants (docs/experiments.md)
 _CHUNK = 512
+_EDGE = 1e-6  # uniforms are kept this far from 0 and 1
+_N_QUANTILES = 101  # where distributions are compared
+_LEAST = 0.02  # standard deviations: nearer than that is near enough
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +58,7 @@ class Movements:
     value for each event, saccade rate and spread for each window.
     """
 
-    values: tuple[Values, ...]
+    values: tuple[Floats, ...]
     window: tuple[Numbers, ...]
 
     @classmethod
@@ -71,13 +75,13 @@ class Movements:
         )
 
     @property
-    def means(self) -> Values:
+    def means(self) -> Floats:
         """The mean of each quantity, (quantity,)."""
         return np.array([one.mean() for one in self.values])
 
 
-def _measured(windows: Windows, first: int) -> list[tuple[Values, Numbers]]:
-    """Values and windows of each quantity; the first window has the number `first`."""
+def _measured(windows: Windows, first: int) -> list[tuple[Floats, Numbers]]:
+    """Floats and windows of each quantity; the first window has the number `first`."""
     n, n_samples, rate_hz = len(windows), windows.length, windows.rate_hz
     pixels = windows.to_numpy("px").astype(np.float64)
     degrees = windows.to_numpy("deg").astype(np.float64)
@@ -108,16 +112,12 @@ def _measured(windows: Windows, first: int) -> list[tuple[Values, Numbers]]:
     return [(np.asarray(one, dtype=float), number + first) for one, number in values]
 
 
-def _drift(gaze: Values, n_smooth: int, begin: Numbers, end: Numbers) -> Values:
+def _drift(gaze: Floats, n_smooth: int, begin: Numbers, end: Numbers) -> Floats:
     """Mean step of gaze (window, 2, time) averaged over n_smooth samples, within each segment."""
     flat = gaze.transpose(1, 0, 2).reshape(2, -1)
     steps = np.hypot(*(flat[:, n_smooth:] - flat[:, :-n_smooth])) / n_smooth
     total = np.concatenate([[0.0], np.cumsum(steps)])
     return np.asarray((total[end - n_smooth] - total[begin]) / (end - n_smooth - begin))
-
-
-Floats = NDArray[np.float64]
-_EDGE = 1e-6  # uniforms are kept this far from 0 and 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,11 +290,6 @@ def n_covered(windows: Windows) -> int:
     )
 
 
-N_CANDIDATES_COUNT = 4.0  # windows; chosen on training participants (docs/experiments.md)
-_N_QUANTILES = 101  # where distributions are compared
-_LEAST = 0.02  # standard deviations: nearer than that is near enough
-
-
 def choose(
     candidates: Movements, n_candidates: int, like: Movements, n_windows: float, n: int
 ) -> list[int]:
@@ -335,7 +330,7 @@ def choose(
 
 
 def _cumulative(
-    values: Floats, window: NDArray[np.int64], target: Floats, n: int, n_windows: float
+    values: Floats, window: Numbers, target: Floats, n: int, n_windows: float
 ) -> tuple[Floats, Floats, Floats]:
     """Cumulative counts (candidate, point), the distribution aimed at (point,), and widths.
 

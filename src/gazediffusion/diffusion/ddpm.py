@@ -28,6 +28,7 @@ from gazediffusion.seeds import DeviceDraws
 Denoiser = Callable[[Tensor, Tensor], Tensor]
 Objective = Literal["eps", "x0"]
 Weighting = Literal["standard", "min-snr"]
+Sampler = Literal["ddim", "ancestral"]
 
 
 class Schedule:
@@ -165,9 +166,6 @@ class Ddpm:
 def _over(values: Tensor, like: Tensor) -> Tensor:
     """Per-sample values (batch,) shaped to multiply (batch, channels, time), in its float type."""
     return values.to(like.dtype).view(-1, *([1] * (like.dim() - 1)))
-
-
-Sampler = Literal["ddim", "ancestral"]
 
 
 def ddim_times(n_steps: int, total: int) -> list[int]:

@@ -26,6 +26,8 @@ from gazediffusion.diffusion.solvers import CleanEstimate
 from gazediffusion.errors import GazeError
 from gazediffusion.seeds import Stream, rng
 
+# Ends of the fourth-order Gregory rule; all weights between them are 1 (Fornberg 2021, table 2).
+_ENDS = (3 / 8, 7 / 6, 23 / 24)
 BATCH = 32  # evaluations of the network at a time
 
 
@@ -219,10 +221,6 @@ def _weights(schedule: Schedule) -> Tensor:
 def _snr(schedule: Schedule) -> Tensor:
     """The signal-to-noise ratio (T + 1,), indexed by t; infinite at t = 0."""
     return (schedule.alpha_bar / (1 - schedule.alpha_bar)).cpu()
-
-
-# Ends of the fourth-order Gregory rule; all weights between them are 1 (Fornberg 2021, table 2).
-_ENDS = (3 / 8, 7 / 6, 23 / 24)
 
 
 @dataclass(frozen=True)

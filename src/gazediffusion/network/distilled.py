@@ -1,6 +1,6 @@
 """A distilled network beside a model's own: windows in a few evaluations.
 
-DISTILLED holds its low-rank difference from the model's weights (distilled.py), and in the header
+DISTILLED holds its low-rank difference from the model's weights, and in the header
 the settings of the distillation and its calibration.
 """
 
@@ -23,6 +23,7 @@ from gazediffusion.network.unet import UNet
 from gazediffusion.seeds import DeviceDraws, Stream
 from gazediffusion.storage import sha256_of
 
+DISTILLED = "distilled.safetensors"
 SMALL = 8_000  # weights with fewer elements change freely
 ROWS, COLUMNS, CHANGE = ".rows", ".columns", ".change"
 
@@ -128,9 +129,6 @@ def with_calibration(conditioning: Conditioning, values: Mapping[str, Any]) -> C
             ]
         )
     return replace(conditioning, prior=prior, course=replace(conditioning.course, targets=targets))
-
-
-DISTILLED = "distilled.safetensors"
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 All segments lie on the device once; a batch is gathered from them, dequantized, flipped and
 reversed as the recipe says, encoded and given its noise and condition. Nothing is carried from one
 step to the next, so a resumed run sees what an uninterrupted one would have seen. A batch of a
-steerable recipe ends with where errors count (batches.py).
+steerable recipe ends with where errors count.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ from gazediffusion.network.representations import JOINT_STD, Joint
 from gazediffusion.seeds import DeviceDraws, Stream
 
 Uniform = Callable[..., Tensor]
+# Clean windows, noise levels, noise, the tensors of the condition, and where errors count.
+Batch = tuple[Tensor, ...]
+_VALIDATION_BATCH, _CHUNK = 64, 512
 # Share of windows whose samples are given ... and what is given of them.
 SHARES = {
     "nothing": 0.40,
@@ -39,6 +42,7 @@ SHARES = {
 FIXATION_SHARE = 0.35  # of windows are given fixations
 FIXATIONS_WHOLE = 0.6  # of these are given all of them, for as long as they last
 TARGET_SHARE = 0.7  # of windows with a target are given it
+LABEL_SHARE = 0.5  # of windows with labels are given the channels of labels
 _SHORTEST_S, _LONGEST_S = 0.03, 1.6  # of a gap
 _N_GAPS = 8
 _END = (0.025, 0.475)  # length of a prefix or suffix, as a share of the window
@@ -99,9 +103,6 @@ def given_targets(target: Tensor, uniform: Uniform) -> Tensor:
     """Target positions (batch, 2, time) with those of windows that are not given as NaN."""
     is_given = uniform(len(target), 1, 1) < TARGET_SHARE
     return target.masked_fill(~is_given, torch.nan)
-
-
-LABEL_SHARE = 0.5  # of windows with labels are given the channels of labels
 
 
 class Steered(NamedTuple):
@@ -182,11 +183,6 @@ def encode_labels(classes: Tensor) -> Tensor:
 
 def _or_nan(targets: NDArray[np.float32] | None, part: Windows) -> NDArray[np.float32]:
     return np.full_like(part.gaze, np.nan) if targets is None else targets
-
-
-# Clean windows, noise levels, noise, the tensors of the condition, and where errors count.
-Batch = tuple[Tensor, ...]
-_VALIDATION_BATCH, _CHUNK = 64, 512
 
 
 class Batches:

@@ -47,6 +47,13 @@ from gazediffusion.training.learner import (
     restore_state,
 )
 
+WEIGHTS = "best.safetensors"
+SETTINGS, STATE, LOG = "distillation.json", "distillation.safetensors", "distillation.jsonl"
+_WARMUP = 200  # steps
+_LOGGED = 100
+_KEPT = ("step", "exp_avg", "exp_avg_sq")  # of the optimizer, for each parameter
+_ORDER = 3  # of the teacher's solver
+
 
 class Slots:
     """The windows in work: those at the first level, those at the second, and so on.
@@ -84,10 +91,6 @@ class Slots:
     def state(self) -> dict[str, Tensor]:
         """All tensors by name."""
         return {name: getattr(self, name) for name in (*self.NAMES, "x")}
-
-
-_KEPT = ("step", "exp_avg", "exp_avg_sq")  # of the optimizer, for each parameter
-_ORDER = 3  # of the teacher's solver
 
 
 @dataclass(frozen=True)
@@ -306,12 +309,6 @@ class Student:
         self.change.set_weights()
         for name, tensor in self.slots.state().items():
             tensor.copy_(tensors[f"slots.{name}"])
-
-
-WEIGHTS = "best.safetensors"
-SETTINGS, STATE, LOG = "distillation.json", "distillation.safetensors", "distillation.jsonl"
-_WARMUP = 200  # steps
-_LOGGED = 100
 
 
 def distill(

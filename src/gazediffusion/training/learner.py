@@ -21,6 +21,10 @@ from gazediffusion.seeds import Stream, torch_seeded
 from gazediffusion.training.batches import Batch
 from gazediffusion.training.distributed import Processes
 
+Precision = str  # "fp32" or "bf16"
+# The state that an optimizer has of each parameter.
+_KEPT = {"adam": ("step", "exp_avg", "exp_avg_sq"), "muon": ("momentum",)}
+# Of the Newton-Schulz iteration of Muon.
 _A, _B, _C, _STEPS = 3.4445, -4.7750, 2.0315, 5
 _AS_ADAMW = 0.2  # root mean square of AdamW's steps at a rate of 1
 
@@ -110,11 +114,6 @@ def _orthogonal(tensors: list[Tensor]) -> list[Tensor]:
             upright = matrix if len(tensor) == len(matrix) else matrix.mT
             steps[number] = upright.reshape(tensor.shape).to(tensor.dtype)
     return steps
-
-
-Precision = str  # "fp32" or "bf16"
-# The state that an optimizer has of each parameter.
-_KEPT = {"adam": ("step", "exp_avg", "exp_avg_sq"), "muon": ("momentum",)}
 
 
 def choose_precision(name: str, recipe: Recipe, device: torch.device) -> Precision:

@@ -53,6 +53,9 @@ from gazediffusion.training.learner import (
     learning_rate_at,
 )
 
+# The learning rate of fine-tuning, as a share of the recipe's.
+FINE_TUNING_RATE = 0.5
+
 
 @dataclass(frozen=True)
 class Epoch:
@@ -386,10 +389,6 @@ def _open_folder(folder: Path, config: RunConfig, resume: bool) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise GazeError("this is not an empty folder", path=folder, remedy="name a new one")
     write_config(folder, config)
-
-
-# The learning rate of fine-tuning, as a share of the recipe's.
-FINE_TUNING_RATE = 0.5
 
 
 def train(
