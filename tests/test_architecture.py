@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import gazediffusion
 
 PACKAGE = Path(gazediffusion.__file__).parent
+ROOT = Path(__file__).parents[1]
 # A module may import only modules that stand before it in this list.
 ORDER = [
     "errors",
@@ -205,3 +208,25 @@ def test_commands_and_service_call_public_functions_alone(package: str) -> None:
             rf"from gazediffusion\.(?!{package})\S+ import .*\b_(?!_)\w+", path.read_text()
         )
         assert not private, f"{path.name} imports private names: {private}"
+
+
+def measure_script() -> Any:
+    spec = importlib.util.spec_from_file_location("measure", ROOT / "docs" / "measure.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.slow
+def test_the_way_of_the_data_is_short(tmp_path: Path) -> None:
+    measure = measure_script()
+    generate, train, load = measure.traces(tmp_path).values()
+    assert len(generate["files"]) <= measure.FILES_OF_GENERATE
+    assert len(train["files"]) <= measure.FILES_OF_TRAIN
+    assert len(load["modules"]) <= measure.MODULES_OF_LOAD
+
+
+def test_the_page_shows_the_tree_of_the_package() -> None:
+    measure_script().main(["--check"])
