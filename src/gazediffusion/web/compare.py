@@ -26,7 +26,7 @@ import math
 import pickle
 import re
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -45,7 +45,6 @@ from gazediffusion.web.queue import (
     DisconnectedError,
     Messages,
     QueueFullError,
-    event,
     event_schema,
     event_stream,
     log,
@@ -156,21 +155,21 @@ def describe(kept: Path, seconds: float | None, tasks: tuple[str, ...], report: 
         most = f"{windows.length / rate_hz:g}"
         raise GazeError(f"`seconds` must lie between 1 and {most} here, not {seconds:g}")
     n_samples = windows.length if seconds is None else round(seconds * rate_hz)
-    return _json(
-        {
-            "n_windows": len(windows),
-            "n_recordings": real.n_recordings,
-            "participants": [windows.participants[k] for k in np.unique(windows.participant)],
-            "tasks": list(recorded_counts(windows)),
-            "model_tasks": model_tasks(recorded_counts(windows), tasks),
-            "rate_hz": rate_hz,
-            "screens": [asdict(windows.screens[k]) for k in np.unique(windows.screen_index)],
-            "windows": [
-                {**window, "x": window["x"][:n_samples], "y": window["y"][:n_samples]}
-                for window in windows_json(windows.subsample(MAX_SHOWN))
-            ],
-        }
-    )
+    names = [windows.participants[k] for k in np.unique(windows.participant)]
+    found = {
+        "n_windows": len(windows),
+        "n_recordings": real.n_recordings,
+        "participants": names,
+        "tasks": list(recorded_counts(windows)),
+        "model_tasks": model_tasks(recorded_counts(windows), tasks),
+        "rate_hz": rate_hz,
+        "screens": [asdict(windows.screens[k]) for k in np.unique(windows.screen_index)],
+        "windows": [
+            {**window, "x": window["x"][:n_samples], "y": window["y"][:n_samples]}
+            for window in windows_json(windows.subsample(MAX_SHOWN))
+        ],
+    }
+    return _json(found)
 
 
 def compare(
@@ -205,21 +204,14 @@ def compare(
 
 def _drawn(evaluation: gd.Evaluation) -> dict[str, Any]:
     results = evaluation.results
-    sets = results["sets"]
+    about, sets = results["about"], results["sets"]
     return {
         "n_real": sets["real"]["n_windows"],
         "n_synthetic": sets["synthetic"]["synthetic"]["n_windows"],
         "quantities": [{key: row[key] for key in _KEPT} for row in results["quantities"]],
-        "scalars": results["scalars"],
-        "headline": results["headline"],
-        "n_common": results["about"]["n_common"],
-        "compared": results["about"]["compared"],
-        "floor": results["about"]["floor"],
-        "no_ratio": results["about"]["no_ratio"],
         "warnings": evaluation.warnings,
-        "ratios": results["ratios"],
-        "main_sequence": results["main_sequence"],
-        "notes": results["about"]["notes"],
+        **{key: results[key] for key in ("scalars", "headline", "ratios", "main_sequence")},
+        **{key: about[key] for key in ("n_common", "compared", "floor", "no_ratio", "notes")},
     }
 
 
@@ -451,7 +443,7 @@ class Comparison:
 
     async def begun(
         self, is_report: bool
-    ) -> tuple[Callable[[Report], Awaitable[dict[str, Any]]], Callable[[], None]]:
+    ) -> tuple[Callable[[Report], Coroutine[Any, Any, dict[str, Any]]], Callable[[], None]]:
         """What compares and, if asked for, writes the report; and what is to be closed after it."""
         name = self.form.comparison if isinstance(self.form, ReportForm) else None
         if name is None:
@@ -460,36 +452,29 @@ class Comparison:
         kept = self.play.comparisons.find(name)
         if kept is None:
             raise HTTPException(404, "the comparison is no longer kept; compare again")
-
-        async def again(report: Report) -> dict[str, Any]:
-            return {**await self._page(kept, report), "comparison": name}
-
-        return again, lambda: None
+        return partial(self._page, kept, name), lambda: None
 
     async def _compared(self, upload: Upload, is_report: bool, report: Report) -> dict[str, Any]:
         """The results or their report, with the id under which they are kept.
 
         The recording is read first: an invalid one fails early, and its tasks are generated.
         """
-        play, request = self.play, self.request
+        play, request, served = self.play, self.request, self.served
         if self.fields.n < MIN_WINDOWS:
             raise GazeError(
                 f"`n` must be {MIN_WINDOWS} or more for a comparison, not {self.fields.n}"
             )
+        real = await _recorded(play, upload, served, request, report)
         is_limited = bool(upload.paths)
-        if is_limited:
-            real = await _windows_of(play, upload, self.served, request, report)
-        else:
-            real = await _served(play, self.served, request, report)
         counts = await play.compute(request, report, is_limited, count_tasks, real)
         synthetic = await self._synthetic(json.loads(counts), report)
-        tasks = tuple(self.served.about.tasks)
-        given = (real, synthetic, tasks, self.fields.task, upload.evaluation)
-        results = json.loads(await play.compute(request, report, is_limited, compare, *given))
+        given = (real, synthetic, served.about.tasks, self.fields.task, upload.evaluation)
+        results = await play.compute(request, report, is_limited, compare, *given)
         evaluation = upload.evaluation.read_bytes()
+        name = play.comparisons.add(evaluation)
         if is_report:
-            results = await self._page(evaluation, report)
-        return {**results, "comparison": play.comparisons.add(evaluation)}
+            return await self._page(evaluation, name, report)
+        return {**json.loads(results), "comparison": name}
 
     async def _synthetic(self, recorded: dict[str, int], report: Report) -> gd.Windows:
         """Synthetic windows of the recorded tasks, in their shares."""
@@ -513,9 +498,9 @@ class Comparison:
             parts.append(await generated(play, requested, self.request, generating))
         return joined(parts)
 
-    async def _page(self, evaluation: bytes, report: Report) -> dict[str, Any]:
+    async def _page(self, evaluation: bytes, name: str | None, report: Report) -> dict[str, Any]:
         page = await self.play.compute(self.request, report, True, write_report, evaluation)
-        return {"page": page.decode()}
+        return {"page": page.decode(), "comparison": name}
 
     async def answer(self, is_report: bool) -> dict[str, Any]:
         """The result, at the end of the work."""
@@ -529,51 +514,47 @@ class Comparison:
         """The events queued and progress, then done with the result, or failed."""
         play, messages = self.play, Messages()
         work, close = await self.begun(is_report)
-
-        async def run() -> None:
-            try:
-                result = await work(lambda progress: messages.put_nowait(("progress", progress)))
-                messages.put_nowait(("done", result))
-            except asyncio.CancelledError:
-                messages.put_nowait(("failed", CANCELLED))
-            except (GazeError, QueueFullError, HTTPException) as error:
-                messages.put_nowait(("failed", getattr(error, "detail", str(error))))
-            except Exception as error:
-                if not isinstance(error, DisconnectedError):
-                    log.error("a stream failed: %s", type(error).__name__)
-                messages.put_nowait(("failed", INTERNAL))
-
         job, ahead = secrets.token_hex(8), play.comparison.n_active
-        task = asyncio.create_task(run())
-        play.streams[job] = task
 
-        def ended(task: asyncio.Task[None]) -> None:
+        def ended(task: asyncio.Task[dict[str, Any]]) -> None:
             play.streams.pop(job, None)
-            if task.cancelled():  # before it began
-                messages.put_nowait(("failed", CANCELLED))
             close()
+            messages.put_nowait(_outcome(task))
 
+        task = asyncio.create_task(
+            work(lambda progress: messages.put_nowait(("progress", progress)))
+        )
+        play.streams[job] = task
         task.add_done_callback(ended)
-
-        async def events() -> AsyncIterator[str]:
-            yield event("queued", {"job": job, "ahead": ahead})
-            async for kind, value in received(messages, self.request):
-                yield event(kind, {"error": value} if kind == "failed" else value)
-
-        return event_stream(events(), task.cancel)
+        queued = {"job": job, "ahead": ahead}
+        return event_stream(queued, received(messages, self.request), task.cancel)
 
 
-async def _windows_of(
-    play: Playground, upload: Upload, model: ServedModel, request: Request, report: Report
+def _outcome(task: asyncio.Task[dict[str, Any]]) -> tuple[str, Any]:
+    """The last message of a stream: done and the result, or failed and one line."""
+    if task.cancelled():
+        return "failed", CANCELLED
+    error = task.exception()
+    if error is None:
+        return "done", task.result()
+    if isinstance(error, (GazeError, QueueFullError, HTTPException)):
+        return "failed", getattr(error, "detail", str(error))
+    if not isinstance(error, DisconnectedError):
+        log.error("a stream failed: %s", type(error).__name__)
+    return "failed", INTERNAL
+
+
+async def _recorded(
+    play: Playground, upload: Upload | None, model: ServedModel, request: Request, report: Report
 ) -> Path:
-    """The windows of an upload, of the model's length, in a file of the worker."""
-    given = (upload.source, upload.settings, *model.cut, upload.windows, play.max_bytes)
-    await play.read(upload, request, report, read, *given)
-    return upload.windows
+    """The windows of an upload, of the model's length, in a file of the worker.
 
-
-async def _served(play: Playground, model: ServedModel, request: Request, report: Report) -> Path:
-    """The recordings that the server was started with, in windows of the model's length."""
+    Without files they are those of the recordings that the server was started with.
+    """
+    if upload is not None and upload.paths:
+        given = (upload.source, upload.settings, *model.cut, upload.windows, play.max_bytes)
+        await play.read(upload, request, report, read, *given)
+        return upload.windows
     path = play.settings.real
     if path is None:
         raise GazeError(
@@ -584,10 +565,26 @@ async def _served(play: Playground, model: ServedModel, request: Request, report
         kept = play.folder / f"{round(seconds * rate_hz)} samples at {rate_hz:g} Hz"
         if not kept.exists():
             part = kept.with_name("part")
-            given = (path, dict(play.settings.reading), rate_hz, seconds, part, None)
-            await play.compute(request, report, False, read, *given)
+            settings = dict(play.settings.reading)
+            await play.compute(
+                request, report, False, read, path, settings, rate_hz, seconds, part, None
+            )
             part.rename(kept)
     return kept
+
+
+async def _described(
+    play: Playground,
+    request: Request,
+    upload: Upload | None,
+    model: str | None,
+    seconds: float | None,
+) -> Response:
+    served = play.models.find(model)
+    kept = await _recorded(play, upload, served, request, nothing)
+    given = (kept, seconds, served.about.tasks)
+    found = await play.compute(request, nothing, upload is not None, describe, *given)
+    return Response(found, media_type="application/json")
 
 
 _FAILURES = failures(400, 408, 413, 422, 429)
@@ -609,23 +606,15 @@ async def served_real(
     """The recording that `serve --real` was given, in windows of the model's length."""
     if play.settings.real is None:
         raise HTTPException(404, "the server was started without --real")
-    served = play.models.find(model)
-    kept = await _served(play, served, request, nothing)
-    given = (kept, seconds, tuple(served.about.tasks))
-    found = await play.compute(request, nothing, False, describe, *given)
-    return Response(found, media_type="application/json")
+    return await _described(play, request, None, model, seconds)
 
 
 @routes.post("/real", summary="Describe a recording", responses=_FAILURES, **_REAL)
 async def real(play: Play, request: Request, form: Annotated[RealForm, _FORM]) -> Response:
     """Cleaned, resampled and cut into windows of the model's length. Read in a temporary folder
     that is deleted before the response is sent; nothing is stored."""
-    served, reading = play.models.find(form.model), form.reading
-    with contextlib.closing(await play.stored(form.files, reading)) as upload:
-        kept = await _windows_of(play, upload, served, request, nothing)
-        given = (kept, form.seconds, tuple(served.about.tasks))
-        found = await play.compute(request, nothing, True, describe, *given)
-    return Response(found, media_type="application/json")
+    with contextlib.closing(await play.stored(form.files, form.reading)) as upload:
+        return await _described(play, request, upload, form.model, form.seconds)
 
 
 @routes.post(

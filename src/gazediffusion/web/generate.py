@@ -17,9 +17,10 @@ import shutil
 import tempfile
 import time
 import zipfile
-from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, cast
@@ -60,7 +61,7 @@ from gazediffusion.web.schemas import (
 )
 from gazediffusion.web.settings import Limits
 from gazediffusion.web.state import Models, Play, Playground, ServedModel, nothing
-from gazediffusion.web.uploads import Upload, require_all_bounds
+from gazediffusion.web.uploads import require_all_bounds
 from gazediffusion.web.worker import PREFIX, Report, TooLargeError
 
 if TYPE_CHECKING:
@@ -77,7 +78,6 @@ BATCH_CPU, BATCH_GPU = 1, 64
 MAX_ROWS = 100_000  # of a table of fixations or jumps
 MAX_LIKE = 2000  # windows of a recording, a second apart
 _SHORTEST_S = 0.04  # of a fixation whose duration is left free
-_ARRAYS = {"scanpath": ("x", "y", "onset_ms", "duration_ms"), "targets": ("time_ms", "x", "y")}
 _ROUNDING = 1e-6  # of a share of windows done
 _LIMIT = "the limit is `max_windows` of the server"
 _DECIMALS = 5  # of normalized positions: less than a hundredth of a pixel
@@ -90,7 +90,7 @@ _DATE = (1980, 1, 1, 0, 0, 0)
 def read_table(
     kind: str, path: Path, screen: gd.Screen, place: dict[str, Any], max_bytes: int, report: Report
 ) -> bytes:
-    """The scanpaths or targets of a table as JSON; null where a time is left free.
+    """The scanpaths or targets of a table as JSON.
 
     kind: scanpath or targets. place: unit and origin of positions.
     """
@@ -99,22 +99,16 @@ def read_table(
     found: list[Any] = list(read(path, screen, **place))
     if sum(len(one.x) for one in found) > MAX_ROWS:
         raise TooLargeError(f"more than {MAX_ROWS:,} rows", path=path.name)
-
-    def plain(values: NDArray[Any]) -> list[float | None]:
-        return [None if value != value else value for value in values.tolist()]
-
-    arrays = [{name: plain(getattr(one, name)) for name in _ARRAYS[kind]} for one in found]
-    named = [{"name": one.name, **each} for one, each in zip(found, arrays, strict=True)]
-    return json.dumps(named).encode()
+    return json.dumps([vars(one) for one in found], default=np.ndarray.tolist).encode()
 
 
 def _from_table(kind: str, content: bytes) -> tuple[Any, ...]:
     """The scanpaths or targets that `read_table` returned."""
     made = gd.Scanpath if kind == "scanpath" else gd.Targets
-    types = {"x": np.float32, "y": np.float32}
 
     def array(name: str, values: Any) -> Any:
-        return np.array(values, dtype=types.get(name, np.float64)) if name != "name" else values
+        dtype = np.float32 if name in ("x", "y") else np.float64
+        return values if name == "name" else np.array(values, dtype)
 
     rows = json.loads(content)
     return tuple(made(**{name: array(name, one[name]) for name in one}) for one in rows)
@@ -164,6 +158,10 @@ def _sources(windows: gd.Windows, path: Path) -> list[dict[str, str]]:
 
 # The options of a request that the command line has too.
 _OPTIONS = (Numbered, Generating, SteeringOptions, Finishing)
+_SETTINGS = (
+    *("task", "quality", "seed", "seconds", "rate_hz", "track_loss", "labels"),
+    "candidates",  # of forms alone
+)
 
 
 @dataclass(frozen=True)
@@ -251,18 +249,16 @@ class GenerationRequest:
         served = models.find(fields.model)
         model = models.load(served)
         steering.require_short(n, limits.max_windows * served.about.seconds)
-        given: dict[str, Any] = {
-            "task": fields.task,
-            "quality": fields.quality,
-            "seed": fields.seed,
-            "seconds": None if fields.seconds == served.about.seconds else fields.seconds,
-            "rate_hz": None if fields.rate_hz == served.about.rate_hz else fields.rate_hz,
-            "track_loss": fields.track_loss or None,
-            "labels": fields.labels or None,
-            "candidates": fields.candidates if isinstance(fields, UploadForm) else None,
+        own = {"seconds": served.about.seconds, "rate_hz": served.about.rate_hz}
+        given = {
+            **{name: getattr(fields, name, None) for name in _SETTINGS},
             "batch_size": BATCH_GPU if model.device.type == "cuda" else BATCH_CPU,
         }
-        settings = {name: value for name, value in given.items() if value is not None}
+        settings = {
+            name: value
+            for name, value in given.items()
+            if value is not None and value is not False and value != own.get(name)
+        }
         steered = steering.settings(model, fields)
         sampling = model.sampling(n, format=format, **settings, **steered)
         sent = {"at": fields.at, "start": fields.start}
@@ -475,25 +471,22 @@ def _event_json(event: Event, gaze: NDArray[np.float32]) -> dict[str, Any]:
     }
 
 
-def json_file(windows: gd.Windows) -> BinaryIO:
-    """The card and the windows as JSON, as an open file; written a window at a time."""
-    stream = tempfile.TemporaryFile(prefix=PREFIX)  # noqa: SIM115  # closed when it is sent
-    stream.write(f'{{"card": {json.dumps(windows.provenance["card"])}, "windows": ['.encode())
-    for window in windows_json(windows):
-        stream.write(((", " if window["index"] else "") + json.dumps(window)).encode())
-    stream.write(b"]}")
-    stream.seek(0)
-    return stream
-
-
 def windows_file(windows: gd.Windows, format: str) -> BinaryIO:
     """What `Windows.save` writes, as an open file: as it is, or a zip with card or folder.
 
-    It is written in a temporary folder, which is deleted before the first byte is sent.
+    It is written in a temporary folder, which is deleted before the first byte is sent. json: the
+    card and the windows, written a window at a time.
     """
     with tempfile.TemporaryDirectory(prefix=PREFIX) as folder:
-        name = "gaze" if format in _FOLDERS else f"gaze.{format}"
-        path, *_ = windows.save(Path(folder) / name, format)
+        path = Path(folder) / ("gaze" if format in _FOLDERS else f"gaze.{format}")
+        if format == "json":
+            with path.open("w") as stream:
+                stream.write(f'{{"card": {json.dumps(windows.provenance["card"])}, "windows": [')
+                for window in windows_json(windows):
+                    stream.write((", " if window["index"] else "") + json.dumps(window))
+                stream.write("]}")
+        else:
+            path, *_ = windows.save(path, format)
         return packed(Path(folder), None if format in _ZIPPED else path)
 
 
@@ -581,7 +574,7 @@ async def stream(
     )
     messages, listener = mailbox()
     card: dict[str, Any] = {}
-    n_sent = 0
+    n_sent, started = 0, 0.0
 
     def as_events(piece: Piece | None) -> str | None:
         nonlocal n_sent
@@ -593,36 +586,32 @@ async def stream(
         n_sent += len(windows)
         return "".join(event("window", one) for one in found)
 
+    def sent(kind: str, value: Any) -> str:
+        nonlocal started
+        if kind == "result":
+            return str(value)
+        if kind == "started":
+            started = time.monotonic()
+            return event(kind, {"job": job.id})
+        if kind == "progress":
+            return event(kind, {"done": value, "n": requested.n})
+        done = {
+            "job": job.id,
+            "n": requested.n,
+            "seconds_taken": round(time.monotonic() - started, 3),
+            "command": requested.command(),
+            "python": requested.python(),
+            "card": card,
+        }
+        return event(kind, done)
+
     def work(job: Job) -> Steps:
         return (as_events(piece) for piece in requested.pieces(job))
 
     job = play.generation.submit(work, listener)
-
-    async def events() -> AsyncIterator[str]:
-        yield event("queued", {"job": job.id, "ahead": job.ahead})
-        started = time.monotonic()
-        async for kind, value in received(messages, request):
-            if kind == "started":
-                started = time.monotonic()
-                yield event("started", {"job": job.id})
-            elif kind == "progress":
-                yield event("progress", {"done": value, "n": requested.n})
-            elif kind == "result":
-                yield value
-            elif kind == "failed":
-                yield event("failed", {"error": str(value)})
-            else:
-                done = {
-                    "job": job.id,
-                    "n": requested.n,
-                    "seconds_taken": round(time.monotonic() - started, 3),
-                    "command": requested.command(),
-                    "python": requested.python(),
-                    "card": card,
-                }
-                yield event("done", done)
-
-    return event_stream(events(), lambda: play.generation.release(job))
+    queued = {"job": job.id, "ahead": job.ahead}
+    release = partial(play.generation.release, job)
+    return event_stream(queued, received(messages, request), release, sent)
 
 
 @routes.post(
@@ -651,16 +640,12 @@ async def generate(
     """The same windows and the same bytes as the command line in the `done` event of
     /api/generate/stream. The response begins when all windows are generated. Files that steer
     windows go to /api/generate/upload."""
-    tables = {"scanpath": fields.scanpath, "targets": fields.targets}
-    with ExitStack() as stack:
-        uploads = {
-            name: stack.enter_context(
-                closing(Upload([(f"{name}.csv", io.BytesIO(text.encode()))], {}))
-            )
-            for name, text in tables.items()
-            if text is not None
-        }
-        return await _response(play, request, fields, uploads, None)
+    sent = {
+        name: [UploadFile(io.BytesIO(text.encode()), filename=f"{name}.csv")]
+        for name in ("scanpath", "targets")
+        if (text := getattr(fields, name)) is not None
+    }
+    return await _response(play, request, fields, sent, {})
 
 
 @routes.post(
@@ -677,44 +662,36 @@ async def generate_upload(
     """The windows of `gazediffusion generate` with `scanpath`, `targets` and `like` as files.
     Pixels are those of `screen`, or of the task's screen, on which the windows are in any case.
     `screen`, `unit`, `origin`, `columns` and `source_rate` say what the files do not state."""
-    reading = form.reading
-    sent: dict[str, list[UploadFile | None]]
-    sent = {"scanpath": [form.scanpath], "targets": [form.targets], "like": [*form.like]}
-    with ExitStack() as stack:
-        uploads = {
-            name: stack.enter_context(closing(await play.stored(files, reading)))
-            for name, given in sent.items()
-            if (files := [one for one in given if one is not None])
-        }
-        return await _response(play, request, form, uploads, reading["screen"])
+    given: dict[str, Sequence[UploadFile | None]]
+    given = {"scanpath": [form.scanpath], "targets": [form.targets], "like": form.like}
+    sent = {name: [one for one in files if one is not None] for name, files in given.items()}
+    return await _response(play, request, form, sent, form.reading)
 
 
 async def _response(
     play: Playground,
     request: Request,
     fields: GenerateRequest | UploadForm,
-    uploads: Mapping[str, Upload],
-    screen: gd.Screen | None,
+    sent: Mapping[str, list[UploadFile]],
+    reading: dict[str, Any],
 ) -> Response:
     """The windows of a request in its format, json or that of a file.
 
-    uploads: scanpath, targets and like, where they are given. screen: of positions in pixels.
+    sent: scanpath, targets and like. reading: what the sender says of these files.
     """
     is_json = fields.format == "json"
     format = "parquet" if is_json else fields.format
-    steering = Steering(screen=screen)
-    if uploads:
-        steering = await _read_steering(play, request, fields, uploads, screen)
+    is_steered = any(sent.values())
+    steering = await _read_steering(play, request, fields, sent, reading) if is_steered else None
 
     def requested() -> GenerationRequest:
-        given = (fields, play.models, play.settings.limits, format, steering)
-        if not uploads:
-            return GenerationRequest.of(*given)
+        limits = play.settings.limits
         try:
-            return GenerationRequest.of(*given)
-        except GazeError:
-            raise
-        except Exception as error:  # What was read and cannot be used is the sender's error.
+            return GenerationRequest.of(fields, play.models, limits, format, steering)
+        except Exception as error:
+            if isinstance(error, GazeError) or not is_steered:
+                raise
+            # What was read and cannot be used is the sender's error.
             log.error("steering failed: %s", type(error).__name__)
             raise GazeError(
                 f"this cannot be used ({type(error).__name__}); the file may be damaged"
@@ -723,39 +700,40 @@ async def _response(
     def in_queue(job: Job) -> Steps:
         yield requested()
 
-    if uploads:  # Checking what steers windows may itself generate some.
+    if is_steered:  # Checking what steers windows may itself generate some.
         checked = await play.result(play.generation, in_queue, request)
     else:
         checked = await asyncio.to_thread(requested)
     windows = await generated(play, checked, request)
-    if is_json:
-        content = await asyncio.to_thread(json_file, windows)
-        return file_response(content, MEDIA_TYPES["json"], None)
-    content = await asyncio.to_thread(windows_file, windows, format)
-    return file_response(content, MEDIA_TYPES[format], _file_name(checked, format))
+    content = await asyncio.to_thread(windows_file, windows, fields.format)
+    name = None if is_json else _file_name(checked, format)
+    return file_response(content, MEDIA_TYPES[fields.format], name)
 
 
 async def _read_steering(
     play: Playground,
     request: Request,
     fields: GenerationFields,
-    uploads: Mapping[str, Upload],
-    screen: gd.Screen | None,
+    sent: Mapping[str, list[UploadFile]],
+    reading: dict[str, Any],
 ) -> Steering:
-    """What the uploads scanpath, targets and like contain; read by the worker."""
+    """What the files of scanpath, targets and like contain; read by the worker."""
     served, model = await play.loaded(fields.model)
+    screen = reading.get("screen")
+    place = {name: reading.get(name) for name in ("unit", "origin")}
     given: dict[str, Any] = {}
-    for kind, upload in uploads.items():
-        how = upload.settings
-        if kind == "like":
-            kept = upload.windows.with_suffix(".safetensors")
-            arguments = (upload.source, how, *served.cut, kept, play.max_bytes)
-            await play.read(upload, request, nothing, read_style, *arguments)
-            given[kind] = await asyncio.to_thread(gd.Windows.load, kept)
-        else:
-            on = screen or model.screen_of(fields.task)
-            place = {name: how.get(name) for name in ("unit", "origin")}
-            table = (kind, upload.source, on, place, play.max_bytes)
-            content = await play.read(upload, request, nothing, read_table, *table)
-            given[kind] = _from_table(kind, content)
+    for kind, files in sent.items():
+        if not files:
+            continue
+        with closing(await play.stored(files, reading)) as upload:
+            if kind == "like":
+                kept = upload.windows.with_suffix(".safetensors")
+                how = (upload.source, reading, *served.cut, kept, play.max_bytes)
+                await play.read(upload, request, nothing, read_style, *how)
+                given[kind] = await asyncio.to_thread(gd.Windows.load, kept)
+            else:
+                on = screen or model.screen_of(fields.task)
+                table = (kind, upload.source, on, place, play.max_bytes)
+                content = await play.read(upload, request, nothing, read_table, *table)
+                given[kind] = _from_table(kind, content)
     return Steering(screen=screen, **given)

@@ -318,14 +318,29 @@ class ReleasingResponse(StreamingResponse):
             self.release()
 
 
-def event_stream(events: AsyncIterator[str], release: Callable[[], Any]) -> ReleasingResponse:
-    """Server-sent events as a response; see `event`."""
-    return ReleasingResponse(events, release, media_type="text/event-stream", headers=HEADERS)
-
-
 def event(name: str, data: dict[str, Any]) -> str:
     """One event; its data is JSON in one line."""
     return f"event: {name}\ndata: {json.dumps(data)}\n\n"
+
+
+def event_stream(
+    queued: dict[str, Any],
+    messages: AsyncIterator[tuple[str, Any]],
+    release: Callable[[], Any],
+    sent: Callable[[str, Any], str] = event,
+) -> ReleasingResponse:
+    """Server-sent events as a response: queued, then those of messages; the last may be failed.
+
+    sent: the events of a message that is none of a failure.
+    """
+
+    async def events() -> AsyncIterator[str]:
+        yield event("queued", queued)
+        async for kind, value in messages:
+            failed = kind == "failed"
+            yield event(kind, {"error": str(value)}) if failed else sent(kind, value)
+
+    return ReleasingResponse(events(), release, media_type="text/event-stream", headers=HEADERS)
 
 
 def event_schema(*names: str) -> dict[str, Any]:

@@ -160,7 +160,7 @@ class Playground:
         self.reader = Worker(limits, _READING)
         self.recorder = Worker(limits, _RECORDINGS, _MODEL_MB)
         self.comparisons = KeptComparisons()
-        self.streams: dict[str, asyncio.Task[None]] = {}
+        self.streams: dict[str, asyncio.Task[Any]] = {}
         self.reading = asyncio.Lock()
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
