@@ -135,7 +135,8 @@ SHORT = "t_ms,x_px,y_px\n0,1,2\n4,3,4\n"
 SCREEN_FORM = {"screen": "1280x720"}
 
 
-@pytest.mark.usefixtures("temporary_folder")
+# The workers of the clients, with their own folders, are started before.
+@pytest.mark.usefixtures("client", "steerable", "labelling", "temporary_folder")
 @pytest.mark.parametrize(
     ("served", "kind", "content", "form", "words"),
     [
