@@ -1,9 +1,18 @@
-"""Losses of a recording: when the eye was lost, for how long, and what was measured beside.
+"""Track loss: when the eye was lost, for how long, and what was measured beside; fitted and drawn.
 
 Before the tracker loses the eye in a blink, and after it sees it again, the lid covers part of the
 pupil and moves the measured gaze, mostly vertically. These flanks are deviations from where the eye
 was: from the nearest point on the line between its places before and after the loss, so that a
 saccade from one to the other is no deviation.
+
+`LossModel` draws blinks and dropouts for generated gaze. Short losses (below 50 ms) and long ones
+are two classes. Losses of a class begin at a rate that depends on the time since the last loss, so
+that they come in groups. From half a second on, the rate is multiplied by a factor of the
+recording, gamma distributed with mean 1 (a shared frailty), so that recordings differ. Durations
+have the recordings' quantiles. The flank of either side is a sum of a few courses, found by
+singular value decomposition. The size of its vector of weights has the recordings' quantiles,
+correlated with that of the other side; its direction is Gaussian, apart for small and for large
+flanks. A fitted model contains these tables and no row of a recording.
 """
 
 from __future__ import annotations
@@ -35,6 +44,18 @@ STEP_MS = 4.0
 BEFORE_MS = np.arange(-100.0, 0.0, STEP_MS)
 AFTER_MS = np.arange(0.0, 152.0, STEP_MS)
 _REST_MS = 40.0  # beyond the flanks, over which the eye's places before and after are taken
+
+FORMAT = "gazediffusion-losses"
+CLASSES = ("short", "long")
+N_COURSES = 6
+# Edges of the bins of time since the last loss; the last bin is open.
+EDGES_MS = np.array([0.0, 60.0, 120.0, 250.0, 500.0, 1000.0, 2000.0, 5000.0])
+_FIRST_OWN = 4  # the bin from which on recordings differ, 500 ms
+LEVELS = np.concatenate([[0.005], np.arange(1, 40) / 40, [0.995]])
+_SHAPES = np.geomspace(0.05, 20.0, 40)
+_FEWEST = 20  # losses of a class in a task; with fewer, tables of all tasks stand for them
+_WARM_UP_MS = 30_000.0  # before a window, which may begin anywhere in a recording
+_NORMAL = NormalDist()
 
 
 class Loss(NamedTuple):
@@ -150,19 +171,6 @@ def _flank(time_ms: Floats, degrees: Floats, onset_ms: float, end_ms: float) -> 
     way = after - before
     share = ((gaze - before) * way).sum(axis=0) / max(float((way * way).sum()), 1e-12)
     return np.asarray(gaze - before - share.clip(0, 1) * way)
-
-
-FORMAT = "gazediffusion-losses"
-CLASSES = ("short", "long")
-N_COURSES = 6
-# Edges of the bins of time since the last loss; the last bin is open.
-EDGES_MS = np.array([0.0, 60.0, 120.0, 250.0, 500.0, 1000.0, 2000.0, 5000.0])
-_FIRST_OWN = 4  # the bin from which on recordings differ, 500 ms
-LEVELS = np.concatenate([[0.005], np.arange(1, 40) / 40, [0.995]])
-_SHAPES = np.geomspace(0.05, 20.0, 40)
-_FEWEST = 20  # losses of a class in a task; with fewer, tables of all tasks stand for them
-_WARM_UP_MS = 30_000.0  # before a window, which may begin anywhere in a recording
-_NORMAL = NormalDist()
 
 
 @dataclass(frozen=True, eq=False)
