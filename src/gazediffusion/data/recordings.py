@@ -109,6 +109,30 @@ class Recording:
         )
 
 
+def eyes_of(recording: Recording) -> tuple[Eye, ...]:
+    """The eyes to write: left and right, or the only one."""
+    eyes = sorted(recording.gaze_px)
+    if len(eyes) != 1 and eyes != ["left", "right"]:
+        problem = f"one eye, or left and right, can be written, not {eyes}"
+        raise GazeError(problem, place=name_of(recording))
+    return tuple(eyes)
+
+
+def rate_of(recording: Recording) -> float:
+    """Samples per second as stated, otherwise of the clock."""
+    if recording.rate_hz is not None:
+        return float(recording.rate_hz)
+    step_ms = float(np.median(np.diff(recording.time_ms))) if len(recording) > 1 else 0.0
+    if step_ms <= 0:
+        raise GazeError("the sampling rate is unknown", place=name_of(recording))
+    return round(1000.0 / step_ms, 6)
+
+
+def name_of(recording: Recording) -> str:
+    """How messages name a recording."""
+    return f"participant {recording.participant}, task {recording.task}, trial {recording.trial}"
+
+
 def require_forward_time(
     time_ms: NDArray[np.float64],
     path: Path,

@@ -322,6 +322,13 @@ class Windows:
         """
         return self.on_screens(self.cut(), conversions_of(unit)[0])
 
+    def to_pixels(self, grid_px: float | None = None) -> NDArray[np.float32]:
+        """Gaze in pixels, (window, 2, time), rounded to a tracker's grid where there is one."""
+        pixels = self.to_numpy("px")
+        if grid_px is None:
+            return pixels
+        return np.asarray(np.rint(pixels / grid_px) * grid_px, dtype=np.float32)
+
     def on_screens(self, gaze: Floats, convert: Convert) -> NDArray[np.float32]:
         """Gaze (window, 2, time) through `convert(screen, gaze)` of each window's own screen."""
         return by_screen(gaze, self.screens, self.screen_index, convert)

@@ -102,7 +102,7 @@ def to_pandas(recordings: Iterable[Recording]) -> pd.DataFrame:
     (250.0, 1000)
     """
     required("pandas")
-    from gazediffusion.data.writers.recordings import rate_of
+    from gazediffusion.data.recordings import rate_of
 
     held = list(recordings)
     rates = {rate_of(one) for one in held}

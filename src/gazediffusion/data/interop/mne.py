@@ -63,7 +63,7 @@ def to_mne(recordings: Iterable[Recording]) -> list[mne.io.RawArray]:
 
 def _to_raw(recording: Recording) -> mne.io.RawArray:
     mne = required("mne")
-    from gazediffusion.data.writers.recordings import eyes_of, rate_of
+    from gazediffusion.data.recordings import eyes_of, rate_of
 
     eyes, rate_hz = eyes_of(recording), rate_of(recording)
     at = _even_clock(recording, rate_hz)

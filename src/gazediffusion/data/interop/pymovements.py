@@ -65,7 +65,7 @@ def to_pymovements(recordings: Iterable[Recording]) -> pymovements.Dataset:
 
 def _to_gaze(recording: Recording) -> pymovements.Gaze:
     polars = required("polars")
-    from gazediffusion.data.writers.recordings import eyes_of, rate_of
+    from gazediffusion.data.recordings import eyes_of, rate_of
 
     has_three = set(recording.gaze_px) == set(_EYES)
     eyes = _EYES if has_three else eyes_of(recording)

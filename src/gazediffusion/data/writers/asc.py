@@ -25,17 +25,17 @@ from gazediffusion.data.recordings import (
     LABEL_MESSAGE,
     Eye,
     Recording,
+    eyes_of,
     label_segments,
+    name_of,
+    rate_of,
 )
 from gazediffusion.data.writers.recordings import (
     Labelled,
     by_participant_and_task,
     events_of,
-    eyes_of,
-    name,
     on_one_clock,
     plain,
-    rate_of,
     spans_of,
 )
 from gazediffusion.errors import GazeError
@@ -70,7 +70,7 @@ def write_asc(labelled: Iterable[Labelled], folder: Path) -> None:
                 elif recording.screen != screen:
                     raise GazeError(
                         "the screen is not that of the first trial; one ASC file has one screen",
-                        place=name(recording),
+                        place=name_of(recording),
                     )
                 stream.write("\n".join(_block(recording, events)) + "\n")
 
@@ -183,7 +183,7 @@ def _clock(recording: Recording) -> list[str]:
     if np.any(np.diff(ticks) <= 0) or ticks[0] < 0:
         raise GazeError(
             "EyeLink's clock has half milliseconds from 0 on; these times are finer or negative",
-            place=name(recording),
+            place=name_of(recording),
             remedy="resample to 2000 Hz or less, or write csv",
         )
     return [_number(tick) for tick in ticks.tolist()]

@@ -13,15 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gazediffusion.data.events import Event
-from gazediffusion.data.recordings import SAMPLE_LABELS, Eye, Recording
+from gazediffusion.data.recordings import SAMPLE_LABELS, Eye, Recording, eyes_of, name_of, rate_of
 from gazediffusion.data.writers.recordings import (
     Labelled,
     by_participant_and_task,
     events_of,
-    eyes_of,
-    name,
     plain,
-    rate_of,
     spans_of,
 )
 from gazediffusion.errors import GazeError
@@ -55,7 +52,7 @@ def write_bids(labelled: Iterable[Labelled], folder: Path) -> None:
             is_run = recording.trial.isascii() and recording.trial.isdigit()
             run = recording.trial if is_run else str(number)
             if run in taken:
-                raise GazeError(f"run {run} comes twice", place=name(recording))
+                raise GazeError(f"run {run} comes twice", place=name_of(recording))
             taken.add(run)
             _write_run(recording, list(events), beh / f"sub-{label}_task-{plain(task)}_run-{run}")
     _write_dataset_files(sorted(participants), folder)
@@ -83,7 +80,7 @@ def _write_run(recording: Recording, events: list[Event], stem: Path) -> None:
     if recording.screen is None or not recording.screen.has_degrees:
         raise GazeError(
             "BIDS needs the screen's pixels, size and distance",
-            place=name(recording),
+            place=name_of(recording),
             remedy="give `screen` with its size (`width_cm`) and `distance_cm`",
         )
     for number, eye in enumerate(eyes_of(recording), start=1):

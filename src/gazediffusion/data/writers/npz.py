@@ -30,14 +30,6 @@ from gazediffusion.screen import Screen
 Pieces = Callable[[], Iterable[Windows]]
 
 
-def pixels_of(windows: Windows, grid_px: float | None) -> NDArray[np.float32]:
-    """Gaze in pixels, (window, 2, time), rounded to the grid where there is one."""
-    pixels = windows.to_numpy("px")
-    if grid_px is None:
-        return pixels
-    return np.asarray(np.rint(pixels / grid_px) * grid_px, dtype=np.float32)
-
-
 def write_npz(path: Path, pieces: Pieces, card: dict[str, Any], grid_px: float | None) -> None:
     """Write the arrays piece by piece; each pass over the pieces writes one of them."""
     found: dict[str, list[Any]] = {name: [] for name in ("participant", "task", "screen")}
@@ -59,7 +51,7 @@ def write_npz(path: Path, pieces: Pieces, card: dict[str, Any], grid_px: float |
     }
     in_pieces: dict[str, Callable[[Windows], NDArray[Any]]] = {
         "gaze": partial(_gaze, convert=Screen.to_normalized, grid_px=grid_px),
-        "gaze_px": partial(pixels_of, grid_px=grid_px),
+        "gaze_px": lambda piece: piece.to_pixels(grid_px),
     }
     if not np.isnan(screens).any(axis=1).all():
         in_pieces["gaze_deg"] = partial(_gaze, convert=Screen.degrees_if_known, grid_px=grid_px)
@@ -83,7 +75,7 @@ def write_npz(path: Path, pieces: Pieces, card: dict[str, Any], grid_px: float |
 
 
 def _gaze(windows: Windows, convert: Convert, grid_px: float | None) -> NDArray[Any]:
-    return windows.on_screens(pixels_of(windows, grid_px), convert)
+    return windows.on_screens(windows.to_pixels(grid_px), convert)
 
 
 def _blinks(windows: Windows, time_ms: NDArray[np.float64]) -> NDArray[np.bool_]:

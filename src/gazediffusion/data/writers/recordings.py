@@ -11,7 +11,15 @@ from itertools import groupby
 import numpy as np
 
 from gazediffusion.data.events import Event
-from gazediffusion.data.recordings import Bools, Eye, Recording, require_forward_time, true_segments
+from gazediffusion.data.recordings import (
+    Bools,
+    Eye,
+    Recording,
+    eyes_of,
+    name_of,
+    require_forward_time,
+    true_segments,
+)
 from gazediffusion.errors import GazeError
 
 # Trials written one after another are separated by a jump of the clock; readers cut at 100 ms.
@@ -26,7 +34,8 @@ def checked(labelled: Iterable[Labelled]) -> Iterator[Labelled]:
     recording = None
     for recording, events in labelled:
         if len(recording) == 0:
-            raise GazeError("a recording without samples cannot be written", place=name(recording))
+            problem = "a recording without samples cannot be written"
+            raise GazeError(problem, place=name_of(recording))
         require_forward_time(recording.time_ms, recording.path, lambda i: f"sample {i}")
         eyes_of(recording)
         yield recording, events
@@ -69,25 +78,6 @@ def on_one_clock(trials: Iterable[Labelled]) -> Iterator[Labelled]:
         yield recording, events
 
 
-def eyes_of(recording: Recording) -> tuple[Eye, ...]:
-    """The eyes to write: left and right, or the only one."""
-    eyes = sorted(recording.gaze_px)
-    if len(eyes) != 1 and eyes != ["left", "right"]:
-        problem = f"one eye, or left and right, can be written, not {eyes}"
-        raise GazeError(problem, place=name(recording))
-    return tuple(eyes)
-
-
-def rate_of(recording: Recording) -> float:
-    """Samples per second as stated, otherwise of the clock."""
-    if recording.rate_hz is not None:
-        return float(recording.rate_hz)
-    step_ms = float(np.median(np.diff(recording.time_ms))) if len(recording) > 1 else 0.0
-    if step_ms <= 0:
-        raise GazeError("the sampling rate is unknown", place=name(recording))
-    return round(1000.0 / step_ms, 6)
-
-
 def spans_of(masks: Mapping[Eye, Bools], eye: Eye) -> list[slice]:
     """The samples of each stretch that a mask of an eye marks: its blinks, its filled gaps."""
     mask = masks.get(eye, np.zeros(0, dtype=np.bool_))
@@ -106,8 +96,3 @@ def plain(text: str) -> str:
     if not label:
         raise GazeError(f"{text!r} has no letter or digit to name a file with")
     return label
-
-
-def name(recording: Recording) -> str:
-    """How messages name a recording."""
-    return f"participant {recording.participant}, task {recording.task}, trial {recording.trial}"

@@ -23,7 +23,7 @@ from gazediffusion.data.recordings import Recording
 from gazediffusion.data.windows import Windows
 from gazediffusion.data.writers import Labelled, exporters, write_into
 from gazediffusion.data.writers.card import CARD_KEY, complete_card, readme_of
-from gazediffusion.data.writers.npz import Pieces, pixels_of, write_npz
+from gazediffusion.data.writers.npz import Pieces, write_npz
 from gazediffusion.data.writers.tables import (
     OtherUnit,
     write_csv,
@@ -287,7 +287,7 @@ def _trials(
         names = _names(piece)
         chosen = np.array([k for k, name in enumerate(names) if group in (None, name)], dtype=int)
         time_ms = np.arange(piece.length, dtype=np.float64) * (1000.0 / piece.rate_hz)
-        pixels, labels = pixels_of(piece.select(chosen), grid_px), piece.cut_labels(chosen)
+        pixels, labels = piece.select(chosen).to_pixels(grid_px), piece.cut_labels(chosen)
         for k, gaze_px, own in zip(chosen.tolist(), pixels, labels, strict=True):
             is_lost = np.isnan(gaze_px).any(axis=0)
             recording = Recording(

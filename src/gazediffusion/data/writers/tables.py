@@ -24,16 +24,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from gazediffusion.data.events import Event
-from gazediffusion.data.recordings import Eye, Recording
+from gazediffusion.data.recordings import Eye, Recording, eyes_of, name_of, rate_of
 from gazediffusion.data.writers.recordings import (
     Labelled,
     by_participant_and_task,
     events_of,
-    eyes_of,
-    name,
     on_one_clock,
     plain,
-    rate_of,
 )
 from gazediffusion.errors import GazeError
 from gazediffusion.screen import Floats, Screen
@@ -135,7 +132,7 @@ def _frames(
                 raise GazeError(
                     f"{what} is {value}, that of an earlier recording {expected[what]}; "
                     "one table cannot hold both",
-                    place=name(recording),
+                    place=name_of(recording),
                     remedy="write them into two tables",
                 )
         yield sample_frame(recording, units)
