@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from gazediffusion.evaluation.quantities import FEATURES, TEMPORAL, VELOCITY
-from gazediffusion.reproduction.build import make_results
 from gazediffusion.reproduction.claims import (
     CLAIMS,
     FAILS,
@@ -25,7 +24,7 @@ from gazediffusion.reproduction.claims import (
 )
 from gazediffusion.reproduction.plan import BASELINES, ETAS
 from gazediffusion.reproduction.tables import EIGHT, TABLES, Row, Rows, rows_of
-from tests.reproduction.made import artefacts
+from tests.reproduction.made import artefacts, made_results
 
 Tables = dict[tuple[str, str, str], Row]
 SEEDS = ("position-42", "position-123", "position-2024")
@@ -242,7 +241,7 @@ def doctored_as(tables: Tables, name: str, verdict: str) -> Tables:
 
 @pytest.fixture(scope="module")
 def tables() -> Tables:
-    return dict(Rows.from_json(make_results(artefacts())["rows"]).of)
+    return dict(Rows.from_json(made_results()["rows"]).of)
 
 
 @pytest.fixture(scope="module")

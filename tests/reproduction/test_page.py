@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
-from gazediffusion.reproduction.build import make_results
 from gazediffusion.reproduction.page import FIGURES, render
 from gazediffusion.reproduction.tables import PARTS, TABLES, Rows
-from tests.reproduction.made import artefacts
+from tests.reproduction.made import made_results
 
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, Any]:
-    return {**make_results(artefacts()), "figures": list(FIGURES)}
+    return {**made_results(), "figures": list(FIGURES)}
 
 
 @pytest.fixture(scope="module")

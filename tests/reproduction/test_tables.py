@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -32,7 +33,7 @@ from gazediffusion.reproduction.tables import (
     as_published,
     mean_and_sd,
 )
-from tests.reproduction.made import PLAN, artefacts, features
+from tests.reproduction.made import PLAN, artefacts, features, made_results
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +42,8 @@ def made() -> Artefacts:
 
 
 @pytest.fixture(scope="module")
-def results(made: Artefacts) -> dict[str, Any]:
-    return make_results(made)
+def results() -> dict[str, Any]:
+    return made_results()
 
 
 @pytest.fixture(scope="module")
@@ -339,33 +340,36 @@ def test_tables_need_what_the_plan_builds(plan: Plan) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
+    ("shown", "text"),
     [
-        (Published(0.0155, 0.0038), "0.0155 ± 0.0038"),
-        (Published(1.2195, 0.3671), "1.2195 ± 0.3671"),
-        (Published(1.31e-4, 0.02e-4), "(1.31 ± 0.02)e-4"),
-        (Published(6e-4, 2e-4), "(6 ± 2)e-4"),
-        (Published(2752.88), "2,752.88"),
-        (0.2095, "0.2095"),
-        (0.0003, "0.0003"),
-        (462, "462"),
+        # Of the paper.
+        (as_published(Published(0.0155, 0.0038)), "0.0155 ± 0.0038"),
+        (as_published(Published(1.2195, 0.3671)), "1.2195 ± 0.3671"),
+        (as_published(Published(1.31e-4, 0.02e-4)), "(1.31 ± 0.02)e-4"),
+        (as_published(Published(6e-4, 2e-4)), "(6 ± 2)e-4"),
+        (as_published(Published(2752.88)), "2,752.88"),
+        (as_published(0.2095), "0.2095"),
+        (as_published(0.0003), "0.0003"),
+        (as_published(462), "462"),
+        # Ours.
+        (as_text(Estimate(0.01551, sd=0.00382)), "0.0155 ± 0.0038"),
+        (as_text(Estimate(13.79, sd=2.97)), "13.8 ± 3.0"),
+        (as_text(Estimate(1.314e-4, sd=2e-6)), "(1.31 ± 0.02)e-4"),
+        (as_text(Estimate(1650.2, sd=1020.4)), "1,650 ± 1,020"),
     ],
 )
-def test_a_number_of_the_paper_keeps_its_digits(value: Published | float, text: str) -> None:
-    assert as_published(value) == text
+def test_the_papers_numbers_keep_their_digits_and_ours_share_decimals(
+    shown: str, text: str
+) -> None:
+    assert shown == text
 
 
 def test_the_sd_over_seeds_divides_by_n_less_one() -> None:
     values = [1.0, 2.0, 4.0]
-    mean, sd = mean_and_sd(values)
-    assert mean == pytest.approx(statistics.mean(values))
-    assert sd == pytest.approx(statistics.stdev(values))
-
-
-def test_one_seed_has_no_sd_and_a_lacking_one_no_mean() -> None:
+    expected = statistics.mean(values), statistics.stdev(values)
+    assert mean_and_sd(values) == pytest.approx(expected)
     assert mean_and_sd([1.5]) == (1.5, None)
-    assert mean_and_sd([1.5, None]) == (None, None)
-    assert mean_and_sd([]) == (None, None)
+    assert mean_and_sd([1.5, None]) == mean_and_sd([]) == (None, None)
 
 
 def test_a_row_takes_the_papers_number_of_its_key() -> None:
@@ -422,35 +426,41 @@ def test_every_quantity_of_ours_has_its_number() -> None:
     assert list(NUMBERS["sampling"]) == settings
 
 
-@pytest.mark.parametrize("table", ["features", "markov"])
-@pytest.mark.parametrize("kind", ["ks", "js"])
-def test_the_mean_row_is_the_mean_of_the_eight(table: str, kind: str) -> None:
-    of_eight = np.mean([papers(table, name, kind) for name in EIGHT])
-    assert of_eight == pytest.approx(papers(table, "mean of eight", kind), abs=6e-4)
+def mean_of(table: str, names: Iterable[str], kind: str) -> float:
+    return float(np.mean([papers(table, name, kind) for name in names]))
 
 
-def test_the_abstract_rounds_the_table() -> None:
-    for kind, tolerance in (("ks", 5e-4), ("js", 1e-3)):
-        nine = [papers("features", name, kind) for name in FEATURES]
-        assert np.mean(nine) == pytest.approx(
-            papers("features", "mean of nine", kind), abs=tolerance
-        )
-    assert max(papers("features", name, "js") for name in FEATURES) < TEXT["highest_feature_js"]
-    five = [papers("velocity", name, "js") for name in VELOCITY]
-    assert np.mean(five) == pytest.approx(papers("velocity", "mean of five", "js"), abs=1e-4)
-    assert max(five) == pytest.approx(TEXT["velocity_highest_js"][0], abs=5e-4)
-    trtr, tstr, aug, share = (
-        papers("downstream", name, "r2") for name in ("trtr", "tstr", "aug", "tstr / trtr")
-    )
-    assert 100 * tstr / trtr == pytest.approx(share, abs=0.05)
-    assert trtr - aug == pytest.approx(TEXT["aug_gap_to_trtr"], abs=5e-4)
+def agreeing() -> Iterator[tuple[str, float, float, float]]:
+    """What is computed of the paper's numbers, what it says itself, and its rounding."""
+    for kind, rounding in (("ks", 5e-4), ("js", 1e-3)):
+        for table in ("features", "markov"):
+            said = papers(table, "mean of eight", kind)
+            yield f"mean {kind} of {table}", mean_of(table, EIGHT, kind), said, 6e-4
+        said = papers("features", "mean of nine", kind)
+        yield f"abstract, mean {kind}", mean_of("features", FEATURES, kind), said, rounding
+        model, markov = (papers(one, "mean of eight", kind) for one in ("features", "markov"))
+        said = TEXT["markov_reduction_percent"][kind]
+        yield f"{kind} below Markov", 100 * (1 - model / markov), said, 0.15
+    said = papers("velocity", "mean of five", "js")
+    yield "abstract, velocity", mean_of("velocity", VELOCITY, "js"), said, 1e-4
+    highest = max(papers("velocity", name, "js") for name in VELOCITY)
+    yield "highest of velocity", highest, TEXT["velocity_highest_js"][0], 5e-4
+    ways = ("trtr", "tstr", "aug", "tstr / trtr")
+    trtr, tstr, aug, share = (papers("downstream", name, "r2") for name in ways)
+    yield "TSTR over TRTR", 100 * tstr / trtr, share, 0.05
+    yield "augmentation", trtr - aug, TEXT["aug_gap_to_trtr"], 5e-4
+    sampling, reference = NUMBERS["sampling"], NUMBERS["seeds"]["paper, reference run"]
+    yield "100 steps", sampling["steps 100"]["ks"].mean, sampling["ema"]["ks"].mean, 0.0
+    yield "eta 0", sampling["eta 0"]["js"].mean, reference["js_8"].mean, 0.0
+    for key, said in NUMBERS["objective"]["eps"].items():
+        yield f"eps, {key}", reference[key].mean, said.mean, 0.0
 
 
-@pytest.mark.parametrize("kind", ["ks", "js"])
-def test_the_reduction_against_markov_is_that_of_the_means(kind: str) -> None:
-    model, markov = (papers(table, "mean of eight", kind) for table in ("features", "markov"))
-    published = TEXT["markov_reduction_percent"][kind]
-    assert 100 * (1 - model / markov) == pytest.approx(published, abs=0.15)
+@pytest.mark.parametrize(
+    ("computed", "said", "rounding"), [pytest.param(*of, id=name) for name, *of in agreeing()]
+)
+def test_the_papers_numbers_agree(computed: float, said: float, rounding: float) -> None:
+    assert computed == pytest.approx(said, abs=rounding, rel=0)
 
 
 @pytest.mark.parametrize("name", EIGHT)
@@ -462,34 +472,12 @@ def test_ks_and_js_of_markov_are_possible_in_nats(name: str) -> None:
     assert js <= math.log(2)
 
 
-def test_events_are_as_far_from_real_as_the_text_says() -> None:
+def test_the_papers_numbers_keep_the_bounds_of_its_text() -> None:
+    assert max(papers("features", name, "js") for name in FEATURES) < TEXT["highest_feature_js"]
     for name, bound in TEXT["event_bounds_percent"].items():
         assert round(abs(papers("events", name, "above_real"))) <= bound
     missing = -papers("events", "saccade_count", "above_real")
     assert round(missing) == TEXT["saccade_undercount_percent"]
-
-
-def test_the_chosen_settings_are_the_reference_run_wherever_it_is_given() -> None:
-    assert NUMBERS["sampling"]["steps 100"]["ks"] == NUMBERS["sampling"]["ema"]["ks"]
-    reference = NUMBERS["seeds"]["paper, reference run"]
-    assert NUMBERS["sampling"]["eta 0"]["js"] == reference["js_8"]
-    assert NUMBERS["objective"]["eps"] == {key: reference[key] for key in ("loss", "fgd")}
-
-
-def test_velocity_numbers_keep_the_bounds_of_the_text() -> None:
     for name in TEMPORAL:
         assert papers("velocity", name, "rho1") < TEXT["highest_rho1"]
         assert TEXT["psd_order"] <= papers("velocity", name, "psd") < 10 * TEXT["psd_order"]
-
-
-@pytest.mark.parametrize(
-    ("mean", "sd", "text"),
-    [
-        (0.01551, 0.00382, "0.0155 ± 0.0038"),
-        (13.79, 2.97, "13.8 ± 3.0"),
-        (1.314e-4, 2e-6, "(1.31 ± 0.02)e-4"),
-        (1650.2, 1020.4, "1,650 ± 1,020"),
-    ],
-)
-def test_a_mean_and_its_sd_share_their_decimals(mean: float, sd: float, text: str) -> None:
-    assert as_text(Estimate(mean, sd=sd)) == text
