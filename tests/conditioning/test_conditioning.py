@@ -15,7 +15,7 @@ from gazediffusion.conditioning.conditioning import (
     SEQUENCES,
     Sequences,
     known_channels,
-    quantize,
+    quantized,
 )
 from gazediffusion.data.resolution import recorded_steps
 from gazediffusion.errors import GazeError
@@ -24,6 +24,7 @@ from tests.conditioning.test_prior import same
 from tests.data.test_quantization import drifting, on_grid
 from tests.runs import short_windows
 
+Floats = np.ndarray
 FEW = ("saccades", "mean_x", "std_y")
 JOINT = Joint(0.1, (0.3, 0.2), (1.5, 1.5), 250.0)
 
@@ -160,6 +161,13 @@ def test_a_velocity_is_known_where_its_sample_and_the_one_before_are() -> None:
     assert channels[0, 0, 6:10].isnan().all()
     assert channels[0, 2, 6:11].isnan().all()
     assert channels[0, :, 11:].isfinite().all()
+
+
+def quantize(gaze: Floats, steps: Floats, grids: Floats, uniforms: Floats) -> Floats:
+    found: Floats = quantized(
+        torch.from_numpy(gaze), steps, grids, torch.from_numpy(uniforms)
+    ).numpy()
+    return found
 
 
 def test_quantized_gaze_lies_on_steps_and_is_spread_over_the_grid() -> None:

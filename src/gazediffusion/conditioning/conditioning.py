@@ -486,21 +486,12 @@ class Conditioning:
         )
 
 
-def quantize(
-    gaze: NDArray[np.float32], steps: Floats, grids: Floats, uniforms: NDArray[np.float32]
-) -> NDArray[np.float32]:
+def quantized(gaze: Tensor, steps: Floats, grids: Floats, uniforms: Tensor) -> Tensor:
     """Gaze (batch, 2, time) rounded to steps (batch, 2); a step of 0 leaves it unchanged.
 
     As training recordings are, rounded gaze is dequantized over the cells of the grids (batch, 2)
     by uniforms (batch, 2, time) in [0, 1].
     """
-    found = quantized(torch.from_numpy(gaze), steps, grids, torch.from_numpy(uniforms))
-    rounded: NDArray[np.float32] = found.numpy()
-    return rounded
-
-
-def quantized(gaze: Tensor, steps: Floats, grids: Floats, uniforms: Tensor) -> Tensor:
-    """The same of tensors, on their device."""
     if not steps.any():
         return gaze
     step, grid = (

@@ -271,16 +271,17 @@ class Flow:
                 progress(before + done, self.n_draws * per_draw)
 
             x = x0 + self.sigma_min * self._noise(draw, x0)
-            values.append(self._log_density(denoise, x, draw, show))
+            values.append(self.log_density(denoise, x, draw, show))
         return torch.stack(values, dim=1)
 
-    def log_density(self, denoise: CleanEstimate, x: Tensor, draw: int = 0) -> Tensor:
-        """log p_min at x (window, channels, time) itself, (window,), by the signs of one draw."""
-        return self._log_density(denoise, x, draw, lambda done: None)
-
-    def _log_density(
-        self, denoise: CleanEstimate, x: Tensor, draw: int, progress: Callable[[int], None]
+    def log_density(
+        self,
+        denoise: CleanEstimate,
+        x: Tensor,
+        draw: int = 0,
+        progress: Callable[[int], None] = lambda done: None,
     ) -> Tensor:
+        """log p_min at x (window, channels, time) itself, (window,), by the signs of one draw."""
         traces: list[Tensor] = []
 
         def recorded(x: Tensor, sigma: float) -> Tensor:

@@ -57,7 +57,6 @@ def solve_tridiagonal(diagonal: Tensor, beside: Tensor, right: Tensor) -> Tensor
 
 JOINT_STD = 0.5  # of every channel
 ASINH_SCALE = 0.02  # share of c_v above which velocities are compressed
-DECAY_S = 2.0  # of any offset of generated gaze beyond known samples: slower than drift
 _KNOWN = 1e6  # weight of a known position over that of a generated one
 
 

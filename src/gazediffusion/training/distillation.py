@@ -359,7 +359,7 @@ def distill(
             compiled=fast if compiled is None else compiled,
             captured=fast,
         )
-        done = restored(folder / STATE, student.load)
+        done = _restored(student, folder / STATE)
         say(
             f"resuming the distillation in {shown(folder)} after {done} of {total} steps"
             if done
@@ -367,7 +367,12 @@ def distill(
         )
         _run(student, folder, done, save_every_s, progress, should_stop)
         change = {name: tensor.cpu() for name, tensor in student.average.items()}
-        require_finite(folder, change)
+        if not all(bool(weight.isfinite().all()) for weight in change.values()):
+            raise GazeError(
+                "the weights are not finite",
+                path=folder,
+                remedy="lower `learning_rate`, or set `precision` to fp32",
+            )
         conditioning = teacher.config.conditioning.uncalibrated()
         Distilled(teacher.network, change, conditioning, plain, "").save(folder)
         (folder / STATE).unlink(missing_ok=True)
@@ -382,7 +387,13 @@ def distill(
 def _open(teacher: Run, folder: Path, plain: Mapping[str, Any]) -> None:
     """Put the teacher into a new folder, or check that the folder has this very distillation."""
     if (folder / SETTINGS).is_file():
-        require_same(folder / SETTINGS, plain)
+        there, here = read_json(folder / SETTINGS), json.loads(json.dumps(plain))
+        if changed := [key for key in here if there.get(key) != here[key]]:
+            raise GazeError(
+                f"the folder has a distillation with other {' and '.join(changed)}",
+                path=folder,
+                remedy="name a new folder, or give the same settings to resume",
+            )
         return
     is_own = folder.resolve() == teacher.path.resolve()
     if is_own and folder.resolve().parent == pretrained_folder():
@@ -412,25 +423,27 @@ def _run(
     progress: Show,
     should_stop: Callable[[], bool],
 ) -> None:
-    settings = student.settings
-    total = settings.n_steps
-
-    def update(step: int) -> None:
-        weight = average_weight_at(step, settings.average)
-        student.step(step, rate_at(step, total), weight)
-        n = student.n_windows
-        progress("distilling", (step + 1) * n, total * n, "")
-        if (step + 1) % _LOGGED == 0:
-            _log(student, folder, step + 1)
-
-    run_steps(folder / STATE, done, total, update, student.state, save_every_s, should_stop)
-
-
-def _log(student: Student, folder: Path, step: int) -> None:
-    errors = [float(f"{error:.4g}") for error in student.errors.tolist()]
-    line = {"step": step, "errors": errors}
-    with open(folder / LOG, "a", encoding="utf-8") as stream:
-        stream.write(json.dumps(line) + "\n")
+    """Steps done.. of all, with the state saved from time to time and at a stop."""
+    settings, saved = student.settings, time.monotonic()
+    total, n = settings.n_steps, student.n_windows
+    for number in range(done + 1, total + 1):
+        weight = average_weight_at(number - 1, settings.average)
+        student.step(number - 1, rate_at(number - 1, total), weight)
+        progress("distilling", number * n, total * n, "")
+        if number % _LOGGED == 0:
+            line = {"step": number, "errors": [float(f"{e:.4g}") for e in student.errors.tolist()]}
+            with open(folder / LOG, "a", encoding="utf-8") as stream:
+                stream.write(json.dumps(line) + "\n")
+        is_stopped = should_stop()
+        if number == total:
+            return
+        if is_stopped or time.monotonic() - saved > save_every_s:
+            save_tensors(folder / STATE, student.state(), {"step": number})
+            saved = time.monotonic()
+        if is_stopped:
+            raise StoppedError(
+                f"distillation stopped after {number} of {total} steps; {shown(folder)} is saved"
+            )
 
 
 def require_fit(model: Run, parts: Sequence[Windows]) -> None:
@@ -456,61 +469,13 @@ def require_fit(model: Run, parts: Sequence[Windows]) -> None:
             config.conditioning.task_number(task)
 
 
-def require_same(path: Path, plain: Mapping[str, Any]) -> None:
-    """Refuse to resume with other settings than those in the file."""
-    there, here = read_json(path), json.loads(json.dumps(plain))
-    if there != here:
-        changed = [key for key in here if there.get(key) != here[key]]
-        raise GazeError(
-            f"the folder has a {path.stem} with other {' and '.join(changed)}",
-            path=path.parent,
-            remedy="name a new folder, or give the same settings to resume",
-        )
-
-
-def restored(path: Path, load: Callable[[dict[str, Tensor]], None]) -> int:
+def _restored(student: Student, path: Path) -> int:
     """The steps done, with the state in `path` loaded; 0 where there is none."""
     if not path.is_file():
         return 0
     tensors, header = load_tensors(path)
     try:
-        load(tensors)
+        student.load(tensors)
         return int(header["step"])
     except (KeyError, RuntimeError) as error:
-        raise GazeError(f"the state of the {path.stem} is damaged ({error})", path=path) from error
-
-
-def run_steps(
-    path: Path,
-    done: int,
-    total: int,
-    step: Callable[[int], None],
-    state: Callable[[], dict[str, Tensor]],
-    save_every_s: float,
-    should_stop: Callable[[], bool],
-) -> None:
-    """Steps done.. of total, with the state saved to `path` from time to time and at a stop."""
-    saved = time.monotonic()
-    for number in range(done, total):
-        step(number)
-        is_stopped = should_stop()
-        if number + 1 == total:
-            return
-        if is_stopped or time.monotonic() - saved > save_every_s:
-            save_tensors(path, state(), {"step": number + 1})
-            saved = time.monotonic()
-        if is_stopped:
-            raise StoppedError(
-                f"{path.stem} stopped after {number + 1} of {total} steps; {shown(path.parent)} is "
-                "saved"
-            )
-
-
-def require_finite(folder: Path, weights: Mapping[str, Tensor]) -> None:
-    """Refuse weights that are not finite."""
-    if not all(bool(weight.isfinite().all()) for weight in weights.values()):
-        raise GazeError(
-            "the weights are not finite",
-            path=folder,
-            remedy="lower `learning_rate`, or set `precision` to fp32",
-        )
+        raise GazeError(f"the state of the distillation is damaged ({error})", path=path) from error

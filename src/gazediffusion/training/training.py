@@ -430,9 +430,8 @@ def train(
     if seed < 0:
         raise GazeError(f"`seed` must be 0 or more, not {seed}")
     parts = [windows] if isinstance(windows, Windows) else list(windows)
-    chosen = _with_settings(
-        _chosen(recipe, initial, parts), initial, epochs, batch_size, learning_rate
-    )
+    given = {"epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate}
+    chosen = _recipe_of(recipe, initial, parts, **given)
     processes = joined(device)
     if processes is not None:
         device = str(processes.device)
@@ -462,8 +461,9 @@ def train(
             by_first(processes, lambda: _announce(folder, say))
         if by_first(processes, lambda: _is_complete(folder, chosen, n_steps > 0)):
             on = choose_device(device)
-            given = (seed, choose_precision(precision, chosen, on), on)
-            _open_folder(folder, _checked_config(parts, chosen, initial, *given), resume)
+            exact = choose_precision(precision, chosen, on)
+            config = _checked_config(parts, chosen, initial, seed, exact, on)
+            _open_folder(folder, config, resume)
             return folder
         for epoch in train_epochs(
             parts,
@@ -498,30 +498,16 @@ def _is_complete(folder: Path, recipe: Recipe, has_distilled: bool) -> bool:
     return not has_distilled or (found is not None and found.is_calibrated)
 
 
-def _chosen(recipe: Recipe | str | None, initial: Run | None, parts: Sequence[Windows]) -> Recipe:
-    if isinstance(recipe, Recipe):
-        return recipe
-    if recipe is not None:
-        return find_recipe(recipe)
-    return initial.config.recipe if initial is not None else find_recipe(parts[0].protocol)
-
-
-def _with_settings(
-    recipe: Recipe,
-    initial: Run | None,
-    epochs: int | None,
-    batch_size: int | None,
-    learning_rate: float | None,
+def _recipe_of(
+    recipe: Recipe | str | None, initial: Run | None, parts: Sequence[Windows], **settings: Any
 ) -> Recipe:
-    if learning_rate is None:
-        share = 1.0 if initial is None else FINE_TUNING_RATE
-        learning_rate = recipe.learning_rate * share
-    return replace(
-        recipe,
-        epochs=recipe.epochs if epochs is None else epochs,
-        batch_size=recipe.batch_size if batch_size is None else batch_size,
-        learning_rate=learning_rate,
-    )
+    """The recipe with those settings that are given; fine-tuning has a lower learning rate."""
+    if recipe is None:
+        recipe = parts[0].protocol if initial is None else initial.config.recipe
+    chosen = find_recipe(recipe) if isinstance(recipe, str) else recipe
+    if initial is not None:
+        chosen = replace(chosen, learning_rate=chosen.learning_rate * FINE_TUNING_RATE)
+    return replace(chosen, **{name: one for name, one in settings.items() if one is not None})
 
 
 def _announce(folder: Path, say: Callable[[str], None]) -> None:
