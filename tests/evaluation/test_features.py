@@ -64,19 +64,6 @@ def test_the_nine_features_of_a_path_done_by_hand() -> None:
     assert {name: value.item() for name, value in found.items()} == pytest.approx(expected)
 
 
-def test_path_length_is_mean_speed_times_the_steps() -> None:
-    found = kinematic_features(jumping_gaze(3, 2000))
-    np.testing.assert_allclose(found["path_length"], 1999 * found["mean_speed"])
-
-
-def test_features_of_many_windows_are_those_of_each() -> None:
-    gaze = jumping_gaze(features._CHUNK + 3, 50)
-    together = kinematic_features(gaze)
-    for name in together:
-        alone = [kinematic_features(window[None])[name].item() for window in gaze]
-        np.testing.assert_allclose(together[name], alone, rtol=1e-12)
-
-
 def test_mirroring_changes_no_feature_and_no_event() -> None:
     gaze = jumping_gaze(5, 300)
     mirrored = gaze * np.array([[-1], [1]], dtype=np.float32)
@@ -85,13 +72,6 @@ def test_mirroring_changes_no_feature_and_no_event() -> None:
     one, other = ivt_statistics(gaze, RATE_HZ), ivt_statistics(mirrored, RATE_HZ)
     np.testing.assert_allclose(one.saccade_amplitude, other.saccade_amplitude, rtol=1e-12)
     np.testing.assert_allclose(one.fixation_dispersion, other.fixation_dispersion, rtol=1e-9)
-
-
-def test_mirroring_turns_every_turn_around() -> None:
-    gaze = jumping_gaze(5, 300)
-    turning = motion_quantities(gaze)["turning_angle"]
-    mirrored = motion_quantities(gaze * np.array([[1], [-1]], dtype=np.float32))["turning_angle"]
-    np.testing.assert_allclose(mirrored, -turning, atol=1e-12)
 
 
 def slow_events(gaze: NDArray[np.float32], threshold: float, min_steps: int) -> list[list[float]]:
@@ -160,14 +140,6 @@ def test_a_step_at_the_threshold_is_slow() -> None:
     assert found.saccade_amplitude.tolist() == [0.5]
 
 
-def test_no_event_crosses_from_one_window_into_the_next() -> None:
-    gaze = np.zeros((2, 2, 11))
-    gaze[:, 0] = np.arange(11) * 0.1  # fast from the first step to the last in both
-    found = ivt_statistics(gaze, RATE_HZ)
-    assert found.saccade_count.tolist() == [1, 1]
-    np.testing.assert_allclose(found.saccade_amplitude, 1.0)
-
-
 def test_directions_and_turns_of_a_square() -> None:
     x = np.array([0.0, 1.0, 1.0, 0.0, 0.0])
     y = np.array([0.0, 0.0, 1.0, 1.0, 0.0])
@@ -227,13 +199,6 @@ def test_spectra_are_those_of_the_fourier_transform() -> None:
     power = np.abs(np.fft.rfft(series)) ** 2
     power[:, 1:-1] *= 2  # one-sided: all but the first and the last stand for two
     np.testing.assert_allclose(share, power[:, 1:] / power[:, 1:].sum(axis=1, keepdims=True))
-
-
-def test_a_sine_has_its_power_at_its_frequency() -> None:
-    time_s = np.arange(500) / RATE_HZ
-    frequency, share = normalized_spectra(np.sin(2 * np.pi * 10 * time_s)[None], RATE_HZ)
-    assert frequency[np.argmax(share[0])] == 10.0
-    assert share[0].max() == pytest.approx(1.0)
 
 
 def test_constant_series_have_no_value() -> None:

@@ -30,7 +30,6 @@ from gazediffusion.evaluation.metrics import (
     ks_and_wasserstein1,
     ks_from_counts,
     share,
-    synthetic_groups,
     w1_from_counts,
 )
 from gazediffusion.evaluation.quantities import Quantity
@@ -44,8 +43,8 @@ samples = st.one_of(
 )
 
 
-def js(a: Floats, b: Floats) -> float:
-    edges = histogram_edges(a, b)
+def js(a: Floats, b: Floats, bins: int = 50) -> float:
+    edges = histogram_edges(a, b, bins)
     return float(js_from_counts(histogram_counts(a, edges), histogram_counts(b, edges)))
 
 
@@ -86,17 +85,6 @@ def test_js_is_the_squared_distance_of_scipy_in_nats() -> None:
 
     p, q = np.array([5, 0, 3, 2]), np.array([1, 4, 0, 7])
     assert js_from_counts(p, q) == pytest.approx(jensenshannon(p, q) ** 2, abs=1e-12)
-
-
-def test_js_of_separate_sets_is_ln_2() -> None:
-    assert js(np.zeros(10), np.ones(10)) == pytest.approx(LN2)
-
-
-def test_js_from_counts_takes_many_histograms_at_once() -> None:
-    p = np.array([[1, 2, 3], [3, 0, 1]])
-    q = np.array([2, 2, 2])
-    each = [float(js_from_counts(row, q)) for row in p]
-    np.testing.assert_allclose(js_from_counts(p, q), each)
 
 
 def test_js_of_one_distribution_is_about_its_known_bias() -> None:
@@ -142,28 +130,11 @@ def test_ks_from_counts_is_below_ks_by_at_most_a_bin(a: Floats, b: Floats) -> No
     assert exact - largest - 1e-9 <= binned <= exact + 1e-9
 
 
-def test_w1_from_counts_is_off_by_at_most_a_bin() -> None:
-    a, b = two_normals()
-    edges = np.linspace(-6, 6, 41)
-    p, q = histogram_counts(a, edges), histogram_counts(b, edges)
-    assert abs(float(w1_from_counts(p, q, edges)) - ks_and_wasserstein1(a, b)[1]) <= 12 / 40
-
-
 def test_w1_from_counts_is_that_of_scipy_at_the_centres() -> None:
     edges = np.array([0.0, 1.0, 3.0, 7.0])
     p, q = np.array([4, 1, 1]), np.array([1, 2, 5])
     exact = stats.wasserstein_distance([0.5, 2, 5], [0.5, 2, 5], p, q)
     assert float(w1_from_counts(p, q, edges)) == pytest.approx(exact)
-
-
-def test_frechet_of_diagonal_gaussians_has_its_closed_form() -> None:
-    mean1, mean2 = np.array([1.0, 2.0, 0.0]), np.array([0.0, 2.5, 0.0])
-    var1, var2 = np.array([1.0, 4.0, 0.0]), np.array([9.0, 0.25, 1.0])
-    exact = ((mean1 - mean2) ** 2).sum() + ((np.sqrt(var1) - np.sqrt(var2)) ** 2).sum()
-    # Points on the axes, two on each, have a diagonal covariance.
-    points = np.concatenate([np.eye(3), -np.eye(3)]) * np.sqrt(5 / 2)
-    one, two = (mean + points * np.sqrt(v) for mean, v in ((mean1, var1), (mean2, var2)))
-    assert frechet_of(one, two) == pytest.approx(exact)
 
 
 def test_frechet_agrees_with_the_matrix_root_of_scipy() -> None:
@@ -333,13 +304,6 @@ def test_intervals_are_wide_when_participants_differ_and_narrow_when_they_do_not
     assert width(apart) > 3 * width(alike)
 
 
-def test_weights_draw_as_many_groups_as_there_are() -> None:
-    weights = draw_weights(9, 50, np.random.default_rng(0))
-    assert weights.shape == (50, 9)
-    assert (weights.sum(axis=1) == 9).all()
-    assert weights.max() > 1
-
-
 def test_a_set_without_a_value_has_the_largest_distance() -> None:
     sides = quantity(RNG.normal(0, 1, 50)), quantity(np.empty(0))
     found = distances_with_intervals(*sides, np.linspace(-3, 3, 51), None)
@@ -347,13 +311,6 @@ def test_a_set_without_a_value_has_the_largest_distance() -> None:
     assert found["ks"].value == 1.0
     assert found["w1"].value == math.inf
     assert found["js"].interval() is None
-
-
-def test_synthetic_windows_fall_into_even_blocks() -> None:
-    blocks = synthetic_groups(1000)
-    assert blocks.max() == 63
-    assert np.ptp(np.bincount(blocks)) <= 1
-    assert synthetic_groups(5).tolist() == [0, 1, 2, 3, 4]
 
 
 def test_a_share_of_many_values_is_spread_over_all_of_them() -> None:

@@ -189,33 +189,12 @@ def test_what_needs_recordings_says_so(by_recordings: Results, by_summary: Resul
     assert any("please cite: nobody" in note for note in by_summary["about"]["notes"])
 
 
-def test_one_protocol_leaves_the_other_out(summary: Results, sets: dict[str, Windows]) -> None:
-    config = replace(QUICK, protocols=("velocity",))
-    found = against(summary, {"others": sets["others"]}, config)
-    assert {row["family"] for row in found["quantities"]} == {"velocity", "degrees"}
-
-
 def test_gaze_that_does_not_move_is_far_from_real_gaze(windows: Windows, summary: Results) -> None:
     still = np.zeros((60, 2, windows.length), dtype=np.float32)
     sets = {"still": Windows.from_array(still, windows.rate_hz, windows.screen)}
     found = against(summary, sets)
     assert found["ratios"]["overall"]["still"] > 3
     json.dumps(found, allow_nan=False)
-
-
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        ({"rate_hz": 500.0}, "at 500 Hz, the real ones"),
-        ({"length": 400}, "of 400 samples"),
-        ({"starts": np.arange(10) * 500}, "other: 10 windows, .* needs 25 of every set"),
-    ],
-)
-def test_sets_that_cannot_be_compared_are_refused(
-    summary: Results, sets: dict[str, Windows], change: Results, problem: str
-) -> None:
-    with pytest.raises(GazeError, match=problem):
-        against(summary, {"other": replace(sets["others"], **change)})
 
 
 def with_tasks(windows: Windows, tasks: tuple[str, ...], number: Any) -> Results:

@@ -350,8 +350,7 @@ class RealSets:
     def between_participants(self, number: int) -> Trial:
         """Trial `number` of the floor: two groups of participants, in training and in test."""
         rng = stream(self.seed, f"floor, deep {number}")
-        halves = _by_participant(self.training, rng)
-        tested = _by_participant(self.held_out, rng)
+        halves, tested = self.training.halves(rng), self.held_out.halves(rng)
         first, second = (
             {**_without_fold(half, number), "test": test}
             for half, test in zip(halves, tested, strict=True)
@@ -395,13 +394,6 @@ def _without_fold(one: GazeSet, number: int) -> dict[str, GazeSet]:
     n_folds = min(N_FOLDS, len(np.unique(one.group)))
     is_left_out = participant_folds(one.group, n_folds) == number % n_folds
     return {"train": one.select(~is_left_out), "stop": one.select(is_left_out)}
-
-
-def _by_participant(one: GazeSet, rng: np.random.Generator) -> Sides:
-    """Two groups of as many participants, drawn at random."""
-    participants = rng.permutation(np.unique(one.group))
-    is_first = np.isin(one.group, participants[: len(participants) // 2])
-    return one.select(is_first), one.select(~is_first)
 
 
 def _matched(part: str, sides: Sides, most: int, rngs: Sequence[np.random.Generator]) -> Sides:

@@ -15,9 +15,9 @@ labellings. Samples without a true label do not count.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -47,12 +47,18 @@ N_CLASSES = len(EVENT_CLASSES)
 MIN_IOU = 0.5
 
 
-class Detector(Protocol):
-    """Gives the event class of every sample of windows."""
+class Detector:
+    """Gives the event class of every sample of windows, by probabilities of single samples."""
 
     def labels(self, windows: Windows) -> Labels:
         """Event classes (window, time)."""
-        ...
+        x = _kept_features(windows)
+        parts = [self.probabilities(x[at : at + _CHUNK]) for at in range(0, len(x), _CHUNK)]
+        return most_probable_sequence(np.maximum(np.concatenate(parts), _LEAST)) + np.uint8(1)
+
+    def probabilities(self, x: Floats) -> Floats:
+        """Of the classes (window, class, time), by features (window, feature, time)."""
+        raise NotImplementedError
 
 
 def features(windows: Windows) -> Floats:
@@ -83,7 +89,7 @@ def features(windows: Windows) -> Floats:
     return np.stack(found, axis=1).astype(np.float32)
 
 
-class NetworkDetector:
+class NetworkDetector(Detector):
     """Dilated convolutions over the features of a window."""
 
     def __init__(self, network: nn.Module, device: torch.device) -> None:
@@ -120,16 +126,13 @@ class NetworkDetector:
         return cls(network.eval(), device)
 
     @torch.inference_mode()
-    def labels(self, windows: Windows) -> Labels:
-        """Event classes (window, time)."""
-        return _labels(windows, self._probabilities)
-
-    def _probabilities(self, x: Floats) -> Floats:
+    def probabilities(self, x: Floats) -> Floats:
+        """Softmax of the network's output."""
         logits = self.network(torch.from_numpy(x).to(self.device))
         return np.asarray(logits.softmax(dim=1).float().cpu().numpy())
 
 
-class ForestDetector:
+class ForestDetector(Detector):
     """A random forest over the features of single samples."""
 
     def __init__(self, forest: Any) -> None:
@@ -152,11 +155,8 @@ class ForestDetector:
         forest.fit(x[rows[chosen], :, times[chosen]], y[rows[chosen], times[chosen]])
         return cls(forest)
 
-    def labels(self, windows: Windows) -> Labels:
-        """Event classes (window, time)."""
-        return _labels(windows, self._probabilities)
-
-    def _probabilities(self, x: Floats) -> Floats:
+    def probabilities(self, x: Floats) -> Floats:
+        """Shares of the trees' votes; classes that it has not seen have none."""
         n, n_features, n_samples = x.shape
         given = self.forest.predict_proba(x.transpose(0, 2, 1).reshape(-1, n_features))
         every = np.zeros((len(given), len(EVENT_CLASSES)), dtype=np.float32)
@@ -167,8 +167,9 @@ class ForestDetector:
 class _Convolutions(nn.Module):
     """Residual dilated convolutions, (batch, feature, time) to (batch, class, time)."""
 
-    def __init__(self, width: int = 32, dilations: Sequence[int] = (1, 3, 9, 27)) -> None:
+    def __init__(self) -> None:
         super().__init__()
+        width = 32
         self.first = nn.Conv1d(N_FEATURES, width, 1)
         self.blocks = nn.ModuleList(
             nn.Sequential(
@@ -176,7 +177,7 @@ class _Convolutions(nn.Module):
                 nn.GELU(),
                 nn.Conv1d(width, width, 5, padding=2 * dilation, dilation=dilation),
             )
-            for dilation in dilations
+            for dilation in (1, 3, 9, 27)
         )
         self.last = nn.Sequential(nn.GELU(), nn.Conv1d(width, len(EVENT_CLASSES), 1))
 
@@ -202,12 +203,6 @@ def _kept_features(windows: Windows) -> Floats:
     if windows not in _kept:
         _kept[windows] = features(windows)
     return _kept[windows]
-
-
-def _labels(windows: Windows, probabilities: Callable[[Floats], Floats]) -> Labels:
-    x = _kept_features(windows)
-    parts = [probabilities(x[first : first + _CHUNK]) for first in range(0, len(x), _CHUNK)]
-    return most_probable_sequence(np.maximum(np.concatenate(parts), _LEAST)) + np.uint8(1)
 
 
 def _mirrored(x: Tensor, rng: np.random.Generator) -> Tensor:

@@ -13,12 +13,12 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gazediffusion import __version__, seeds
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.benchmark import figures_of
+from gazediffusion.evaluation.features import kinematic_features
 from gazediffusion.evaluation.headline import FAMILIES, Counted
 from gazediffusion.evaluation.metrics import Estimate, bins_of
 from gazediffusion.evaluation.quantities import (
@@ -57,14 +57,13 @@ N_WINDOWS, N_BALLS, N_DRAWS = 300, 64, 40  # of a definition
 BALL_FEATURES = tuple(name for name in FEATURES if name != "path_length")
 INSIDE = 0.95  # of the windows that a ball was fitted to
 _N_INITIAL = 4
+_SEED = 0
 # Figures of what was fitted to half of the training participants.
 _FITTED = ("precision", "coverage")
 Progress = Callable[[str], None]
 
 
-def summarise(
-    windows: Windows, name: str, citation: str, n_draws: int = 8, seed: int = 0
-) -> dict[str, Any]:
+def summarise(windows: Windows, name: str, citation: str, n_draws: int = 8) -> dict[str, Any]:
     """A windows file as numbers, for all tasks and for each, as plain values.
 
     n_draws: how many draws of the training participants a floor at few windows is the mean of.
@@ -78,14 +77,14 @@ def summarise(
     if len(windows.tasks) > 1:
         kept = [task for task in windows.tasks if task not in left_out]
         parts |= {task: windows.of_task(task) for task in kept}
-    found = {key: _summarise_part(part, n_draws, seed) for key, part in parts.items()}
+    found = {key: _summarise_part(part, n_draws) for key, part in parts.items()}
     summary = {
         "format": SUMMARY_FORMAT,
         "format_version": 1,
         "gazediffusion_version": __version__,
         "name": name,
         "citation": citation,
-        "seed": seed,
+        "seed": _SEED,
         **_shape_of(windows),
         "tasks": list(windows.tasks),
         "fewest_people": min(part["fewest_people"] for part in found.values()),
@@ -141,8 +140,8 @@ def _sizes_of(windows: Windows) -> dict[str, dict[str, int]]:
     }
 
 
-def _summarise_part(windows: Windows, n_draws: int, seed: int) -> dict[str, Any]:
-    sets = arrange(windows.held_out, {}, windows.train, seed)
+def _summarise_part(windows: Windows, n_draws: int) -> dict[str, Any]:
+    sets = arrange(windows.held_out, {}, windows.train, _SEED)
     assert sets.train is not None
     measured = {"real": sets.real.measure(), "train": sets.train.measure()}
     of = {
@@ -156,7 +155,7 @@ def _summarise_part(windows: Windows, n_draws: int, seed: int) -> dict[str, Any]
     edges = {key: _edges(*of[key].values()) for key in kept}
     sketches = {name: Sketch.of(one, edges) for name, one in measured.items()}
     sizes = [*(size for size in _SIZES if size < sets.n_common), sets.n_common]
-    floors = [_floors(sets, size, sketches["real"], edges, n_draws, seed) for size in sizes]
+    floors = [_floors(sets, size, sketches["real"], edges, n_draws) for size in sizes]
     # The participants of a small draw may have no value, for example no microsaccade.
     kept = [key for key in kept if _is_known(floors, key)]
 
@@ -209,11 +208,11 @@ def _edges(real: Quantity, train: Quantity) -> Floats:
 
 
 def _floors(
-    sets: GazeSets, size: int, real: Sketch, edges: Mapping[str, Floats], n_draws: int, seed: int
+    sets: GazeSets, size: int, real: Sketch, edges: Mapping[str, Floats], n_draws: int
 ) -> dict[str, Numbers]:
     """Distances of training to held-out participants, and between halves, at `size` windows."""
     assert sets.training is not None
-    rng = seeds.rng(seed, Stream.EVALUATION, "floors", size)
+    rng = seeds.rng(_SEED, Stream.EVALUATION, "floors", size)
     found: dict[str, list[Numbers]] = {"floor": [], "halves": []}
     for _ in range(min(n_draws, max(1, _DRAWN_WINDOWS // size))):
         train, first, second = (
@@ -238,11 +237,9 @@ def define(
     windows: Windows,
     task: str,
     citation: str,
-    version: int = VERSION,
     n_windows: int = N_WINDOWS,
     n_balls: int = N_BALLS,
     n_draws: int = N_DRAWS,
-    seed: int = 0,
     progress: Progress = lambda name: None,
 ) -> dict[str, Any]:
     """The content of a definition: one task of a windows file as plain values.
@@ -257,15 +254,14 @@ def define(
     sets = {who: GazeSet.of(who, one) for who, one in sides.items()}
     progress("measuring real gaze")
     measured = {who: one.measure() for who, one in sets.items()}
-    first, second = _halves(sets["train"], seed)
-    group = sets["train"].group[first]
+    fitted, held_back = sets["train"].halves(stream(_SEED, "benchmark halves"))
     content = {
         "format": DEFINITION_FORMAT,
-        "benchmark_version": version,
+        "benchmark_version": VERSION,
         "gazediffusion_version": __version__,
         "task": task,
         "n_windows": n_windows,
-        "seed": seed,
+        "seed": _SEED,
         "real": {
             "name": "benchmark",
             "citation": citation,
@@ -275,7 +271,7 @@ def define(
         },
         "counts": Counted.of(sets["train"]).values,
         "distances": _distances(measured["real"], measured["train"]),
-        "balls": vars(fit_balls(measured["train"], first, group, measured["real"], n_balls, seed)),
+        "balls": vars(fit_balls(fitted, measured["real"], n_balls)),
         "training_row": {},
     }
     # What is drawn is compared with the numbers as they stand in the file.
@@ -284,11 +280,10 @@ def define(
     drawn = []
     for number in range(n_draws):
         progress(f"floor: draw {number + 1} of {n_draws}")
-        some = sets["train"].cut(n_windows, stream(seed, f"floor {number}"))
+        some = sets["train"].cut(n_windows, stream(_SEED, f"floor {number}"))
         drawn.append(definition.values(some.measure()))
     for key, row in definition.distances.items():
         row["floor"] = float(f"{np.mean([one[key] for one in drawn]):.{DIGITS}g}")
-    held_back = sets["train"].select(second)
     content["training_row"] = _training_row(definition, sets["train"], held_back, n_draws, progress)
     found: dict[str, Any] = plain_values(content, digits=DIGITS)
     return found
@@ -330,10 +325,8 @@ def _training_row(
     for number in range(n_draws):
         progress(f"real windows: draw {number + 1} of {n_draws}")
         rng = stream(definition.content["seed"], f"training row {number}")
-        participants = rng.permutation(np.unique(train.group))
-        half = train.select(np.isin(train.group, participants[: len(participants) // 2]))
         both = []
-        for real in (half, held_back):
+        for real in (train.halves(rng)[0], held_back):
             one = real.cut(definition.n_windows, rng)
             both.append(figures_of(definition, one.measure(), one))
         drawn.append(both[0] | {key: both[1][key] for key in _FITTED})
@@ -345,38 +338,22 @@ def _training_row(
     return row
 
 
-def _halves(train: GazeSet, seed: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Windows of the half of the participants to fit to, and of the other, as indices."""
-    participants = stream(seed, "benchmark halves").permutation(np.unique(train.group))
-    is_first = np.isin(train.group, participants[: len(participants) // 2])
-    return np.flatnonzero(is_first), np.flatnonzero(~is_first)
-
-
-def fit_balls(
-    train: Measured,
-    rows: NDArray[np.int64],
-    group: NDArray[np.int64],
-    held_out: Measured,
-    n_balls: int,
-    seed: int,
-) -> Balls:
-    """Balls around some windows (rows) of participants `group` (row,).
-
-    Centres of fewer than MIN_PARTICIPANTS are left out.
-    """
+def fit_balls(fitted: GazeSet, held_out: Measured, n_balls: int) -> Balls:
+    """Balls around windows; centres of fewer than MIN_PARTICIPANTS are left out."""
     from sklearn.cluster import KMeans
 
-    features = train.features[rows][:, [list(FEATURES).index(name) for name in BALL_FEATURES]]
+    found = kinematic_features(fitted.gaze, fitted.rate_hz)
+    features = np.stack([found[name] for name in BALL_FEATURES], axis=1)
     if len(features) < 2 * n_balls:
         raise GazeError(f"{n_balls} balls need {2 * n_balls} windows, not {len(features)}")
     mean, scale = features.mean(axis=0), features.std(axis=0)
     scale = np.where(scale > 0, scale, 1.0)
     points = (features - mean) / scale
-    centre = KMeans(n_balls, n_init=_N_INITIAL, random_state=seed).fit(points).cluster_centers_
+    centre = KMeans(n_balls, n_init=_N_INITIAL, random_state=_SEED).fit(points).cluster_centers_
     while True:
         nearest, distance = nearest_centre(points, centre)
         of_ball = [np.flatnonzero(nearest == ball) for ball in range(len(centre))]
-        is_kept = [len(np.unique(group[one])) >= MIN_PARTICIPANTS for one in of_ball]
+        is_kept = [len(np.unique(fitted.group[one])) >= MIN_PARTICIPANTS for one in of_ball]
         if all(is_kept):
             break
         centre = centre[is_kept]

@@ -139,7 +139,7 @@ def share_of_copies(found: Floats, chance: Floats) -> dict[str, Any]:
 
 
 def between_participants(
-    training: Gaze, participant: NDArray[np.integer[Any]], rate_hz: float = 250.0, seed: int = 0
+    training: Gaze, participant: NDArray[np.integer[Any]], rate_hz: float = 250.0
 ) -> dict[str, Floats]:
     """Distances of N_CHANCE training windows to the nearest of another training participant.
 
@@ -147,7 +147,7 @@ def between_participants(
     and gaze of little movement is near to everything. Both the distance and the distance over the
     window's own spread, which corrects for that, each (window,).
     """
-    chosen = seeds.rng(seed, Stream.EVALUATION, "chance").permutation(len(training))[:N_CHANCE]
+    chosen = seeds.rng(0, Stream.EVALUATION, "chance").permutation(len(training))[:N_CHANCE]
     found = nearest(training[chosen], training, rate_hz, (participant[chosen], participant))
     return _both_distances(found, training[chosen])
 

@@ -592,10 +592,7 @@ def matched_windows(
     run: Run,
     reference: Windows,
     n: int,
-    seed: int = 0,
-    quality: str = "default",
     progress: Progress = lambda name: None,
-    **settings: Any,
 ) -> Windows:
     """n generated windows with the reference windows' shares of tasks.
 
@@ -614,8 +611,7 @@ def matched_windows(
     for number, (first, stop) in enumerate(pairwise([0, *stops.tolist()])):
         if stop > first:
             task = reference.tasks[number] if known and is_matched else None
-            how = {"seed": seed + number, "task": task, **settings}
-            sampler = Sampler.of_quality(run, quality, **how)
+            sampler = Sampler.of_quality(run, "default", seed=number, task=task)
             parts.append(_sampled(sampler, stop - first, progress))
     return Windows.from_array(
         np.concatenate([part.cut() for part in parts]),

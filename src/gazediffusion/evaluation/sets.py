@@ -107,6 +107,12 @@ class GazeSet:
         cut = self.select(np.sort(rng.permutation(len(self.gaze))[:n]))
         return replace(cut, group=_dense(cut.group))
 
+    def halves(self, rng: np.random.Generator) -> tuple[GazeSet, GazeSet]:
+        """Two groups of as many participants, drawn at random."""
+        participants = rng.permutation(np.unique(self.group))
+        is_first = np.isin(self.group, participants[: len(participants) // 2])
+        return self.select(is_first), self.select(~is_first)
+
     def select(self, chosen: NDArray[np.bool_] | NDArray[np.integer[Any]]) -> GazeSet:
         """The chosen windows with their groups."""
         rows = np.arange(len(self.gaze))[chosen]
