@@ -36,7 +36,7 @@ def trained(hz: float, seed: int = 0) -> SnippetNetwork:
 
 
 def test_the_default_network_has_a_few_hundred_thousand_parameters() -> None:
-    network = SnippetNetwork(Fitting().widths, 0.0)
+    network = SnippetNetwork(Fitting().widths)
     assert 200_000 < sum(one.numel() for one in network.parameters()) < 400_000
     assert network(torch.zeros(3, 4, 125)).shape == (3,)
     assert network(torch.zeros(3, 4, 9)).shape == (3,)

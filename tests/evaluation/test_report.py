@@ -117,7 +117,6 @@ def test_the_page_begins_with_the_headline(written: Path) -> None:
 def test_what_could_not_be_computed_says_why(tmp_path: Path) -> None:
     results = make_results(with_train=False)
     results["main_sequence"] = {"not_computable": "the screen's size is not known"}
-    results["ratios"] = {"definition": "the ratio", "families": {}, "overall": {}}
     Evaluation({ALL: results}).save(tmp_path / "report")
     for text in (
         (tmp_path / "report" / "report.md").read_text(),
@@ -127,7 +126,6 @@ def test_what_could_not_be_computed_says_why(tmp_path: Path) -> None:
             "Not computable: the Frechet Gaze Distance needs a trained position model",
             "Not computable: memorisation needs the training windows",
             "Main sequence: not computable: the screen's size is not known",
-            "Not computable: there is no floor",
         ):
             assert why in text
         assert "real, training" not in text

@@ -30,31 +30,27 @@ _SEPARATED = 0.01
 # Lengths of snippets that are trained on.
 _N_LENGTHS = 9
 _ORDER = 4  # of the low-pass filter
+_LEARNING_RATE, _WEIGHT_DECAY, _DROPOUT = 2e-3, 0.05, 0.3
+# Standard deviation of an offset of the position, in standard deviations of position.
+_DISPLACEMENT = 0.5
+_SHORTEST = 0.5  # share of a snippet's length that is trained on
 # Scored at once; a network of this size fills a GPU with fewer.
 _SCORED = 512
 
 
 @dataclass(frozen=True)
 class Fitting:
-    """How a network is trained. n_check: steps from one check of the loss to the next.
+    """How a network is trained.
 
-    patience: checks without a lower loss after which training ends. is_mirrored: each axis with
-    probability 0.5. displacement: standard deviation of an offset of the position, in standard
-    deviations of position. shortest: the least share of a snippet's length that is trained on.
-    average: decay of the averaged weights.
+    n_check: steps from one check of the loss to the next. patience: checks without a lower loss
+    after which training ends. average: decay of the averaged weights.
     """
 
     widths: tuple[int, ...] = (32, 64, 96, 128)
     n_steps: int = 1000
     batch_size: int = 256
-    learning_rate: float = 2e-3
-    weight_decay: float = 0.05
-    dropout: float = 0.3
     n_check: int = 50
     patience: int = 30
-    is_mirrored: bool = True
-    displacement: float = 0.5
-    shortest: float = 0.5
     average: float = 0.98
 
 
@@ -84,7 +80,7 @@ class ResidualBlock(nn.Module):
 class SnippetNetwork(nn.Module):
     """Logits (batch,) of snippets (batch, 4, time) of any length."""
 
-    def __init__(self, widths: tuple[int, ...], dropout: float) -> None:
+    def __init__(self, widths: tuple[int, ...]) -> None:
         super().__init__()
         # Four channels of four samples fit into the stem's width, so no frequency is lost.
         self.stem = nn.Conv1d(N_CHANNELS, widths[0], 9, stride=4, padding=4)
@@ -95,7 +91,7 @@ class SnippetNetwork(nn.Module):
                 for k, (n_in, n_out) in enumerate(zip(before, widths, strict=False))
             )
         )
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = nn.Dropout(_DROPOUT)
         self.head = nn.Linear(2 * widths[-1], 1)
 
     def forward(self, snippets: Tensor) -> Tensor:
@@ -143,11 +139,11 @@ def fit(
     devices = [device] if device.type == "cuda" else []
     flags = torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True)
     with torch_seeded(seed, Stream.EVALUATION, "network", devices=devices), flags:
-        network = SnippetNetwork(fitting.widths, fitting.dropout).to(device)
+        network = SnippetNetwork(fitting.widths).to(device)
         optimizer = torch.optim.AdamW(
             network.parameters(),
-            lr=fitting.learning_rate,
-            weight_decay=fitting.weight_decay,
+            lr=_LEARNING_RATE,
+            weight_decay=_WEIGHT_DECAY,
             fused=device.type == "cuda",
         )
         schedule = torch.optim.lr_scheduler.LambdaLR(
@@ -159,13 +155,13 @@ def fit(
         n_crops = n_crops_of(training[0].shape[-1], length)
         averaged = copy.deepcopy(network)
         averages, values = _weights(averaged, network)
-        lengths = _shortened(length, fitting.shortest, fitting.n_steps, draws)
+        lengths = _shortened(length, fitting.n_steps, draws)
         lowest, n_worse, best = math.inf, 0, network.state_dict()
         for step in range(1, fitting.n_steps + 1):
             network.train()
             here = lengths[step - 1]
             batch = torch.cat([drawn_snippets(one, n_half, here, draws) for one in training])
-            batch = augmented(batch, fitting, draws)
+            batch = augmented(batch, draws)
             optimizer.zero_grad(set_to_none=True)
             with precision(device):
                 logits = network(batch)
@@ -217,27 +213,23 @@ def drawn_snippets(windows: Tensor, n: int, length: int, draws: DeviceDraws) -> 
     return windows.unfold(-1, length, 1)[row, :, start]
 
 
-def augmented(snippets: Tensor, fitting: Fitting, draws: DeviceDraws) -> Tensor:
+def augmented(snippets: Tensor, draws: DeviceDraws) -> Tensor:
     """Snippets (n, 4, time) mirrored and displaced at random."""
     shape = (len(snippets), 2, 1)
-    if fitting.is_mirrored:
-        is_flipped = draws.uniform(*shape) < 0.5
-        snippets = snippets * torch.where(is_flipped, -1.0, 1.0).repeat(1, 2, 1)
-    if fitting.displacement:
-        offset = draws.normal(*shape)
-        offset = offset * (fitting.displacement * JOINT_STD)
-        snippets = snippets + torch.cat([offset, torch.zeros_like(offset)], dim=1)
-    return snippets
+    is_flipped = draws.uniform(*shape) < 0.5
+    snippets = snippets * torch.where(is_flipped, -1.0, 1.0).repeat(1, 2, 1)
+    offset = draws.normal(*shape) * (_DISPLACEMENT * JOINT_STD)
+    return snippets + torch.cat([offset, torch.zeros_like(offset)], dim=1)
 
 
-def _shortened(length: int, shortest: float, n: int, draws: DeviceDraws) -> list[int]:
-    """n random lengths between `shortest` of a length and all of it, of nine that are possible.
+def _shortened(length: int, n: int, draws: DeviceDraws) -> list[int]:
+    """n random lengths between _SHORTEST of a length and all of it, of nine that are possible.
 
     Of few lengths, because a GPU chooses its convolutions anew for each; all at once, because a
     number that is read in each step makes the processor wait for the device.
     """
     drawn = draws.integers(0, _N_LENGTHS, n)
-    shares = (shortest + (1.0 - shortest) * k / (_N_LENGTHS - 1) for k in drawn.tolist())
+    shares = (_SHORTEST + (1.0 - _SHORTEST) * k / (_N_LENGTHS - 1) for k in drawn.tolist())
     return [max(1, round(length * one)) for one in shares]
 
 

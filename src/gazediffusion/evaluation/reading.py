@@ -47,7 +47,6 @@ from gazediffusion.evaluation.sets import (
     MIN_WINDOWS,
     at_rate_of,
     is_thinned,
-    left_out,
     require_windows,
     whole_windows,
     with_left_out,
@@ -425,7 +424,7 @@ def _synthetic_recordings(
         "with missing samples": n_left_out - n_short,
         f"shorter than {seconds:g} s": n_short,
     }
-    return with_left_out(windows, left_out(n_left_out, n_expected, reasons))
+    return with_left_out(windows, n_left_out, n_expected, reasons)
 
 
 def _some_parts(sources: Sequence[Source], n_windows: int) -> Sequence[Source]:

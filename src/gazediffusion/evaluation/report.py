@@ -184,29 +184,6 @@ def _shown(sections: Sections, figures: Figures) -> Sections:
     return {title: blocks for title, blocks in kept.items() if blocks}
 
 
-def to_markdown(title: str, sections: Sections, figures: Figures) -> str:
-    """Sections in Markdown; pictures are those of the figures folder beside it."""
-    template = _templates().get_template("report.md")
-    return template.render(title=title, sections=_shown(sections, figures))
-
-
-def to_html(title: str, sections: Sections, figures: Figures) -> str:
-    """Sections as one page with everything inside it."""
-    inside = files("gazediffusion.evaluation").joinpath("templates")
-    style, script = (inside.joinpath(f"report.{kind}").read_text("utf-8") for kind in ("css", "js"))
-    return (
-        _templates()
-        .get_template("report.html")
-        .render(
-            title=title,
-            sections=_shown(sections, figures),
-            pictures={name: _data_of(paths) for name, paths in figures.items()},
-            style=style,
-            script=script,
-        )
-    )
-
-
 def _data_of(paths: Sequence[Path]) -> str:
     """A figure as it stands inside the page, in the smaller of its formats.
 
@@ -217,14 +194,25 @@ def _data_of(paths: Sequence[Path]) -> str:
     return f"data:image/{kind};base64,{base64.b64encode(path.read_bytes()).decode('ascii')}"
 
 
-def html_report(parts: Parts, figures: Figures) -> str:
-    """The report as one page."""
-    return to_html(TITLE, lay_out(parts), figures)
-
-
 def markdown_report(parts: Parts, figures: Figures) -> str:
     """The report in Markdown; pictures are those of the figures folder beside it."""
-    return to_markdown(TITLE, lay_out(parts), figures)
+    template = _templates().get_template("report.md")
+    return template.render(title=TITLE, sections=_shown(lay_out(parts), figures))
+
+
+def html_report(parts: Parts, figures: Figures) -> str:
+    """The report as one page with everything inside it."""
+    inside = files("gazediffusion.evaluation").joinpath("templates")
+    style, script = (inside.joinpath(f"report.{kind}").read_text("utf-8") for kind in ("css", "js"))
+    template = _templates().get_template("report.html")
+    pictures = {name: _data_of(paths) for name, paths in figures.items()}
+    return template.render(
+        title=TITLE,
+        sections=_shown(lay_out(parts), figures),
+        pictures=pictures,
+        style=style,
+        script=script,
+    )
 
 
 def draw_figures(parts: Parts, folder: Path, shown: Mapping[str, Windows]) -> dict[str, list[Path]]:
@@ -251,7 +239,7 @@ def headline_text(parts: Parts) -> str:
         lines.append(before + results["about"]["compared"])
         # Transposed: a row for each figure, a column for each set.
         lines += _aligned(zip(_COLUMNS, *_rows(results), strict=True))
-        if "settings" in (deep := (results.get("tests") or {}).get("deep") or {}):
+        if "settings" in (deep := results["tests"].get("deep", {})):
             table = auc_table(deep_sets(deep))
             lines += [f"{table.title}, 0.5 is chance:", *_aligned([table.columns, *table.rows])]
     return "\n".join(lines)
@@ -287,7 +275,7 @@ def _sections(results: Results) -> Sections:
     sections = {"Ratio to the floor": list(_ratios(results))}
     for name, (title, about) in FAMILIES.items():
         sections[title] = list(_family(results, name, about))
-    for name, test in (results.get("tests") or {}).items():
+    for name, test in results["tests"].items():
         sections[TESTS.get(name, name)] = list(_test(name, test))
     sections["Differences between generators"] = list(_differences(results))
     sections["Real and synthetic windows"] = [Picture("gallery", "The first windows of each set.")]
@@ -333,13 +321,9 @@ def _rows(results: Results) -> Iterator[list[Cell]]:
 
 def _ratios(results: Results) -> Iterator[Block]:
     ratios, names = results["ratios"], list(results["sets"]["synthetic"])
-    yield str(ratios.get("definition", ""))
-    overall = ratios.get("overall") or {}
-    if not any(overall.values()):
-        yield f"Not computable: {ratios.get('not_computable') or 'there is no floor'}"
-        return
-    rows = [[family, *map(of.get, names)] for family, of in ratios.get("families", {}).items()]
-    foot = [["overall", *map(overall.get, names)]]
+    yield ratios["definition"]
+    rows = [[family, *map(of.get, names)] for family, of in ratios["families"].items()]
+    foot = [["overall", *map(ratios["overall"].get, names)]]
     yield Table("Ratio to the floor by family (the floor is 1)", ["family", *names], rows, foot)
     yield Picture("floor_ratios", "Ratio to the floor by family and set; the line is the floor.")
 
@@ -347,7 +331,7 @@ def _ratios(results: Results) -> Iterator[Block]:
 def _family(results: Results, family: str, about: str) -> Iterator[Block]:
     quantities = [one for one in results["quantities"] if one["family"] == family]
     scalars = [one for one in results["scalars"] if one["family"] == family]
-    sequence = (results.get("main_sequence") or {}) if family == "degrees" else {}
+    sequence = results["main_sequence"] if family == "degrees" else {}
     if not (quantities or scalars or sequence):
         return
     yield about
@@ -363,7 +347,7 @@ def _family(results: Results, family: str, about: str) -> Iterator[Block]:
         rows = [[_named(one), *_cells(one["distances"][kind], names)] for one in quantities]
         # Path length is mean speed times a constant: the paper's mean leaves it out.
         words = {8: "mean over eight (without path length)", 9: "mean over nine"}
-        means = {n: (results.get("means") or {}).get(f"{kind}_{n}") for n in words}
+        means = {n: results["means"].get(f"{kind}_{n}") for n in words}
         foot = [[words[n], *_cells(one, names)] for n, one in means.items() if one]
         if rows:
             yield Table(title, columns, rows, foot if family == "features" else ())
@@ -475,7 +459,7 @@ def _deep(test: Results) -> Iterator[Block]:
 
 def _differences(results: Results) -> Iterator[Block]:
     rows: list[list[Cell]] = []
-    for one in results.get("differences") or []:
+    for one in results["differences"]:
         gap, different = Estimate(one["value"], one["interval"]), ("no", "yes")[one["is_different"]]
         rows.append([one["a"], one["b"], one["quantity"], gap, different])
     if rows:
@@ -493,4 +477,4 @@ def _about(results: Results) -> Iterator[Block]:
     settings = _flat({key: value for key, value in about.items() if key not in text})
     listed = [[key.replace("_", " "), as_text(value)] for key, value in settings.items()]
     yield Table("Settings and versions", ["setting", "value"], listed)
-    yield from (f"Note: {note}" for note in about.get("notes") or [])
+    yield from (f"Note: {note}" for note in about["notes"])

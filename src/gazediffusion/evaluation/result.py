@@ -140,7 +140,7 @@ class Evaluation:
 
         With several parts those of all tasks together; empty where it was not computed.
         """
-        found = (self._whole[0].get("tests") or {}).get("deep") or {}
+        found = self._whole[0]["tests"].get("deep", {})
         return report.deep_sets(found) if "settings" in found else {}
 
     @property

@@ -316,19 +316,13 @@ def whole_windows(windows: Windows) -> Windows:
     is_whole = np.asarray(np.isfinite(windows.cut()).all(axis=(1, 2)))
     clipped = replace(windows, gaze=windows.gaze.clip(-CLIP, CLIP)).select(is_whole)
     n = int((~is_whole).sum())
-    return with_left_out(clipped, left_out(n, len(windows), {"with missing samples": n}))
+    return with_left_out(clipped, n, len(windows), {"with missing samples": n})
 
 
-def left_out(n: int, n_expected: int, reasons: dict[str, int]) -> dict[str, Any] | None:
-    """How many of the expected windows are missing, and why; None where all are there."""
+def with_left_out(windows: Windows, n: int, n_expected: int, reasons: dict[str, int]) -> Windows:
+    """The windows with how many of the expected ones are missing, and why, in their provenance."""
     if n <= 0:
-        return None
-    words = ", ".join(f"{k} {reason}" for reason, k in reasons.items() if k > 0)
-    return {"n": n, "of": n_expected, "reasons": words}
-
-
-def with_left_out(windows: Windows, left_out: dict[str, Any] | None) -> Windows:
-    """The windows with that in their provenance."""
-    if left_out is None:
         return windows
+    words = ", ".join(f"{k} {reason}" for reason, k in reasons.items() if k > 0)
+    left_out = {"n": n, "of": n_expected, "reasons": words}
     return replace(windows, provenance={**windows.provenance, "left_out": left_out})

@@ -30,7 +30,13 @@ from gazediffusion import seeds
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.deep_test import ABOUT, WHAT, DeepConfig, deep_tests
 from gazediffusion.evaluation.features import ivt_statistics, kinematic_features
-from gazediffusion.evaluation.metrics import Distance, density_coverage, drawn_windows, frechet_of
+from gazediffusion.evaluation.metrics import (
+    Distance,
+    Estimate,
+    density_coverage,
+    drawn_windows,
+    frechet_of,
+)
 from gazediffusion.evaluation.privacy import between_participants, memorisation, nearest
 from gazediffusion.evaluation.sets import GazeSet, GazeSets, participant_folds
 from gazediffusion.seeds import Stream
@@ -113,7 +119,7 @@ def _c2st(sets: GazeSets, seed: int) -> Found:
         groups = one.group if one is sets.train else None
         real, other = (sets.measured[name].features for name in ("real", one.name))
         found = c2st_features(real, sets.real.group, other, seed, groups)
-        return {"features_accuracy": found.accuracy, "features_interval": list(found.interval)}
+        return {"features_accuracy": found.value, "features_interval": found.interval}
 
     return of
 
@@ -186,24 +192,13 @@ def _fgd(sets: GazeSets, feature_model: FeatureMap | None, progress: Progress) -
     return of
 
 
-@dataclass(frozen=True)
-class C2ST:
-    """How well real and synthetic are distinguished; 0.5 is the best.
-
-    accuracy: mean of the shares of real and of synthetic examples recognised out of fold.
-    interval: 95 % of the accuracy when tested participants (and synthetic windows) are resampled.
-    n: examples on each side.
-    """
-
-    accuracy: float
-    interval: tuple[float, float]
-    n: int
-
-
 def c2st_features(
     real: Floats, real_groups: Ints, synthetic: Floats, seed: int, synthetic_groups: Groups = None
-) -> C2ST:
-    """The test on features (n, d) and (m, d), any unit; the larger side is thinned at random.
+) -> Estimate:
+    """Mean of the shares of real and of synthetic rows recognised out of fold; 0.5 is the best.
+
+    Features (n, d) and (m, d), any unit; the larger side is thinned at random. The interval is of
+    resampled tested participants and synthetic windows.
 
     real_groups (n,) names the participant of each row. Synthetic rows go to the folds in blocks
     of neighbours, or by participant where `synthetic_groups` (m,) is given, as for the floor; a
@@ -236,7 +231,7 @@ def c2st_features(
     draws = _resampled(is_hit[~label], real_groups, rng) + _resampled(is_hit[label], others, rng)
     low, high = np.percentile(draws / 2.0, [2.5, 97.5])
     accuracy = float((is_hit[label].mean() + is_hit[~label].mean()) / 2.0)
-    return C2ST(accuracy, (float(low), float(high)), n)
+    return Estimate(accuracy, [float(low), float(high)])
 
 
 def _folds(what: str, real_groups: Ints, others: Ints, has_groups: bool) -> Ints:
