@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 import tempfile
 import threading
+import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +32,7 @@ from gazediffusion.screen import Screen
 from gazediffusion.settings import SimulationConfig
 from gazediffusion.training.training import train_epochs
 from gazediffusion.web.app import create_app, listen
+from gazediffusion.web.queue import Job, Steps
 from gazediffusion.web.settings import Limits, Settings
 from tests.conftest import SCREEN
 from tests.gaze import simulated_windows
@@ -195,10 +200,50 @@ def extracted(content: bytes, folder: Path) -> dict[str, bytes]:
     return files_of(folder)
 
 
-def events_of(text: str) -> list[tuple[str, Any]]:
+def read_events(lines: Iterable[str]) -> Iterator[tuple[str, Any]]:
     """Server-sent events as (name, data)."""
-    found = re.findall(r"event: (\w+)\ndata: (.*)\n\n", text)
-    return [(name, json.loads(data)) for name, data in found]
+    name = ""
+    for line in lines:
+        kind, _, value = line.partition(": ")
+        if kind == "event":
+            name = value
+        elif kind == "data":
+            yield name, json.loads(value)
+
+
+def events_of(text: str) -> list[tuple[str, Any]]:
+    """All events of a response."""
+    return list(read_events(text.splitlines()))
+
+
+def nothing(job: Job) -> Steps:
+    """Work without a result."""
+    yield
+
+
+def wait_for(is_so: Callable[[], bool]) -> None:
+    until = time.monotonic() + PATIENCE_S
+    while not is_so():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+@contextmanager
+def serve_process(model: Path, *flags: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The command `serve` on a free port, and its address."""
+    command = [sys.executable, "-m", "gazediffusion", "serve", "--port", "0", "--no-open"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        [*command, "--model", str(model), *flags], text=True, env=environment, **pipes
+    ) as process:
+        try:
+            assert process.stdout is not None
+            found = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
+            assert found is not None
+            yield process, found[0]
+        finally:
+            process.kill()
 
 
 def error_of(answer: Any, status: int) -> str:

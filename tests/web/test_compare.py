@@ -7,8 +7,6 @@ import json
 import os
 import re
 import tempfile
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +30,7 @@ from gazediffusion.web.compare import (
     with_model_tasks,
 )
 from gazediffusion.web.generate import BATCH_CPU
+from gazediffusion.web.queue import CANCELLED
 from gazediffusion.web.settings import Settings
 from gazediffusion.web.state import Playground
 from tests.conftest import SCREEN, RunCommand
@@ -44,7 +43,9 @@ from tests.web.conftest import (
     error_of,
     events_of,
     live_app,
+    read_events,
     sent_files,
+    wait_for,
 )
 
 JOINT = gd.list_models([])["joint"].tasks
@@ -391,24 +392,16 @@ def test_cancelling_and_leaving_end_the_work_of_the_worker(
     with live_app(app, settings) as url, httpx2.Client(base_url=url, timeout=PATIENCE_S) as client:
         for is_cancelled in (True, False):
             with client.stream("POST", "/api/evaluate/stream") as stream:
-                lines = stream.iter_lines()
-                assert next(lines) == "event: queued"
-                job = json.loads(next(lines).removeprefix("data: "))["job"]
-                assert any("reading" in line for line in lines)
-                pid = play.reader.pid
+                events = read_events(stream.iter_lines())
+                name, queued = next(events)
+                assert name == "queued"
+                assert any(one["stage"] == "reading" for _, one in events)
+                pid, cancel = play.reader.pid, f"{url}/api/jobs/{queued['job']}/cancel"
                 if is_cancelled:
-                    assert httpx2.post(f"{url}/api/jobs/{job}/cancel").status_code == 204
-                    rest = "".join(lines)
-                    assert rest.endswith('event: faileddata: {"error": "the job was cancelled"}')
-                    assert httpx2.post(f"{url}/api/jobs/{job}/cancel").status_code == 404
+                    assert httpx2.post(cancel).status_code == 204
+                    assert list(events)[-1] == ("failed", {"error": CANCELLED})
+                    assert httpx2.post(cancel).status_code == 404
             wait_for(lambda pid=pid: not Path(f"/proc/{pid}").exists())
         wait_for(lambda: play.comparison.n_active == 0 and not play.streams)
         sent = client.post("/api/real", files=sent_files(study))
         assert sent.status_code == 200, "another worker serves others"
-
-
-def wait_for(is_so: Callable[[], bool], seconds: float = PATIENCE_S) -> None:
-    until = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < until
-        time.sleep(0.02)

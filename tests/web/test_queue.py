@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +24,7 @@ from gazediffusion.web.queue import (
 )
 from gazediffusion.web.settings import Limits, Settings
 from gazediffusion.web.state import KeptComparisons
-from tests.web.conftest import PATIENCE_S, live_server
+from tests.web.conftest import PATIENCE_S, live_server, read_events, wait_for
 
 
 class Received:
@@ -255,15 +254,6 @@ def test_comparisons_are_kept_for_a_while_and_the_oldest_leave_first(
     assert comparisons.find(names[3]) is None
 
 
-def read_events(response: httpx2.Response) -> Any:
-    name = ""
-    for line in response.iter_lines():
-        if line.startswith("event: "):
-            name = line.removeprefix("event: ")
-        elif line.startswith("data: "):
-            yield name, json.loads(line.removeprefix("data: "))
-
-
 def test_jobs_of_a_server_alternate_are_bounded_and_end_with_their_clients(
     run_folder: Path,
 ) -> None:
@@ -276,22 +266,18 @@ def test_jobs_of_a_server_alternate_are_bounded_and_end_with_their_clients(
             timeout=PATIENCE_S,
         )
 
-        def wait_for_a_place() -> None:
-            for _ in range(10 * PATIENCE_S):
-                if post(f"{url}/api/generate", json={"n": 1}).status_code == 200:
-                    return
-                time.sleep(0.1)
-            pytest.fail("the places were not freed")
+        def has_a_place() -> bool:
+            return post(f"{url}/api/generate", json={"n": 1}).status_code == 200
 
         with opened() as long:
-            events = read_events(long)
+            events = read_events(long.iter_lines())
             job = next(events)[1]["job"]
             assert next(name for name, _ in events if name == "window")
             short = httpx2.get(f"{url}/api/generate/stream?n=2", timeout=PATIENCE_S)
             assert "event: done" in short.text
             assert next(name for name, _ in events if name == "window"), "the long one still runs"
             with opened() as second:
-                others = read_events(second)
+                others = read_events(second.iter_lines())
                 assert next(others)[0] == "queued"
                 full = post(f"{url}/api/generate", json={"n": 1})
                 assert full.status_code == 429
@@ -299,9 +285,11 @@ def test_jobs_of_a_server_alternate_are_bounded_and_end_with_their_clients(
                 assert "2 jobs are running or waiting" in full.json()["error"]
                 assert post(f"{url}/api/jobs/{job}/cancel").status_code == 204
                 assert list(events)[-1] == ("failed", {"error": CANCELLED})
-        wait_for_a_place()
+        wait_for(has_a_place)
         assert post(f"{url}/api/jobs/{job}/cancel").status_code == 404
         for _ in range(3):  # more than there are places
             with opened() as response:
-                assert next(name for name, _ in read_events(response) if name == "window")
-        wait_for_a_place()
+                assert next(
+                    name for name, _ in read_events(response.iter_lines()) if name == "window"
+                )
+        wait_for(has_a_place)

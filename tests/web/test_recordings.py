@@ -13,12 +13,11 @@ from fastapi.testclient import TestClient
 import gazediffusion as gd
 from gazediffusion.data.writers import write_into
 from gazediffusion.data.writers.card import read_card
-from gazediffusion.web.queue import Job, Steps
 from gazediffusion.web.state import Playground
 from tests.conftest import MakeRecording, wandering_gaze
 from tests.generation.test_augmented_sets import STUDY
 from tests.generation.test_gaps import lost
-from tests.web.conftest import Start, error_of, extracted, files_of, sent_files
+from tests.web.conftest import Start, error_of, extracted, files_of, nothing, sent_files
 
 OWN = gd.CleaningConfig(blink_before_ms=0.0, blink_after_ms=0.0)
 OWN_FORM = {"blink_before_ms": "0", "blink_after_ms": "0"}
@@ -190,10 +189,6 @@ def test_every_refusal_is_one_line(
     assert words in line
     assert "--" not in line
     assert str(tmp_path) not in line
-
-
-def nothing(job: Job) -> Steps:
-    yield
 
 
 @pytest.mark.parametrize(

@@ -25,10 +25,9 @@ from starlette.types import Message, Receive, Scope, Send
 import gazediffusion as gd
 from gazediffusion.errors import GazeError
 from gazediffusion.web import security
-from gazediffusion.web.queue import Job, Steps
 from gazediffusion.web.settings import Limits, Settings
 from gazediffusion.web.state import Playground
-from tests.web.conftest import PATIENCE_S, Start, error_of, live_server
+from tests.web.conftest import PATIENCE_S, Start, error_of, live_server, nothing
 
 TOKEN = "a secret ü"
 WORD = "a-secret"
@@ -183,10 +182,6 @@ def test_addresses_that_sent_wrong_tokens_are_forgotten() -> None:
     assert not wrong._waiting
 
 
-def nothing(job: Job) -> Steps:
-    yield
-
-
 def test_limits_hold_everywhere_and_a_full_queue_states_when_to_try_again(
     start: Start, study: Path
 ) -> None:
@@ -305,15 +300,12 @@ def test_a_client_that_takes_nothing_of_its_response_keeps_no_place(
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "lab.example", ""])
-def test_another_address_than_loopback_needs_a_token(host: str) -> None:
+def test_only_loopback_needs_no_token(host: str) -> None:
     with pytest.raises(GazeError, match="can be reached from other machines, and there is no tok"):
         Settings(host=host)
     assert not Settings(host=host, token="x").is_loopback
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1", "[::1]", "localhost"])
-def test_loopback_needs_none(host: str) -> None:
-    assert Settings(host=host).is_loopback
+    for own in ("127.0.0.1", "127.0.0.2", "::1", "[::1]", "localhost"):
+        assert Settings(host=own).is_loopback
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import re
 import shutil
 import signal
 import socket
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +24,8 @@ from gazediffusion.network.checkpoint import load_run
 from gazediffusion.web.app import address
 from gazediffusion.web.settings import Limits, Settings
 from gazediffusion.web.state import Models
-from tests.web.conftest import PATIENCE_S, live_server
+from tests.test_architecture import loaded_by
+from tests.web.conftest import PATIENCE_S, live_server, serve_process, wait_for
 
 # Half of the requests are invalid on purpose; the others must be small to be fast.
 LIMITS = Limits(max_windows=6)
@@ -116,32 +112,18 @@ def children(pid: int) -> list[Path]:
 def test_the_server_answers_and_ends_with_its_processes(
     run_folder: Path, ending: signal.Signals
 ) -> None:
-    command = [sys.executable, "-m", "gazediffusion", "serve", "--port", "0", "--no-open"]
-    process = subprocess.Popen(
-        [*command, "--model", str(run_folder)],
-        stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )  # fmt: skip
-    try:
-        assert process.stdout is not None
-        found = re.search(r"http://127\.0\.0\.1:\d+/", process.stdout.readline())
-        assert found is not None
-        assert httpx2.get(found[0], timeout=PATIENCE_S).status_code == 200
-        models = httpx2.get(f"{found[0]}api/models", timeout=PATIENCE_S).json()
+    with serve_process(run_folder) as (process, url):
+        assert httpx2.get(url, timeout=PATIENCE_S).status_code == 200
+        models = httpx2.get(f"{url}/api/models", timeout=PATIENCE_S).json()
         assert models["default"] == run_folder.name
-        long = f"{found[0]}api/generate/stream?n=500&quality=best"
+        long = f"{url}/api/generate/stream?n=500&quality=best"
         with httpx2.stream("GET", long, timeout=PATIENCE_S) as stream:
             assert next(stream.iter_lines()) == "event: queued"
             started = children(process.pid)
             assert len(started) == 1, "the worker that reads recordings"
             process.send_signal(ending)
             process.wait(timeout=PATIENCE_S)
-        until = time.monotonic() + PATIENCE_S
-        while any(path.exists() for path in started):
-            assert time.monotonic() < until, "a process is left"
-            time.sleep(0.05)
-    finally:
-        process.kill()
-        process.communicate()
+        wait_for(lambda: not any(path.exists() for path in started))
 
 
 def test_what_cannot_be_served_is_one_line(
@@ -181,18 +163,11 @@ def test_without_the_extra_the_command_says_how_to_install_it(
 
 
 def test_the_command_line_loads_no_server_and_the_server_no_torch(run_folder: Path) -> None:
-    def loaded(statement: str) -> set[str]:
-        script = f"{statement}\nimport sys\nprint(*sys.modules)"
-        run = subprocess.run(
-            [sys.executable, "-c", script], capture_output=True, text=True, check=True
-        )
-        return set(run.stdout.split())
-
-    assert not {"fastapi", "uvicorn", "pydantic"} & loaded("import gazediffusion.cli")
+    assert not {"fastapi", "uvicorn", "pydantic"} & loaded_by("import gazediffusion.cli")
     # Loading torch takes longer than the second in which the page is to open.
     start = "from gazediffusion.web.app import create_app\n"
     start += "from gazediffusion.web.settings import Settings\n"
-    found = loaded(f"{start}create_app(Settings(model={str(run_folder)!r})).openapi()")
+    found = loaded_by(f"{start}create_app(Settings(model={str(run_folder)!r})).openapi()")
     assert not {"torch", "polars", "pymovements", "matplotlib", "plotly"} & found
 
 

@@ -5,10 +5,6 @@ from __future__ import annotations
 import asyncio
 import gzip
 import io
-import os
-import re
-import subprocess
-import sys
 import zipfile
 from collections import Counter
 from importlib import import_module
@@ -23,6 +19,7 @@ import pytest
 from gazediffusion.web import uploads
 from gazediffusion.web.uploads import Upload, require_bounds, safe_name
 from gazediffusion.web.worker import TooLargeError
+from tests.web.conftest import serve_process
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 MB = 2**20
@@ -133,20 +130,11 @@ def benchmark(name: str) -> Any:
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 def test_hostile_uploads_never_take_the_server_down(run_folder: Path, tmp_path: Path) -> None:
     hostile, n = benchmark("hostile_uploads"), 100
-    command = [sys.executable, "-m", "gazediffusion", "serve", "--port", "0", "--no-open"]
-    server = subprocess.Popen(
-        [*command, "--model", str(run_folder), "--max-memory-mb", "1024", "--max-work-s", "10"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )
-    try:
-        assert server.stdout is not None
-        found = re.search(r"http://\S+:\d+", server.stdout.readline())
-        assert found is not None
-        seen = asyncio.run(hostile.attack(found[0], server.pid, n, hostile.Hostile(tmp_path)))
-    finally:
+    with serve_process(run_folder, "--max-memory-mb", "1024", "--max-work-s", "10") as (
+        server,
+        url,
+    ):
+        seen = asyncio.run(hostile.attack(url, server.pid, n, hostile.Hostile(tmp_path)))
         server.terminate()
         _, log = server.communicate()
     statuses: Counter[int] = sum(seen.statuses.values(), Counter())

@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 
 from gazediffusion.errors import GazeError
-from gazediffusion.web.queue import InternalError, Job, JobCancelledError, Steps
+from gazediffusion.web.queue import InternalError, Job, JobCancelledError
 from gazediffusion.web.settings import Limits
 from gazediffusion.web.worker import TooLargeError, Worker
+from tests.web.conftest import nothing
 
 FUNCTIONS = """
 import os, tempfile, time
@@ -89,10 +90,6 @@ def worker(functions: Any) -> Iterator[Worker]:
     assert not is_running(pid)
     with pytest.raises(JobCancelledError):
         found.start()
-
-
-def nothing(job: Job) -> Steps:
-    yield
 
 
 def job_of(listener: Callable[[str, Any], None] = lambda kind, value: None) -> Job:
