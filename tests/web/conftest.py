@@ -221,9 +221,9 @@ def nothing(job: Job) -> Steps:
     yield
 
 
-def wait_for(is_so: Callable[[], bool]) -> None:
+def wait_for(is_so: Callable[..., bool], *arguments: Any) -> None:
     until = time.monotonic() + PATIENCE_S
-    while not is_so():
+    while not is_so(*arguments):
         assert time.monotonic() < until
         time.sleep(0.02)
 
@@ -232,7 +232,7 @@ def wait_for(is_so: Callable[[], bool]) -> None:
 def serve_process(model: Path, *flags: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The command `serve` on a free port, and its address."""
     command = [sys.executable, "-m", "gazediffusion", "serve", "--port", "0", "--no-open"]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
         [*command, "--model", str(model), *flags], text=True, env=environment, **pipes

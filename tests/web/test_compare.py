@@ -396,12 +396,13 @@ def test_cancelling_and_leaving_end_the_work_of_the_worker(
                 name, queued = next(events)
                 assert name == "queued"
                 assert any(one["stage"] == "reading" for _, one in events)
-                pid, cancel = play.reader.pid, f"{url}/api/jobs/{queued['job']}/cancel"
+                pid = play.reader.pid
+                cancel = f"{url}/api/jobs/{queued['job']}/cancel"
                 if is_cancelled:
                     assert httpx2.post(cancel).status_code == 204
                     assert list(events)[-1] == ("failed", {"error": CANCELLED})
                     assert httpx2.post(cancel).status_code == 404
-            wait_for(lambda pid=pid: not Path(f"/proc/{pid}").exists())
+            wait_for(lambda path: not path.exists(), Path(f"/proc/{pid}"))
         wait_for(lambda: play.comparison.n_active == 0 and not play.streams)
         sent = client.post("/api/real", files=sent_files(study))
         assert sent.status_code == 200, "another worker serves others"

@@ -108,6 +108,7 @@ def test_requests_at_the_same_time_share_batches_and_get_their_own_windows(
     client: TestClient, run_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     play: Playground = client.app.state.playground  # type: ignore[attr-defined]
+    requests: list[dict[str, Any]]
     requests = [{"n": 2, "seed": 1}, {"n": 4, "seed": 2, "task": "reading"}, {"n": 1, "seed": 3}]
     n_together: list[int] = []
     compute, gate = generate._Share.compute, threading.Event()
@@ -314,7 +315,7 @@ def test_long_windows_are_those_of_the_library_and_let_other_jobs_have_their_tur
         np.testing.assert_allclose(gaze_of(windows), expected, atol=0.51e-5)
     play: Playground = steerable.app.state.playground  # type: ignore[attr-defined]
     for labels in (False, True):
-        asked = GenerationFields(n=1, task="dots", seconds=12, labels=labels)
+        asked = GenerationFields.model_validate({**fields, "n": 1, "labels": labels})
         requested = GenerationRequest.of(asked, play.models, play.settings.limits)
         steps = list(Job(requested.pieces, lambda kind, value: None, 0).steps)
         # Seven windows of the model are generated, and as many labelled; then the whole is given.
