@@ -78,13 +78,11 @@ def windows_of(gaze: Any) -> gd.Windows:
 
 # Measured with streams 1, before streams were keyed by purpose and place, and not yet again.
 # Whoever measures one again takes its name from here.
-OF_STREAMS_1 = (
-    *("benchmark", "deep", "filling", "joint", "labels", "speed_cpu", "speed_gpu", "steering"),
-)
+STALE = ("benchmark", "deep", "filling", "joint", "labels", "speed_cpu", "speed_gpu", "steering")
 
 
 def test_results_were_measured_with_the_packaged_weights_and_present_streams() -> None:
-    known = [f"{name}.json: random streams 1, now 2" for name in OF_STREAMS_1]
+    known = [f"{name}.json: random streams 1, now 2" for name in STALE]
     assert report.stale() == known
 
 

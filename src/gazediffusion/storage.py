@@ -293,12 +293,9 @@ def decode_text(content: bytes, path: Path) -> str:
 
     Eye-tracker software on Windows writes all of these. NUL bytes mean it is not text at all.
     """
-    if is_utf_16(content):
-        encoding = "utf-16"
-    elif b"\x00" in content:
+    encoding = "utf-16" if is_utf_16(content) else "utf-8-sig"
+    if encoding != "utf-16" and b"\x00" in content:
         raise GazeError("this is a binary file, not text", path=path)
-    else:
-        encoding = "utf-8-sig"
     try:
         return content.decode(encoding)
     except UnicodeDecodeError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from gazediffusion.reproduction.plan import BASELINES, PAPER, TINY, Plan
 from gazediffusion.reproduction.tables import TABLES
 from gazediffusion.settings import SimulationConfig
 
+Copied = Callable[..., Path]
 pytestmark = pytest.mark.slow  # together most of a minute
 
 
@@ -64,6 +65,17 @@ def made(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     result = run(*words, "--distance-cm", "70", "--tiny", "-o", folder)
     assert result.exit_code == 0, result.output
     return folder
+
+
+@pytest.fixture
+def copied(made: Path, tmp_path: Path) -> Copied:
+    """A copy of the made folder without some of its parts."""
+
+    def copy(*without: str) -> Path:
+        ignored = shutil.ignore_patterns(*without)
+        return Path(shutil.copytree(made, tmp_path / "copy", ignore=ignored))
+
+    return copy
 
 
 @pytest.fixture
@@ -107,9 +119,8 @@ def test_what_is_there_is_not_built_again(made: Path) -> None:
 
 
 @pytest.mark.usefixtures("unsaved_figures")
-def test_a_lost_set_is_built_again_the_same_and_nothing_else(made: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "copy"
-    shutil.copytree(made, folder)
+def test_a_lost_set_is_built_again_the_same_and_nothing_else(copied: Copied) -> None:
+    folder = copied()
     lost = folder / "sets" / f"{SMALL.with_steps(25)}.safetensors"
     content = lost.read_bytes()
     lost.unlink()
@@ -120,10 +131,8 @@ def test_a_lost_set_is_built_again_the_same_and_nothing_else(made: Path, tmp_pat
     assert {path for path in after if after[path] != before.get(path)} == {lost}
 
 
-def test_one_run_is_trained_alone_with_its_sets(made: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "copy"
-    ignored = shutil.ignore_patterns("runs", "sets", "histories", "evaluations", "results")
-    shutil.copytree(made, folder, ignore=ignored)
+def test_one_run_is_trained_alone_with_its_sets(made: Path, copied: Copied) -> None:
+    folder = copied("runs", "sets", "histories", "evaluations", "results")
     name = SMALL.velocity_sets[-1]
     assert run("--tiny", "-o", folder, "--run", name).exit_code == 0
     own = {one.name for one in SMALL.sets.values() if one.run == name}
@@ -137,10 +146,9 @@ def test_one_run_is_trained_alone_with_its_sets(made: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.usefixtures("unsaved_figures")
-def test_sets_without_their_runs_are_enough(made: Path, tmp_path: Path) -> None:
+def test_sets_without_their_runs_are_enough(made: Path, copied: Copied) -> None:
     """The sets of a GPU machine are evaluated on a laptop without the weights."""
-    folder = tmp_path / "copy"
-    shutil.copytree(made, folder, ignore=shutil.ignore_patterns("runs", "evaluations", "results"))
+    folder = copied("runs", "evaluations", "results")
     assert run("--tiny", "-o", folder, "--table", "features", "--table", "velocity").exit_code == 0
     assert not (folder / "runs").exists()
     results = results_of(folder)
@@ -211,9 +219,8 @@ def test_a_plan_survives_json() -> None:
 
 
 @pytest.mark.usefixtures("unsaved_figures")
-def test_so_far_writes_what_the_runs_at_hand_allow(made: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "copy"
-    shutil.copytree(made, folder, ignore=shutil.ignore_patterns("results", "evaluations"))
+def test_so_far_writes_what_the_runs_at_hand_allow(made: Path, copied: Copied) -> None:
+    folder = copied("results", "evaluations")
     for kind in ("runs", "sets", "histories"):
         for path in (folder / kind).iterdir():
             name = path.name.partition(".")[0] if kind != "runs" else path.name
@@ -237,10 +244,9 @@ def test_so_far_writes_what_the_runs_at_hand_allow(made: Path, tmp_path: Path) -
 
 
 def test_a_stop_is_one_line_that_says_how_to_resume(
-    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    copied: Copied, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path / "copy"
-    shutil.copytree(made, folder)
+    folder = copied()
     (folder / "sets" / f"{SMALL.raw}.safetensors").unlink()
     always = contextlib.nullcontext(lambda: True)
     monkeypatch.setattr(command, "stop_on_interrupt", lambda: always)

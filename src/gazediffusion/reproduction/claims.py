@@ -45,8 +45,10 @@ VERDICTS = (HOLDS, IN_PART, FAILS, UNDECIDED)
 NEAR = 2.0
 # The 95 % interval of an SD of three seeds, as factors of it (chi-squared, 2 degrees of freedom).
 SD_FACTORS = (0.5207, 6.2847)
+_TEMPORAL = {name: VELOCITY[name] for name in TEMPORAL}
 
 Finding = tuple[Verdict, dict[str, Any]]
+Titles = Mapping[str, tuple[str, str]]
 Rule = Callable[..., Finding]
 RULES: dict[str, Rule] = {}
 # The share of bootstrap replicates that must have the verdict of the numbers.
@@ -148,10 +150,11 @@ def near(row: Row) -> Verdict:
 
 
 def highest(
-    rows: Rows, table: str, names: Sequence[str], column: str, key: Callable[[Row], float]
-) -> Row:
-    """The row with the highest of our numbers, or of their ratios."""
-    return max((rows.find(table, name, column) for name in names), key=key)
+    rows: Rows, table: str, titles: Titles, column: str, key: Callable[[Row], float]
+) -> tuple[Row, dict[str, Any]]:
+    """The row with the highest of our numbers, or of their ratios; and what is said of it."""
+    row = max((rows.find(table, name, column) for name in titles), key=key)
+    return row, {"row": row, "title": titles[row.row][0]}
 
 
 def number_of(row: Row) -> float:
@@ -184,24 +187,20 @@ def _mean_js(rows: Rows, row: Row) -> Finding:
 
 @rule("highest feature-wise JS")
 def _highest_feature_js(rows: Rows) -> Finding:
-    row = highest(rows, "features", list(FEATURES), "js", ratio_of)
-    return near(row), {"row": row, "title": FEATURES[row.row][0]}
+    row, values = highest(rows, "features", FEATURES, "js", ratio_of)
+    return near(row), values
 
 
 @rule("velocity model's highest JS")
 def _velocity_highest_js(rows: Rows) -> Finding:
-    row = highest(rows, "velocity", list(VELOCITY), "js", ratio_of)
-    theirs = Published.of(TEXT["velocity_highest_js"])
-    return near(row), {"row": row, "title": VELOCITY[row.row][0], "theirs": theirs}
+    row, values = highest(rows, "velocity", VELOCITY, "js", ratio_of)
+    return near(row), {**values, "theirs": Published.of(TEXT["velocity_highest_js"])}
 
 
 @rule("fixation ratio: lowest KS, highest JS")
 def _fixation_ratio(rows: Rows) -> Finding:
     ks, js = ({name: rows.number("features", name, kind) for name in EIGHT} for kind in KINDS)
-    lowest, highest_js = (
-        min(EIGHT, key=lambda name: ks[name]),
-        max(EIGHT, key=lambda name: js[name]),
-    )
+    lowest, highest_js = min(EIGHT, key=ks.__getitem__), max(EIGHT, key=js.__getitem__)
     holds = verdict_of(lowest == "fixation_ratio", highest_js == "fixation_ratio")
     return holds, {"lowest": FEATURES[lowest][0], "highest": FEATURES[highest_js][0]}
 
@@ -317,17 +316,15 @@ def _dispersion(rows: Rows, above_real: Row, above_train: Row, **shown: Row) -> 
 
 
 @rule("autocorrelation of speed decays within 50 ms")
-def _decay(rows: Rows) -> Finding:
-    found = {name: rows.find("speed", "decay", name) for name in ("real", "model", "markov")}
-    return verdict_of(*(row.number <= 50.0 for row in found.values())), {**found}
+def _decay(rows: Rows, **listed: Row) -> Finding:
+    return verdict_of(*(row.number <= 50.0 for row in listed.values())), {}
 
 
 @rule("high-speed tail")
-def _tail(rows: Rows) -> Finding:
-    found = {name: rows.find("speed", "tail", name) for name in ("real", "model", "markov")}
-    real, model, markov = (row.number for row in found.values())
-    values = {**found, "above": (100.0 * (model / real - 1.0), 100.0 * (markov / real - 1.0))}
-    return verdict_of(abs(model / real - 1.0) <= 0.1, markov / real - 1.0 <= -0.1), values
+def _tail(rows: Rows, real: Row, model: Row, markov: Row) -> Finding:
+    above = [row.number / real.number - 1.0 for row in (model, markov)]
+    holds = verdict_of(abs(above[0]) <= 0.1, above[1] <= -0.1)
+    return holds, {"above": [100.0 * one for one in above]}
 
 
 @rule("saccade undercount")
@@ -392,8 +389,8 @@ def _little_overfitting(rows: Rows) -> Finding:
 def _better_than_markov(rows: Rows) -> Finding:
     pairs = {
         name: [
-            (rows.number("markov", name, f"{kind}_model"), rows.number("markov", name, kind))
-            for kind in ("ks", "js")
+            [rows.number("markov", name, column) for column in (f"{kind}_model", kind)]
+            for kind in KINDS
         ]
         for name in (*EIGHT, "mean of eight")
     }
@@ -439,15 +436,14 @@ def _saturates_near_100_steps(rows: Rows) -> Finding:
 
 @rule("lag-one autocorrelations")
 def _lag_one(rows: Rows) -> Finding:
-    row = highest(rows, "velocity", TEMPORAL, "rho1", number_of)
-    is_below = row.number < TEXT["highest_rho1"]
-    return verdict(is_below, ratio_of(row) <= NEAR), {"row": row, "title": VELOCITY[row.row][0]}
+    row, values = highest(rows, "velocity", _TEMPORAL, "rho1", number_of)
+    return verdict(row.number < TEXT["highest_rho1"], ratio_of(row) <= NEAR), values
 
 
 @rule("spectra")
 def _spectra(rows: Rows) -> Finding:
-    row = highest(rows, "velocity", TEMPORAL, "psd", number_of)
+    row, values = highest(rows, "velocity", _TEMPORAL, "psd", number_of)
     white, bound = rows.number("velocity", "speed", "white"), 10.0 * TEXT["psd_order"]
-    values = {"row": row, "title": VELOCITY[row.row][0], "white": white, "bound": bound}
+    values |= {"white": white, "bound": bound}
     # A bound that white noise nearly meets says nothing of a spectrum.
     return (UNDECIDED if white < 2.0 * bound else verdict(row.number < bound, False)), values
