@@ -20,7 +20,6 @@ from tests.reproduction import made
 from tests.reproduction.made import PLAN
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -46,18 +45,6 @@ def style() -> Iterator[None]:
 def drawn(figure: Figure | None) -> Figure:
     assert figure is not None
     return figure
-
-
-def lines(axes: Axes) -> dict[str, tuple[list[float], list[float]]]:
-    """The named lines of a panel: x and y by label."""
-    return {
-        str(line.get_label()): (
-            np.asarray(line.get_xdata()).tolist(),
-            np.asarray(line.get_ydata()).tolist(),
-        )
-        for line in axes.lines
-        if not str(line.get_label()).startswith("_")
-    }
 
 
 def texts(figure: Figure) -> str:
