@@ -71,24 +71,6 @@ def test_each_part_is_encoded_in_its_columns(conditioning: Conditioning) -> None
     assert torch.equal(without[:, 2:], vector[:, 2:])
 
 
-def test_task_and_statistics_are_dropped_out_independently(conditioning: Conditioning) -> None:
-    noise = torch.Generator().manual_seed(0)
-    n = 2000
-    (vector,) = conditioning.of_training_windows(
-        torch.zeros(n, dtype=torch.long),
-        torch.ones(n, len(FEW)),
-        torch.zeros(n, 3, dtype=torch.bool),
-        0.5,
-        lambda *shape: torch.rand(shape, generator=noise),
-    )
-    has_task = vector[:, 0] == 1
-    is_known = vector[:, conditioning.columns("statistics_known")][:, 0] == 1
-    for share, expected in ((has_task, 0.5), (is_known, 0.5), (has_task & is_known, 0.25)):
-        assert float(share.float().mean()) == pytest.approx(expected, abs=0.04)
-    statistics = vector[:, conditioning.columns("statistics")]
-    assert torch.equal((statistics != 0).any(dim=1), is_known)
-
-
 def test_window_k_of_a_seed_is_drawn_alike_in_any_batch(conditioning: Conditioning) -> None:
     whole, part = conditioning.draw(0, 40, 7), conditioning.draw(11, 15, 7)
     assert part.tasks == whole.tasks[11:15]

@@ -28,6 +28,7 @@ from gazediffusion.training.batches import (
 from tests.data.test_windows import make_windows
 
 CPU = torch.device("cpu")
+STEERABLE = replace(RECIPES["steerable-tiny"], batch_size=4)
 PLAIN = replace(RECIPES["position-tiny"], flip=0.0, reversal=0.0, batch_size=4)
 N_MASKS, LENGTH, RATE_HZ = 4000, 500, 250.0
 
@@ -38,15 +39,16 @@ def batches(recipe: Recipe = PLAIN, windows: Windows | None = None, seed: int = 
     return Batches([windows], config, seed, CPU)
 
 
-def test_a_step_depends_on_seed_and_number_alone() -> None:
-    straight = batches()
+@pytest.mark.parametrize("recipe", [PLAIN, STEERABLE], ids=["position", "steerable"])
+def test_a_step_depends_on_seed_and_number_alone(recipe: Recipe) -> None:
+    straight = batches(recipe)
     for step in range(6):
         straight.at(step)
-    jumped = batches()
+    jumped = batches(recipe)
     for one, other in zip(straight.at(7), jumped.at(7), strict=True):
         assert torch.equal(one, other)
     assert not torch.equal(straight.at(7)[2], straight.at(8)[2])
-    assert not torch.equal(straight.at(7)[2], batches(seed=1).at(7)[2])
+    assert not torch.equal(straight.at(7)[2], batches(recipe, seed=1).at(7)[2])
 
 
 def test_an_epoch_shows_every_window_once_in_a_new_order() -> None:
@@ -134,14 +136,17 @@ def test_a_file_smaller_than_a_batch_still_trains() -> None:
     assert (made.batch_size, made.per_epoch) == (18, 1)
 
 
-def test_validation_noise_is_fixed_and_covers_all_steps() -> None:
+@pytest.mark.parametrize("recipe", [PLAIN, STEERABLE], ids=["position", "steerable"])
+def test_validation_is_fixed_and_covers_all_steps(recipe: Recipe) -> None:
     windows = make_windows()
-    config = RunConfig.of([windows], PLAIN, 5, "fp32", "cpu")
+    config = RunConfig.of([windows], recipe, 5, "fp32", "cpu")
     first = fixed_validation([windows.held_out], config, CPU)
     again = fixed_validation([windows.held_out], replace(config, seed=6), CPU)
     for one, other in zip(first, again, strict=True):
         for a, b in zip(one, other, strict=True):
             assert torch.equal(a, b)
+    if recipe is STEERABLE:
+        return
     t = torch.cat([batch[1] for batch in first]).sort().values
     assert len(t) == 12
     assert t[0] < 100

@@ -99,7 +99,10 @@ def test_the_command_takes_the_recipe_of_the_model(
             [model.path, "--learning-rate", "1e-3"],
             "learning rate: 0.0005 in the folder, 0.001 asked",
         ),
-        ([model.path, "--learning-rate", "-1"], "--learning-rate must be 0 or more, not -1.0"),
+        (
+            [model.path, "--learning-rate", "-1"],
+            "must be a positive number, not -1.0",
+        ),
         (["nothing"], "no run folder and no packaged model 'nothing'"),
     ):
         code, _, error = run(*words, *more)

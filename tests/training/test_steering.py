@@ -16,7 +16,7 @@ from gazediffusion.network.recipes import RECIPES, Recipe
 from gazediffusion.network.representations import JOINT_STD
 from gazediffusion.network.tensors import load_tensors, save_tensors
 from gazediffusion.network.unet import UNetConfig
-from gazediffusion.training.batches import Batches, encode_labels, fixed_validation
+from gazediffusion.training.batches import Batches, encode_labels
 from gazediffusion.training.training import train_epochs
 from tests.runs import short_windows
 
@@ -81,21 +81,6 @@ def test_errors_count_where_nothing_is_given(batches: Batches) -> None:
         assert not x0[:, 4][unlabelled].any()
         assert not eps[:, 4][unlabelled].any()
         assert counts.flatten(1).any(dim=1).all()
-
-
-def test_batches_are_a_function_of_the_step(batches: Batches) -> None:
-    again = [tensor.clone() for tensor in batches.at(3)]
-    batches.at(11)
-    for one, other in zip(again, batches.at(3), strict=True):
-        assert torch.equal(one, other)
-
-
-def test_validation_is_given_the_same_every_time() -> None:
-    windows = labelled_windows()
-    config = RunConfig.of([windows], STEERABLE, 0, "fp32", "cpu")
-    first, second = (fixed_validation([windows.held_out], config, CPU) for _ in range(2))
-    for one, other in zip(first[0], second[0], strict=True):
-        assert torch.equal(one, other)
 
 
 def test_a_steerable_model_starts_as_the_model_it_is_initialised_from(tmp_path: Path) -> None:
