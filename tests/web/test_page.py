@@ -71,13 +71,15 @@ def opened(browser: Any, url: str) -> Iterator[tuple[OpenPage, list[str]]]:
 
     with ExitStack() as stack:
 
-        def start(address: str | None = None, **options: Any) -> Page:
+        def start(address: str | None = None, *, is_ready: bool = True, **options: Any) -> Page:
             context = browser.new_context(**{"viewport": DESKTOP, **options})
             context.set_default_timeout(PATIENCE_MS)
             stack.callback(context.close)
             context.on("page", listen)
             page = context.new_page()
             page.goto(address or url)
+            if is_ready:
+                page.locator("#start:enabled").wait_for()
             return page
 
         yield start, problems
@@ -90,7 +92,6 @@ def only_page(opened: tuple[OpenPage, list[str]]) -> Page:
         "window.shift = 0; new PerformanceObserver(list => list.getEntries().forEach(entry =>"
         " { window.shift += entry.value; })).observe({type: 'layout-shift', buffered: true})"
     )
-    page.locator("#start:enabled").wait_for()
     return page
 
 
@@ -421,7 +422,6 @@ def test_losses_are_drawn_as_gaps_and_labels_as_shades(
     open_page: OpenPage, lossy_run: Path, labelling_run: Path
 ) -> None:
     plain = open_page()
-    plain.locator("#start:enabled").wait_for()
     for name in ("track_loss", "labels"):
         expect(plain.locator(f"#{name}")).to_be_disabled()
     lost = (
@@ -495,7 +495,6 @@ def test_a_recording_is_compared_with_a_named_floor_and_an_interval(
     )
     write_simulation(config, tmp_path / "long", "csv")
     page = open_page()
-    page.locator("#start:enabled").wait_for()
     page.click("#tab-compare")
     page.fill("#compare-n", "25")
     choose(page, *recording_files(tmp_path / "long"))
@@ -533,7 +532,6 @@ def test_a_recording_is_compared_with_a_named_floor_and_an_interval(
 @pytest.mark.slow
 def test_everything_can_be_done_with_the_keyboard(open_page: OpenPage) -> None:
     page = open_page(reduced_motion="reduce", color_scheme="dark")
-    page.locator("#start:enabled").wait_for()
 
     def focus() -> str:
         name: str = page.evaluate("document.activeElement.id")
@@ -592,7 +590,6 @@ def test_nothing_is_wider_than_a_phone_and_a_dropped_folder_keeps_its_paths(
         page.click(f"#tab-{name}")
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     page = open_page()
-    page.locator("#start:enabled").wait_for()
     page.click("#tab-compare")
     record_forms(page)
     box = page.locator("#drop").bounding_box()
@@ -613,7 +610,6 @@ def test_a_lost_connection_is_reported_and_restored(
 ) -> None:
     expected.extend(["ERR_", "Failed to load", "failed: "])
     page = open_page()
-    page.locator("#start:enabled").wait_for()
     page.context.set_offline(True)
     page.click("#start")
     page.locator("#status.error").wait_for()
@@ -635,7 +631,6 @@ def test_the_token_of_the_address_goes_with_every_request_in_a_header(
     settings = Settings(model=str(run_folder), real=study, token=TOKEN)
     with live_server(settings) as url:
         page = open_page(f"{url}/?token=open%20sesame")
-        page.locator("#start:enabled").wait_for()
         assert "token" not in page.url, "it has left the address bar"
         asked: list[Any] = []
         page.on("request", lambda one: asked.append(one))
@@ -649,6 +644,6 @@ def test_the_token_of_the_address_goes_with_every_request_in_a_header(
         assert all(one.headers["authorization"] == f"Bearer {TOKEN}" for one in to_api)
         assert not any("token" in one.url for one in asked)
         expected.append("401")
-        bare = open_page(url)
+        bare = open_page(url, is_ready=False)
         bare.locator("#offline").wait_for()
         assert "token" in bare.inner_text("#offline p")
