@@ -33,11 +33,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline, PchipInterpolator
 
 import gazediffusion as gd
-from gazediffusion.conditioning.conditioning import quantize
+from gazediffusion.conditioning.conditioning import quantized
 from gazediffusion.data.events import smoothed_saccades
 from gazediffusion.data.recordings import true_segments
 from gazediffusion.data.resolution import recorded_steps
@@ -127,11 +128,11 @@ class Gaps:
             inside = self.inside[rows][None, :, None]
             result[:, rows] = np.take_along_axis(by_draw, inside, axis=3)
         rng = np.random.default_rng(seed)
-        uniforms = (rng.random(one.shape, dtype=np.float32) for one in result)
+        uniforms = (torch.from_numpy(rng.random(one.shape, dtype=np.float32)) for one in result)
         grids = self.grids.astype(np.float64)
-        return np.stack(
-            [quantize(one, self.steps, grids, u) for one, u in zip(result, uniforms, strict=True)]
-        )
+        pairs = zip(torch.from_numpy(result), uniforms, strict=True)
+        rounded = [quantized(one, self.steps, grids, u).numpy() for one, u in pairs]
+        return np.stack(rounded)
 
 
 def speed_counts(gaps: Gaps, degrees: Floats, first: Counts) -> Counts:

@@ -306,7 +306,7 @@ def test_what_no_style_can_be_taken_from_is_refused(
         model.augmenter().read(slow)
     for settings, problem in (({"times": 0}, "`times`"), ({"seed": -1}, "`seed`")):
         with pytest.raises(GazeError, match=problem):
-            model.augmenter(**settings)  # type: ignore[arg-type]
+            model.augmenter(**settings)
 
 
 def test_trials_of_one_name_are_numbered(model: Model, tmp_path: Path) -> None:

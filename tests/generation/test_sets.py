@@ -275,9 +275,12 @@ def test_a_complete_set_is_left_alone_and_a_difference_is_named(
     before, shown = files(output if output.is_dir() else tmp_path), list[Any]()
     assert write_set(sampling, output, lambda *one: shown.append(one)) == paths
     assert shown == []
-    for change, line in [({"n": 1}, f"n_windows {N}, not 1"), ({"grid_px": 1.0}, "grid_px None")]:
+    for changed, line in [
+        (replace(sampling, n=1), f"n_windows {N}, not 1"),
+        (replace(sampling, grid_px=1.0), "grid_px None"),
+    ]:
         with pytest.raises(GazeError, match=line):
-            write_set(replace(sampling, **change), output)
+            write_set(changed, output)
     if output.is_dir():
         with pytest.raises(GazeError, match="format_written asc, not csv"):
             write_set(replace(sampling, format="csv"), output)

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from gazediffusion.conditioning import Condition, Conditions
-from gazediffusion.conditioning.conditioning import Floats, Sequences, quantized
+from gazediffusion.conditioning.conditioning import Sequences, quantized
 from gazediffusion.conditioning.style import Style
 from gazediffusion.data.windows import Windows
 from gazediffusion.device import fetching, has_fast_bf16, require_precision, sent
@@ -45,7 +45,7 @@ from gazediffusion.generation.style_choice import Blocks, chosen_pieces, require
 from gazediffusion.network.checkpoint import Run
 from gazediffusion.network.representations import Joint
 from gazediffusion.network.unet import UNet
-from gazediffusion.screen import Screen
+from gazediffusion.screen import Floats, Screen
 from gazediffusion.seeds import Stream, rng
 
 SamplerName = Literal["auto", "ddim", "ancestral", "unipc", "distilled"]

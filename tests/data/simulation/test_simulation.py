@@ -259,7 +259,7 @@ def test_impossible_configurations_are_refused(wrong: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("format", sorted(FORMATS))
 def test_truth_is_written_beside_every_format(format: str, tmp_path: Path) -> None:
-    calls: list[tuple[int, int]] = []
+    calls: list[tuple[float, float]] = []
     folder = tmp_path / "out"
     written = write_simulation(
         SMALL, folder, format, lambda _, n, total, note: calls.append((n, total))
