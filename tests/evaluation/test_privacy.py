@@ -26,8 +26,6 @@ from gazediffusion.network.checkpoint import load_run
 from gazediffusion.network.unet import UNet
 from gazediffusion.training.training import train_epochs
 from tests.runs import TINY, short_windows
-from tests.training.test_joint import JOINT
-from tests.training.test_joint import parts as joint_parts
 from tests.training.test_steering import labelled_windows
 
 Gaze = NDArray[np.float32]
@@ -195,6 +193,9 @@ def test_distances_between_participants_are_a_second_chance_level() -> None:
         pytest.param(OTHER, TRAINING, HELD_OUT[:0], "0 held-out windows", id="no held-out"),
         pytest.param(OTHER, TRAINING, TRAINING, "are training windows", id="leaking split"),
         pytest.param(OTHER * np.nan, TRAINING, HELD_OUT, "NaN", id="NaN"),
+        pytest.param(
+            *(one[:, :, :500] for one in (OTHER, TRAINING, HELD_OUT)), "more than 2 s", id="short"
+        ),
         pytest.param(OTHER[:, :, :900], TRAINING, HELD_OUT, "900", id="other length"),
     ],
 )
@@ -203,11 +204,6 @@ def test_what_cannot_be_computed_is_said(
 ) -> None:
     with pytest.raises(GazeError, match=words):
         memorisation(synthetic, training, held_out, RATE_HZ)
-
-
-def test_windows_too_short_to_be_shifted_are_refused() -> None:
-    with pytest.raises(GazeError, match="more than 2 s"):
-        nearest(OTHER[:, :, :500], TRAINING[:, :, :500], RATE_HZ)
 
 
 def test_auc_is_the_share_of_pairs_in_which_the_member_has_the_lower_loss() -> None:
@@ -231,14 +227,6 @@ def test_a_model_that_memorised_its_windows_is_identified(tmp_path: Path) -> Non
     assert memorised.auc > new.auc
     assert memorised.interval[0] <= memorised.auc <= memorised.interval[1]
     assert (memorised.n_members, memorised.n_others) == (4, 24)
-
-
-def test_a_conditioned_model_is_attacked_with_its_tasks(tmp_path: Path) -> None:
-    list(train_epochs(joint_parts(), tmp_path / "run", JOINT, seed=0, device="cpu"))
-    part = joint_parts()[0]
-    found = membership(load_run(tmp_path / "run"), part.train, part.held_out, 10, n_levels=16)
-    assert 0 <= found.auc <= 1
-    assert found.n_members == 10
 
 
 @pytest.mark.parametrize("channels", ["labels", "gaze"])

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from gazediffusion import __version__
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
-from gazediffusion.evaluation.deep_test import DeepConfig, deep_tests
+from gazediffusion.evaluation.deep_test import DeepConfig, Progress, deep_tests
 from gazediffusion.evaluation.headline import (
     NOT_COMPUTED,
     Counted,
@@ -34,7 +34,6 @@ from gazediffusion.evaluation.quantities import Measured
 from gazediffusion.evaluation.real_gaze import UNLABELLED, VERSION, Definition, find_definition
 from gazediffusion.evaluation.result import plain_values
 from gazediffusion.evaluation.sets import GazeSet, at_rate_of, stream, whole_windows
-from gazediffusion.evaluation.two_sample import Progress
 from gazediffusion.options import grouped
 from gazediffusion.settings import Reading
 from gazediffusion.storage import read_json, written_whole

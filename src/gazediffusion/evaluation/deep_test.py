@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from gazediffusion.data.windows import evenly_spaced
 from gazediffusion.errors import GazeError
-from gazediffusion.evaluation.metrics import Estimate, draw_weights
+from gazediffusion.evaluation.metrics import Estimate, central, draw_weights
 from gazediffusion.evaluation.sets import GazeSet, participant_folds, stream
 from gazediffusion.seeds import Stream, derived_seed
 
@@ -479,8 +479,8 @@ class Draws:
         known = np.isfinite(picked)
         with np.errstate(invalid="ignore"):
             means = np.where(known, picked, 0.0).sum(axis=1) / known.sum(axis=1)
-        low, high = np.percentile(means[np.isfinite(means)], [2.5, 97.5])
-        return Estimate(float(np.mean([one.auc for one in trials])), (float(low), float(high)))
+        value = float(np.mean([one.auc for one in trials]))
+        return Estimate(value, central(means[np.isfinite(means)]))
 
     def _auc(self, one: Wins) -> Floats:
         """AUC of each replicate, NaN where no pair is drawn."""

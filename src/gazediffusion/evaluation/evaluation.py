@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from gazediffusion import __version__, seeds
 from gazediffusion.data.windows import Windows, evenly_spaced
 from gazediffusion.errors import GazeError
+from gazediffusion.evaluation.deep_test import Progress
 from gazediffusion.evaluation.features import FINE_HZ, PAPER_HZ, ivt_threshold
 from gazediffusion.evaluation.headline import (
     FAMILIES,
@@ -77,7 +78,7 @@ from gazediffusion.evaluation.sets import (
     synthetic_sets,
     whole_windows,
 )
-from gazediffusion.evaluation.two_sample import TESTS, FeatureMap, Progress, compute_tests
+from gazediffusion.evaluation.two_sample import TESTS, FeatureMap, compute_tests
 from gazediffusion.plugins import find_plugins
 from gazediffusion.screen import Screen
 from gazediffusion.seeds import Stream

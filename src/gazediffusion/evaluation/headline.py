@@ -29,7 +29,13 @@ from gazediffusion.evaluation.features import (
     kinematic_features,
     main_sequence_fit,
 )
-from gazediffusion.evaluation.metrics import Distance, Estimate, draw_weights, interval_around
+from gazediffusion.evaluation.metrics import (
+    Distance,
+    Estimate,
+    central,
+    draw_weights,
+    interval_around,
+)
 from gazediffusion.evaluation.quantities import PLUGINS, GroupMeans
 from gazediffusion.evaluation.sets import GazeSet
 
@@ -217,10 +223,10 @@ def summarised_ratios(
         around = interval_around(float(np.log(median)), medians)
         intervals["ratio"] = None if around is None else np.exp(around).tolist()
         moved = logs - np.median(logs, axis=0) + np.log([ratios[key] for key in drawn])
-        n_above = np.percentile((moved > np.log(LIMIT)).sum(axis=1), [2.5, 97.5])
-        intervals["n_above"] = n_above.round().astype(int).tolist()
+        n_above = central((moved > np.log(LIMIT)).sum(axis=1))
+        intervals["n_above"] = [round(one) for one in n_above]
         if worst in drawn:
-            of_worst = np.percentile(moved[:, list(drawn).index(worst)], [2.5, 97.5])
+            of_worst = central(moved[:, list(drawn).index(worst)])
             intervals["worst_ratio"] = np.exp(of_worst).tolist()
     found = {"ratio": median, "n_above": int((values > LIMIT).sum()), "worst_ratio": ratios[worst]}
     cells = {key: {"value": one, "interval": intervals[key]} for key, one in found.items()}

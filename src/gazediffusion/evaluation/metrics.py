@@ -263,6 +263,12 @@ class Distance:
         return None if interval is None else [max(0.0, interval[0]), interval[1]]
 
 
+def central(draws: Sequence[float] | NDArray[Any]) -> list[float]:
+    """Where the central 95 % of draws lie."""
+    low, high = np.percentile(draws, [2.5, 97.5])
+    return [float(low), float(high)]
+
+
 def interval_around(value: float, replicates: Floats) -> list[float] | None:
     """The central 95 % of bootstrap replicates, moved to have the value as their median.
 

@@ -8,7 +8,7 @@ gives precision and coverage of the row of real windows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -18,9 +18,10 @@ from gazediffusion import __version__, seeds
 from gazediffusion.data.windows import Windows
 from gazediffusion.errors import GazeError
 from gazediffusion.evaluation.benchmark import figures_of
+from gazediffusion.evaluation.deep_test import Progress
 from gazediffusion.evaluation.features import kinematic_features
 from gazediffusion.evaluation.headline import FAMILIES, Counted
-from gazediffusion.evaluation.metrics import Estimate, bins_of
+from gazediffusion.evaluation.metrics import Estimate, bins_of, central
 from gazediffusion.evaluation.quantities import (
     FEATURES,
     SCALARS,
@@ -60,7 +61,6 @@ _N_INITIAL = 4
 _SEED = 0
 # Figures of what was fitted to half of the training participants.
 _FITTED = ("precision", "coverage")
-Progress = Callable[[str], None]
 
 
 def summarise(windows: Windows, name: str, citation: str, n_draws: int = 8) -> dict[str, Any]:
@@ -333,8 +333,8 @@ def _training_row(
     row: dict[str, Any] = {"worst": ""}
     for key, cell in drawn[0].items():
         if isinstance(cell, Estimate):
-            low, value, high = np.percentile([one[key].value for one in drawn], [2.5, 50, 97.5])
-            row[key] = {"value": value, "interval": [low, high]}
+            values = [one[key].value for one in drawn]
+            row[key] = {"value": np.median(values), "interval": central(values)}
     return row
 
 

@@ -16,7 +16,7 @@ participants.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from gazediffusion import seeds
 from gazediffusion.data.windows import Windows, evenly_spaced
 from gazediffusion.errors import GazeError
-from gazediffusion.evaluation.metrics import drawn_windows
+from gazediffusion.evaluation.metrics import central, drawn_windows
 from gazediffusion.seeds import Stream
 
 if TYPE_CHECKING:
@@ -287,7 +287,7 @@ class Membership:
     """
 
     auc: float
-    interval: tuple[float, float]
+    interval: Sequence[float]
     auc_participants: float
     n_members: int
     n_others: int
@@ -316,11 +316,10 @@ def membership(
         auc(members[drawn_windows(of_member, rng)], others[drawn_windows(of_other, rng)])
         for _ in range(_REPLICATES)
     ]
-    low, high = np.quantile(draws, [0.025, 0.975])
     by_participant = [np.bincount(of, losses) / np.bincount(of) for losses, of in sides]
     return Membership(
         auc=auc(members, others),
-        interval=(float(low), float(high)),
+        interval=central(draws),
         auc_participants=auc(*by_participant),
         n_members=len(members),
         n_others=len(others),

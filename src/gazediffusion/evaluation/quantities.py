@@ -183,20 +183,20 @@ def measure(
     found: list[Quantity] = []
     if "position" in protocols:
         events = ivt_statistics(gaze, rate_hz)
-        found += feature_quantities(features, group)
-        found += _quantities("events", EVENTS, vars(events), group, _of_events(events, group))
+        found += quantities_of("features", FEATURES, features, group)
+        found += quantities_of("events", EVENTS, vars(events), group, _of_events(events, group))
         motion = motion_quantities(gaze[chosen])
-        found += _quantities("directions", DIRECTIONS, motion, group[chosen])
+        found += quantities_of("directions", DIRECTIONS, motion, group[chosen])
     if "velocity" in protocols:
-        found += _quantities("velocity", VELOCITY, velocity, group[chosen])
+        found += quantities_of("velocity", VELOCITY, velocity, group[chosen])
         path = {"path_length": ("reconstructed path length", "normalized units")}
-        found += _quantities("velocity", path, features, group)
+        found += quantities_of("velocity", path, features, group)
     known = [screens] if isinstance(screens, Screen) else screens
     degrees = None
     if any(screen.has_degrees for screen in known):
         degrees = degree_events(gaze, screens, rate_hz)
         of_events = _of_events(degrees, group)
-        found += _quantities("degrees", DEGREES, vars(degrees), group[degrees.window], of_events)
+        found += quantities_of("degrees", DEGREES, vars(degrees), group[degrees.window], of_events)
     max_lag = min(round(AUTOCORRELATION_MS * rate_hz / 1000), velocity["speed"].shape[1] - 1)
     rows = {"autocorrelation": autocorrelation(velocity["speed"], max_lag)}
     for name in TEMPORAL:
@@ -213,17 +213,12 @@ def measure(
     )
 
 
-def feature_quantities(features: Mapping[str, NDArray[Any]], group: Ints) -> list[Quantity]:
-    """The nine features (window,) by name, each window of a group (window,)."""
-    return list(_quantities("features", FEATURES, features, group))
-
-
 def _of_events(events: EventStatistics | DegreeEvents, group: Ints) -> dict[str, Ints]:
     """The group of each event, (event,), by the first word of its quantities."""
     return {"fixation": group[events.fixation_window], "saccade": group[events.saccade_window]}
 
 
-def _quantities(
+def quantities_of(
     family: str,
     names: Mapping[str, tuple[str, str]],
     values: Mapping[str, NDArray[Any]],
@@ -302,14 +297,6 @@ def plugin_quantities(of: GazeSet, plugins: Mapping[str, Plugin]) -> dict[str, Q
         if values.shape != (len(of.gaze),):
             needed = f"values of the shape {(len(of.gaze),)} are needed, not {values.shape}"
             raise plugin.failure(ValueError(needed))
-        is_defined = np.isfinite(values)
-        found[f"{PLUGINS}.{name}"] = Quantity(
-            name=name,
-            title=str(metric.title),
-            family=PLUGINS,
-            unit=str(metric.unit),
-            level="window",
-            values=values[is_defined],
-            group=of.group[is_defined],
-        )
+        title = {name: (str(metric.title), str(metric.unit))}
+        found[f"{PLUGINS}.{name}"] = next(quantities_of(PLUGINS, title, {name: values}, of.group))
     return found

@@ -28,6 +28,7 @@ from gazediffusion.data.windows import Windows, evenly_spaced
 from gazediffusion.data.writers.card import read_card
 from gazediffusion.data.writers.npz import read_npz
 from gazediffusion.errors import GazeError
+from gazediffusion.evaluation.deep_test import Progress
 from gazediffusion.evaluation.evaluation import (
     evaluate,
     evaluate_windows,
@@ -51,7 +52,7 @@ from gazediffusion.evaluation.sets import (
     whole_windows,
     with_left_out,
 )
-from gazediffusion.evaluation.two_sample import FeatureMap, Progress
+from gazediffusion.evaluation.two_sample import FeatureMap
 from gazediffusion.jobs import Job
 from gazediffusion.network.pretrained import HUB_PREFIX, load_model, pretrained_models
 from gazediffusion.options import grouped
@@ -622,7 +623,7 @@ def matched_windows(
 
 def _sampled(sampler: Sampler, n: int, progress: Progress) -> Windows:
     """The first n windows, with progress."""
-    pieces: list[NDArray[np.float32]] = []
+    pieces: list[NDArray[Any]] = []
     for piece in sampler.pieces(0, n):
         pieces.append(piece)
         whose = f" of {sampler.task}" if sampler.task else ""

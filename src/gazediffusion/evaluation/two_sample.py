@@ -28,11 +28,12 @@ from numpy.typing import NDArray
 
 from gazediffusion import seeds
 from gazediffusion.errors import GazeError
-from gazediffusion.evaluation.deep_test import ABOUT, WHAT, DeepConfig, deep_tests
+from gazediffusion.evaluation.deep_test import ABOUT, WHAT, DeepConfig, Progress, deep_tests
 from gazediffusion.evaluation.features import ivt_statistics, kinematic_features
 from gazediffusion.evaluation.metrics import (
     Distance,
     Estimate,
+    central,
     density_coverage,
     drawn_windows,
     frechet_of,
@@ -42,7 +43,6 @@ from gazediffusion.evaluation.sets import GazeSet, GazeSets, participant_folds
 from gazediffusion.seeds import Stream
 from gazediffusion.settings import EvaluationConfig
 
-Progress = Callable[[str], None]
 FeatureMap = Callable[[NDArray[np.float32]], NDArray[np.floating[Any]]]
 # What a test finds of one set, the training participants' (the floor) or a synthetic one.
 Found = Callable[[GazeSet], dict[str, Any]]
@@ -229,9 +229,8 @@ def c2st_features(
         is_hit[test] = (score > 0) == label[test]
     rng = seeds.rng(0, Stream.EVALUATION, "shuffles")
     draws = _resampled(is_hit[~label], real_groups, rng) + _resampled(is_hit[label], others, rng)
-    low, high = np.percentile(draws / 2.0, [2.5, 97.5])
     accuracy = float((is_hit[label].mean() + is_hit[~label].mean()) / 2.0)
-    return Estimate(accuracy, [float(low), float(high)])
+    return Estimate(accuracy, central(draws / 2.0))
 
 
 def _folds(what: str, real_groups: Ints, others: Ints, has_groups: bool) -> Ints:

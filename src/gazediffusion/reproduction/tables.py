@@ -38,7 +38,7 @@ from gazediffusion.evaluation.quantities import (
     TEMPORAL,
     VELOCITY,
     Quantity,
-    feature_quantities,
+    quantities_of,
 )
 from gazediffusion.evaluation.report import NOTHING, as_text
 from gazediffusion.evaluation.sets import arrange
@@ -580,7 +580,11 @@ def other_bins(
     assert sets.train is not None
     shown = [sets.real, sets.train, *sets.synthetic]
     measured = {
-        one.name: feature_quantities(kinematic_features(one.gaze, one.rate_hz), one.group)
+        one.name: list(
+            quantities_of(
+                "features", FEATURES, kinematic_features(one.gaze, one.rate_hz), one.group
+            )
+        )
         for one in shown
     }
     rng = random_stream(config.seed, Stream.REPRODUCTION, "bins")

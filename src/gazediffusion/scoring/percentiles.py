@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -123,20 +122,10 @@ class Percentiles:
 
     def save(self, path: Path) -> None:
         """Write the tables."""
-        groups = {
-            name: {
-                "n_windows": one.n_windows,
-                "n_participants": one.n_participants,
-                "mean": _short(one.mean),
-                "quantiles": {score: _short(table) for score, table in one.quantiles.items()},
-            }
-            for name, one in self.groups.items()
-        }
-        lower = {
-            name: _short(one[np.tril_indices(len(one))]) for name, one in self.covariances.items()
-        }
+        groups = {name: _short(vars(one)) for name, one in self.groups.items()}
+        lower = {name: one[np.tril_indices(len(one))] for name, one in self.covariances.items()}
         values = {"format": FORMAT, **self.settings, "shares": _short(SHARES)}
-        write_json(path, {**values, "groups": groups, "covariances": lower})
+        write_json(path, {**values, "groups": groups, "covariances": _short(lower)})
 
     @classmethod
     def load(cls, folder: Path) -> Percentiles | None:
@@ -148,15 +137,10 @@ class Percentiles:
         try:
             if values.pop("format") != FORMAT or values.pop("shares") != _short(SHARES):
                 raise GazeError("this is no table of scores of this version", path=path)
-            groups = {
-                name: Group(
-                    one["n_windows"],
-                    one["n_participants"],
-                    np.array(one["mean"]),
-                    {score: np.array(table) for score, table in one["quantiles"].items()},
-                )
-                for name, one in values.pop("groups").items()
-            }
+            groups = {}
+            for name, one in values.pop("groups").items():
+                tables = {score: np.array(table) for score, table in one["quantiles"].items()}
+                groups[name] = Group(**{**one, "mean": np.array(one["mean"]), "quantiles": tables})
             covariances = {name: _square(one) for name, one in values.pop("covariances").items()}
             return cls(groups, covariances, values)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -176,6 +160,10 @@ class Percentiles:
         without the likelihood, which their profiles do not have.
         """
         done = 0.0
+
+        def show(n_scored: float) -> None:
+            progress(done + n_scored)
+
         cheap = replace(scorer, config=replace(scorer.config, has_likelihood=False))
         with_task: list[_Scored] = []
         taskless: list[_Scored] = []
@@ -183,7 +171,7 @@ class Percentiles:
             names = [windows.participants[k] for k in windows.participant]
             for scored, tasks in ((with_task, None), (taskless, [""] * len(windows))):
                 own = scorer if is_held_out else cheap
-                raw = own.scores(windows, partial(_further, progress, done), tasks)
+                raw = own.scores(windows, show, tasks)
                 scored.append(_Scored(raw, names, is_held_out))
                 done += len(windows)
         covariances: dict[str, Floats] = {}
@@ -275,9 +263,13 @@ def _distances(raw: RawScores, mean: Floats, covariance: Floats) -> Floats:
     return np.asarray(np.sqrt(squared / off.shape[1]))
 
 
-def _short(values: NDArray[np.floating[Any]]) -> list[float]:
-    """Five digits, which are far below the differences of windows."""
-    return [float(f"{value:.5g}") for value in values.tolist()]
+def _short(values: Any) -> Any:
+    """Numbers of five digits, which are far below the differences of windows."""
+    if isinstance(values, Mapping):
+        return {key: _short(one) for key, one in values.items()}
+    if isinstance(values, np.ndarray):
+        return [float(f"{value:.5g}") for value in values.tolist()]
+    return values
 
 
 def _square(lower: Sequence[float]) -> Floats:
@@ -286,10 +278,6 @@ def _square(lower: Sequence[float]) -> Floats:
     matrix = np.zeros((size, size))
     matrix[np.tril_indices(size)] = lower
     return np.asarray(matrix + np.tril(matrix, -1).T)
-
-
-def _further(progress: Progress, before: float, done: float) -> None:
-    progress(before + done)
 
 
 def _plain(value: Any) -> Any:
