@@ -17,19 +17,20 @@ from gazediffusion.evaluation.features import (
     kinematic_features,
     main_sequence_fit,
 )
-from gazediffusion.evaluation.headline import Counted, Headline, percentages, summarised_ratios
+from gazediffusion.evaluation.headline import (
+    COUNTS,
+    Counted,
+    Headline,
+    percentages,
+    summarised_ratios,
+)
 from gazediffusion.evaluation.sets import SECOND_DRAW, GazeSet
 from gazediffusion.seeds import Stream
 from tests.conftest import SCREEN
 from tests.gaze import as_synthetic, simulated_windows, with_noise
 
 QUICK = EvaluationConfig(quick=True)
-PERCENTAGES = (
-    "saccade_count_percent",
-    "fixation_count_percent",
-    "path_length_percent",
-    "main_sequence_percent",
-)
+PERCENTAGES = tuple(f"{name}_percent" for name in COUNTS)
 
 
 @pytest.fixture(scope="module")

@@ -186,7 +186,7 @@ def test_a_model_is_evaluated_and_attacked_on_the_fly(joint_run: Path, tmp_path:
 
 
 def test_what_needs_recordings_names_its_arguments(tmp_path: Path) -> None:
-    with pytest.raises(GazeError, match="`reference` and `feature_model` need recordings"):
+    with pytest.raises(GazeError, match="`reference` needs recordings"):
         evaluate_files({"ours": "x.npz"}, reference="w.safetensors")
     with pytest.raises(GazeError, match="`split_seed` needs a windows file"):
         evaluate_files({"ours": "x.npz"}, tmp_path, split_seed=3)

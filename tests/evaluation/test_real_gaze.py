@@ -240,25 +240,18 @@ def test_too_few_participants_are_no_summary(windows: Windows) -> None:
         summarise(windows.train, "few", "nobody")
 
 
-def lists_of(value: Any) -> Iterator[list[Any]]:
+def inside(value: Any) -> Iterator[Any]:
+    """A value and all within it, keys included."""
+    yield value
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from inside(item)
     if isinstance(value, dict):
-        for item in value.values():
-            yield from lists_of(item)
-    elif isinstance(value, list):
-        yield value
+        yield from value
 
 
-def words_of(value: Any) -> Iterator[str]:
-    """Every string, keys included."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield key
-            yield from words_of(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from words_of(item)
-    elif isinstance(value, str):
-        yield value
+def words_of(value: Any) -> set[str]:
+    return {one for one in inside(value) if isinstance(one, str)}
 
 
 def require_private(summary: Results) -> None:
@@ -269,7 +262,7 @@ def require_private(summary: Results) -> None:
         assert min(one["n_participants"] for one in part["sets"].values()) >= MIN_PARTICIPANTS
         allowed = {50, 100, len(part["sizes"]), 1, n_lags, n_frequencies}
         allowed.add(-(-(summary["length"] - 1) // 10))  # the speed profile, thinned
-        for values in lists_of(part):
+        for values in (one for one in inside(part) if isinstance(one, list)):
             assert len(values) in allowed
             assert not any(isinstance(one, str | list | dict) for one in values)
         for row in part["quantities"].values():
@@ -283,7 +276,7 @@ def test_a_summary_names_nobody_and_holds_no_rows(
 ) -> None:
     for one in (summary, of_tasks):
         require_private(one)
-        assert not set(words_of(one)) & {*windows.participants, *windows.segment_trial}
+        assert not words_of(one) & {*windows.participants, *windows.segment_trial}
 
 
 @pytest.mark.parametrize("name", ["gazecom", "bioeye"])
@@ -303,7 +296,7 @@ def test_the_shipped_summaries_are_private_small_and_cited(name: str) -> None:
     known |= {*summary, *summary["screen"], *parts[ALL], *parts[ALL]["quantities"]}
     known |= {*parts[ALL]["temporal"], "real", "train", "n_windows", "n_participants"}
     known |= {"low", "high", "mean", "floor", "halves", "js", "ks", "w1", "l1"}
-    assert set(words_of(summary)) <= known | {"slope", "intercept", "spread", "n"}
+    assert words_of(summary) <= known | {"slope", "intercept", "spread", "n"}
 
 
 def test_the_summary_of_the_task_is_chosen() -> None:

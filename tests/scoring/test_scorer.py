@@ -176,6 +176,8 @@ def test_what_cannot_be_scored_is_refused(model: gd.Model, tmp_path: Path) -> No
         scorer.scores(lost)
     with pytest.raises(gd.GazeError, match="no window to score"):
         scorer.scores(windows.select(np.array([], dtype=int)))
+    with pytest.raises(gd.GazeError, match="`levels` must be positive"):
+        Scoring(levels=(0.0,))
     with pytest.raises(gd.GazeError, match="no task 'nothing'"):
         Scorer(model.run, replace(QUICK, task="nothing"))
     with pytest.raises(gd.GazeError, match="`batch_size` must be 1 or more"):
@@ -183,17 +185,3 @@ def test_what_cannot_be_scored_is_refused(model: gd.Model, tmp_path: Path) -> No
     paper = gd.load(trained_run(tmp_path / "paper"), device="cpu")
     with pytest.raises(gd.GazeError, match=r"position-tiny has no scores.*`recipe` joint"):
         Scorer(paper.run, QUICK)
-
-
-@pytest.mark.parametrize(
-    ("settings", "problem"),
-    [
-        ({"levels": (0.0,)}, "`levels` must be positive"),
-        ({"n_noise": 0}, "`n_noise` must be 1 or more"),
-        ({"span_s": 0.0}, "`span_s` must be a positive number"),
-        ({"seed": -1}, "`seed` must be 0 or more"),
-    ],
-)
-def test_settings_without_meaning_are_refused(settings: dict[str, object], problem: str) -> None:
-    with pytest.raises(gd.GazeError, match=problem):
-        Scoring(**settings)  # type: ignore[arg-type]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -273,8 +272,3 @@ def test_bad_input_is_one_line_and_writes_nothing(
     assert problem in " ".join(err.split())
     assert "Traceback" not in err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["gaze.csv"]
-
-
-def test_the_rate_of_the_windows_must_be_the_models(run_folder: Path) -> None:
-    with pytest.raises(gd.GazeError, match="`rate_hz` 20"):
-        gd.score(replace(windows_20hz(), rate_hz=250.0), None, run_folder, **QUICK)

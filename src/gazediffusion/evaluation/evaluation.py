@@ -151,14 +151,13 @@ def evaluate(
     return Evaluation({ALL: results}, shown_windows(held_out, sets))
 
 
-def refuse_without_recordings(config: EvaluationConfig, *given: Any) -> None:
-    """Refuse what a summary of real gaze does not do; given: reference and feature model."""
-    if config.deep is not None:
-        raise GazeError("`deep` needs recordings", remedy="give them as `real`")
-    if any(one is not None for one in given):
-        raise GazeError(
-            "`reference` and `feature_model` need recordings", remedy="give them as `real`"
-        )
+def refuse_without_recordings(config: EvaluationConfig, reference: Any, feature_model: Any) -> None:
+    """Refuse what a summary of real gaze does not do."""
+    given = {"deep": config.deep, "reference": reference, "feature_model": feature_model}
+    asked = [f"`{name}`" for name, one in given.items() if one is not None]
+    if asked:
+        needs = "needs" if len(asked) == 1 else "need"
+        raise GazeError(f"{' and '.join(asked)} {needs} recordings", remedy="give them as `real`")
 
 
 def evaluate_windows(

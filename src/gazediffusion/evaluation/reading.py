@@ -561,9 +561,9 @@ def _generated(
 ) -> Windows:
     """Windows of a model: of the tasks of the reference, of the real windows, or of a summary."""
     if reference is not None:
-        return matched_windows(run, reference, _n_beside(reference, n), progress=progress)
+        like, n = reference, _n_beside(reference, n)
     if isinstance(like, Windows):
-        return matched_windows(run, like, n or len(like), progress=progress)
+        return matched_windows(run, like, n or len(like), progress)
     from gazediffusion.generation.sampler import Sampler
 
     task = like.task if like.task in run.config.conditioning.tasks else None
