@@ -13,7 +13,6 @@ import argparse
 import ast
 import io
 import json
-import re
 import subprocess
 import sys
 import tempfile
@@ -177,11 +176,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parts = {"tree": tree} if given.check else {"tree": tree, "hops": hops, "sizes": sizes}
     current = page
     for name, make in parts.items():
-        place = re.compile(rf"(?<=<!-- {name} -->\n).*?(?=<!-- /{name} -->)", re.DOTALL)
-        if not place.search(current):
+        begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+        before, is_there, rest = current.partition(begin)
+        if not is_there or end not in rest:
             raise SystemExit(f"error: {PAGE} has no <!-- {name} --> ... <!-- /{name} -->")
-        text = make()
-        current = place.sub(lambda _, text=text: text, current)
+        current = before + begin + make() + end + rest.partition(end)[2]
     if given.check and page != current:
         raise SystemExit("error: the tree of the page is old; run python docs/measure.py")
     PAGE.write_text(current, encoding="utf-8")
