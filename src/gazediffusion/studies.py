@@ -44,7 +44,7 @@ def fill(
     >>> files = gd.write_simulation(config, "study", "csv")
     >>> filled = gd.fill("study", "filled")
     >>> filled.counts.gaps, filled.counts.filled
-    (8, 8)
+    (6, 6)
     """
     from gazediffusion.data.reading import cleaned_as
 
@@ -70,7 +70,7 @@ def augment(
     length, rate and screen. progress, and a stopped call: as for `fill`.
 
     >>> import gazediffusion as gd
-    >>> config = gd.SimulationConfig(n_participants=2, minutes=0.3, rate_hz=250)
+    >>> config = gd.SimulationConfig(n_participants=2, minutes=0.8, rate_hz=250)
     >>> files = gd.write_simulation(config, "study", "csv")
     >>> more = gd.augment("study", "more", task="movies", times=1)
     >>> {one.participant for one in gd.read("more")}  # participant 02 is held out

@@ -21,7 +21,7 @@ from tests.conftest import RunCommand
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A simulated study of two participants; a file of one, a short one and one of lost gaze."""
     folder = tmp_path_factory.mktemp("study")
-    config = SimulationConfig(n_participants=2, minutes=0.5, rate_hz=250)
+    config = SimulationConfig(n_participants=2, minutes=2.0, rate_hz=250)
     write_simulation(config, folder / "both", "parquet")
     rng, n = np.random.default_rng(0), 12 * 250
     places = np.repeat(rng.uniform(-1, 1, (n + 250) // 75), 75)

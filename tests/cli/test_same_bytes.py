@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,7 @@ def test_inspect(run: RunCommand, study: Path) -> None:
     assert code == 0
     (summary,) = gd.inspect(gd.read(study), gd.PrepareConfig())
     for fact in (len(summary.participants), summary.n_trials, summary.position_windows):
-        assert f" {fact} " in said
+        assert re.search(rf"\b{fact}\b", said)
 
 
 @pytest.mark.slow

@@ -499,7 +499,7 @@ def prepare(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = write_simulation(study, f"{folder}/study", "parquet")
     ...     prepare(read(f"{folder}/study"), PrepareConfig(seconds=2))
-    Windows(54 of 2 s at 250 Hz, participants: 3, tasks: free_viewing)
+    Windows(59 of 2 s at 250 Hz, participants: 3, tasks: free_viewing)
     """
     config = cleaned_as(config or PrepareConfig(), recordings)
     sources = sources_of(recordings)
@@ -619,7 +619,7 @@ def style_windows(
     >>> config = gd.SimulationConfig(n_participants=1, minutes=0.3, rate_hz=250)
     >>> files = gd.write_simulation(config, "study", "csv")
     >>> gd.style_windows(gd.read("study"), rate_hz=250, seconds=8)
-    Windows(6 of 8 s at 250 Hz, participants: 1, tasks: free_viewing)
+    Windows(2 of 8 s at 250 Hz, participants: 1, tasks: free_viewing)
     """
     config = config or PrepareConfig(validation_fraction=0)
     try:

@@ -458,7 +458,7 @@ def real_windows(
     >>> config = gd.SimulationConfig(n_participants=2, minutes=0.3, rate_hz=60)
     >>> files = gd.write_simulation(config, "study", "csv")
     >>> gd.real_windows(gd.read("study"))  # at the recordings' own rate, below 250 Hz
-    Windows(7 of 8 s at 60 Hz, participants: 2, tasks: free_viewing)
+    Windows(2 of 8 s at 60 Hz, participants: 1, tasks: free_viewing)
     """
     from gazediffusion.data.preparing import prepare
     from gazediffusion.settings import PrepareConfig

@@ -54,6 +54,12 @@ class Parts:
     same parts. part_size: windows of each part; None is 256, or the batch size where that is more.
     address, n_workers: of a cluster, and their maximum number. device: of its workers: auto (a
     GPU each where the cluster has some), cpu or cuda.
+
+    >>> import gazediffusion as gd
+    >>> parts = gd.Parts(part_size=2)
+    >>> files = gd.load("default").sample_to("set", 3, parts=parts, task="dots")
+    >>> len(list(files[0].glob("*.parquet")))
+    2
     """
 
     engine: str = "local"

@@ -72,7 +72,7 @@ def score(
     >>> files = gd.write_simulation(config, "study", "csv")
     >>> scores = gd.score("study", has_likelihood=False, n_noise=1)
     >>> scores
-    Scores(4 windows, calibrated)
+    Scores(2 windows, calibrated)
     """
     loaded = model if isinstance(model, Model) else load(model)
     scoring, computing = grouped(options, given, Scoring, Computing)
