@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -179,12 +180,13 @@ def test_the_task_is_made_of_the_nine_features_and_the_fixation_count() -> None:
 
 def test_too_few_participants_or_windows_are_refused() -> None:
     few, unknown = task(49, 0), CountTask(TWIN.features * np.nan, TWIN.fixation_count)
-    for match, call in (
+    refused: tuple[tuple[str, Callable[[], object]], ...] = (
         ("TRTR is not computable: 2 real participants", lambda: trtr(REAL, OF // 5, 0)),
         ("TSTR is not computable: .*49 synthetic", lambda: tstr(REAL, few, 0)),
         ("AUG is not computable: .*49 synthetic", lambda: trtr(REAL, OF, 0, few)),
         ("200 participant labels", lambda: trtr(REAL, OF[:200], 0)),
         ("NaN", lambda: tstr(REAL, unknown, 0)),
-    ):
+    )
+    for match, call in refused:
         with pytest.raises(GazeError, match=match):
             call()

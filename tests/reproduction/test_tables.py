@@ -452,8 +452,8 @@ def agreeing() -> Iterator[tuple[str, float, float, float]]:
     sampling, reference = NUMBERS["sampling"], NUMBERS["seeds"]["paper, reference run"]
     yield "100 steps", sampling["steps 100"]["ks"].mean, sampling["ema"]["ks"].mean, 0.0
     yield "eta 0", sampling["eta 0"]["js"].mean, reference["js_8"].mean, 0.0
-    for key, said in NUMBERS["objective"]["eps"].items():
-        yield f"eps, {key}", reference[key].mean, said.mean, 0.0
+    for key, published in NUMBERS["objective"]["eps"].items():
+        yield f"eps, {key}", reference[key].mean, published.mean, 0.0
 
 
 @pytest.mark.parametrize(
