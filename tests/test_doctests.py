@@ -85,7 +85,7 @@ def test_every_conversion_of_windows_has_an_example() -> None:
     from gazediffusion.data.windows import Windows
 
     public = ["save", "load", "from_array", *(name for name in dir(Windows) if name[:3] == "to_")]
-    assert len(public) == 10
+    assert len(public) == 11
     for name in public:
         assert ">>>" in (getattr(Windows, name).__doc__ or "")
 

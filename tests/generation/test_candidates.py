@@ -48,7 +48,7 @@ def distance(made: Windows, like: Movements) -> float:
             [
                 np.log(wasserstein_distance(x, y) / np.std(y))
                 for x, y in zip(found.values, like.values, strict=True)
-                if len(x) and len(y)
+                if len(x) and len(y) > 1
             ]
         )
     )

@@ -56,7 +56,7 @@ def test_samples_have_the_class_of_the_nearest_sample_of_the_model(
     screen = model.screen_of("movies")
     assert recording.screen == screen
     gaze = screen.to_normalized(recording.gaze_px["right"][:, ::5]).astype(np.float32)
-    on_grid = Labeller.of_generated(model.sampler()).labels(gaze[None])[0]
+    on_grid = Labeller.of_generated(model.sampler(precision="fp32")).labels(gaze[None])[0]
     nearest = np.clip(np.rint(np.arange(320) / 5).astype(int), 0, 63)
     np.testing.assert_array_equal(found.labels, on_grid[nearest])
 

@@ -217,7 +217,7 @@ def test_the_command_writes_table_and_pictures(
     recording, output = table(tmp_path / "gaze.csv"), tmp_path / "scores.parquet"
     command = [
         "score", recording, "-o", output, "--model", folder, "--screen", "1280x720", "--screen-cm",
-        "40x22.5", "--distance-cm", "45", "--steps", 6, "--plot", tmp_path / "odd",
+        "40x22.5", "--distance-cm", "45", "--set", "n_steps=6", "--plot", tmp_path / "odd",
         "--no-likelihood",
     ]  # fmt: skip
     code, out, err = run(*command, "--calibrate", tmp_path / "w.safetensors", "-n", 4)
@@ -231,7 +231,7 @@ def test_the_command_writes_table_and_pictures(
     code, out, err = run(*command)
     assert (code, err) == (0, "")
     assert out == f"{output} is complete: same inputs, same settings\n"
-    code, _, err = run(*[7 if one == 6 else one for one in command])
+    code, _, err = run(*["n_steps=7" if one == "n_steps=6" else one for one in command])
     assert code == 2
     assert "scores n_steps 6, not 7" in err
     assert "--overwrite" in err
@@ -240,7 +240,7 @@ def test_the_command_writes_table_and_pictures(
     assert "this folder is not empty" in err
     assert not (tmp_path / "new.csv").exists()  # refused before the work
     code, _, err = run("score", tmp_path / "w.safetensors", "-o", tmp_path / "w.csv", "--model",
-                       folder, "--steps", 6, "--no-likelihood")  # fmt: skip
+                       folder, "--set", "n_steps=6", "--no-likelihood")  # fmt: skip
     assert code == 0, err
     assert len(pl.read_csv(tmp_path / "w.csv")) == 36
 
@@ -251,7 +251,7 @@ def test_the_command_writes_table_and_pictures(
         ([], "there is nothing to score"),
         (["gaze.csv"], "the scores need a file"),
         (["gaze.csv", "-o", "scores.txt"], "written as .parquet or .csv"),
-        (["gaze.csv", "-o", "s.csv", "--steps", "2"], "--steps must be 5 or more"),
+        (["gaze.csv", "-o", "s.csv", "--set", "n_steps=2"], "must be 5 or more"),
         (["gaze.csv", "-o", "s.csv", "--task", "flying"], "no task 'flying'"),
         (["gaze.csv", "-o", "s.csv", "--stride", "99"], "--stride must lie between"),
         (["a.safetensors", "b.safetensors", "-o", "s.csv"], "a windows file is scored alone"),

@@ -312,8 +312,8 @@ def test_only_loopback_needs_no_token(host: str) -> None:
     ("settings", "words"),
     [
         ({"allowed_hosts": ("lab.example",)}, "lab.example can be reached from other machines"),
-        ({"allowed_hosts": ("a b",), "token": "x"}, "`allowed_host` must be a name without port"),
-        ({"allowed_hosts": ("a:80",), "token": "x"}, "`allowed_host` must be a name without port"),
+        ({"allowed_hosts": ("a b",), "token": "x"}, "`allowed_hosts` must be a name without port"),
+        ({"allowed_hosts": ("a:80",), "token": "x"}, "`allowed_hosts` must be a name without port"),
         ({"token": " "}, "`token` must not be empty"),
         ({"port": 70000}, "`port` must lie between 0 and 65535"),
         ({"real": Path("/no/such/file")}, "there is no such file or folder"),

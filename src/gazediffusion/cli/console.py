@@ -32,7 +32,12 @@ _REFRESH_S = 0.1
 _DONE = {"generating": "generated", "filling": "filled", "labelling": "labelled"}
 # How the command at work states what errors of the library name; others are --NAME.
 _FLAGS: dict[str, str] = {}
-_OTHER_FLAGS = {"initial": "--from", "recordings": "--data", "width_cm": "--screen-cm"}
+_OTHER_FLAGS = {
+    "initial": "--from",
+    "recordings": "--data",
+    "stride_s": "--stride",
+    "width_cm": "--screen-cm",
+}
 
 
 def plain(text: object) -> str:

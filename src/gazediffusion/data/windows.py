@@ -323,7 +323,14 @@ class Windows:
         return self.on_screens(self.cut(), conversions_of(unit)[0])
 
     def to_pixels(self, grid_px: float | None = None) -> NDArray[np.float32]:
-        """Gaze in pixels, (window, 2, time), rounded to a tracker's grid where there is one."""
+        """Gaze in pixels, (window, 2, time), rounded to a tracker's grid where there is one.
+
+        >>> import numpy as np
+        >>> from gazediffusion import Screen, Windows
+        >>> windows = Windows.from_array(np.zeros((1, 2, 500)), 250, Screen(1280, 720))
+        >>> windows.to_pixels()[0, :, 0].tolist()
+        [640.0, 360.0]
+        """
         pixels = self.to_numpy("px")
         if grid_px is None:
             return pixels
