@@ -11,7 +11,6 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pytest
 import torch
 
@@ -125,13 +124,6 @@ def assert_same_run(one: Path, other: Path) -> None:
 def test_several_processes_train_the_run_of_one(done: Done, name: str, n: int) -> None:
     assert_same_run(done.folder / f"{name}-1", done.folder / f"{name}-{n}")
     one, several = (json.loads((done.folder / f"{name}-{k}" / CONFIG).read_text()) for k in (1, n))
-    fitted, its = (plain.pop("solver") or {"coefficients": []} for plain in (one, several))
-    for step, its_step in zip(fitted["coefficients"], its["coefficients"], strict=True):
-        # Estimates are much alike, and rounding moves weight from one to another: that of the noise
-        # and the sum of the others are compared.
-        (noise, *terms), (its_noise, *its_terms) = (np.array(one).T for one in (step, its_step))
-        np.testing.assert_allclose(its_noise, noise, atol=0.01)
-        np.testing.assert_allclose(np.sum(its_terms, axis=0), np.sum(terms, axis=0), atol=0.01)
     assert several == one
     assert load_run(done.folder / f"{name}-{n}").config.conditioning.is_calibrated
 
