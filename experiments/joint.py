@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import gazediffusion as gd
-from gazediffusion.evaluation.reading import split_again
+from gazediffusion.evaluation.reading import matched_windows, split_again
 from report import Result, options, tiny_windows
 
 MEASURES = {
@@ -63,9 +63,9 @@ def main() -> None:
         runs = {f"split {seed}": trained(given, files, seed) for seed in given.split_seeds}
     for run, (one, parts) in runs.items():
         for name, windows in parts.items():
-            held_out, task = windows.held_out, _only(windows.tasks)
+            held_out = windows.held_out
             sets = {
-                quality: one.sample(given.n, task=task, seed=given.seed, quality=quality)
+                quality: matched_windows(one.run, held_out, given.n, quality=quality)
                 for quality in given.qualities
             }
             found = gd.evaluate(held_out, sets, windows.train, config)
@@ -80,11 +80,6 @@ def main() -> None:
                 cells = {COPIES[0]: copied, COPIES[1]: row.get("share_below_minimum")}
                 result.add("memorisation", {**about, **cells})
     result.save()
-
-
-def _only(tasks: tuple[str, ...]) -> str | None:
-    """The task of a file with one; of others the model's mixture."""
-    return tasks[0] if len(tasks) == 1 else None
 
 
 def _cell(one: Any) -> Any:

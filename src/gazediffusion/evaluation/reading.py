@@ -593,6 +593,7 @@ def matched_windows(
     reference: Windows,
     n: int,
     progress: Progress = lambda name: None,
+    quality: str = "default",
 ) -> Windows:
     """n generated windows with the reference windows' shares of tasks.
 
@@ -611,7 +612,7 @@ def matched_windows(
     for number, (first, stop) in enumerate(pairwise([0, *stops.tolist()])):
         if stop > first:
             task = reference.tasks[number] if known and is_matched else None
-            sampler = Sampler.of_quality(run, "default", seed=number, task=task)
+            sampler = Sampler.of_quality(run, quality, seed=number, task=task)
             parts.append(_sampled(sampler, stop - first, progress))
     return Windows.from_array(
         np.concatenate([part.cut() for part in parts]),
