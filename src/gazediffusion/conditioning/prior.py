@@ -95,7 +95,7 @@ class Component:
     deviation: (statistic, 2), intercept and slope of generated minus target statistics as a
     function of the target, both standardized; zeros before calibration.
     between, within: (statistic, statistic) covariances of the statistics with normal margins,
-    between and within participants (prior.py); (0, 0) in tables of earlier versions.
+    between and within participants; of shape (0, 0) in tables without them.
     """
 
     weight: Floats

@@ -1,8 +1,8 @@
 """Training a model from windows to a calibrated run folder, resumable at any point.
 
-Training proper is the loop's (training.py); a model conditioned on summary statistics is then
-calibrated (calibration.py), and distilled where its recipe says so (distillation.py). All resume
-where they were stopped.
+Epochs of steps come first. A model conditioned on summary statistics is then calibrated
+(calibration.py), and distilled where its recipe says so (distillation.py). All resume where they
+were stopped.
 """
 
 from __future__ import annotations
